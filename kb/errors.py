@@ -1,0 +1,64 @@
+"""One error vocabulary. What a user pastes never raises: it becomes a `Problem`. These are for our own faults and misuse."""
+
+from __future__ import annotations
+
+
+class TrainmedicError(Exception):
+    """Base of all errors. ``code`` is stable, ``kind`` decides the HTTP status, ``str(error)`` is safe to show."""
+
+    code = "internal"
+    kind = "internal"  # invalid | unauthorized | not_found | too_large | rate_limited | unavailable | internal
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class InvalidRequest(TrainmedicError):
+    """The request itself is malformed (not the text pasted in it)."""
+
+    code = "invalid_request"
+    kind = "invalid"
+
+
+class Unauthorized(TrainmedicError):
+    """A key is needed and was absent or wrong."""
+
+    code = "unauthorized"
+    kind = "unauthorized"
+
+
+class NotFound(TrainmedicError):
+    """No such case, rule, answer or page."""
+
+    code = "not_found"
+    kind = "not_found"
+
+
+class TooLarge(TrainmedicError):
+    """The request is over a limit on size or count."""
+
+    code = "too_large"
+    kind = "too_large"
+
+
+class InvalidSettings(TrainmedicError):
+    """A setting is unknown, mistyped, or unsafe (listening beyond loopback without a key)."""
+
+    code = "invalid_settings"
+    kind = "invalid"
+
+
+class InvalidPage(TrainmedicError):
+    """A rule, case or glossary page does not follow its format."""
+
+    code = "invalid_page"
+    kind = "invalid"
+
+
+class StoreError(TrainmedicError):
+    """The index is absent, damaged, or was made by another embedder."""
+
+    code = "store"
+    kind = "unavailable"

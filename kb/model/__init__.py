@@ -1,0 +1,1 @@
+"""Frozen values that everything else agrees on. No behaviour, no I/O."""

@@ -1,0 +1,68 @@
+"""One incident or artefact we know, as its page says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from kb.model.report import Reference, Text
+
+EVIDENCE_GRADES = ("reproduced", "maintainer", "reporter", "source-read", "reported")
+"""Best first: run and seen here; a maintainer said so; the reporter said so; read in the source; only claimed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refutation:
+    """Something people try or say that does not help, and why not."""
+
+    claim: Text
+    why: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """The fact that would tell this case from its look-alikes. ``fact`` as in `kb.model.report.Missing`."""
+
+    fact: str
+    ask: Text
+    why: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One cause. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong with the run.
+
+    ``affected``/``fixed`` map package → version range / first fixed version.
+    ``symptoms`` holds how users word it, per language; ``signals`` the signal kinds it shows;
+    ``settings`` the canonical settings involved. ``sections`` maps language → section name
+    (symptom, cause, fix, confirm) → Markdown.
+    """
+
+    id: str
+    title: Text
+    kind: str
+    family: str  # class of failure, see kb/cases/README.md
+    frameworks: tuple[str, ...]
+    evidence: str
+    reviewed: str
+    sections: Mapping[str, Mapping[str, str]]
+    sources: tuple[Reference, ...]
+    algorithms: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    model_families: tuple[str, ...] = ()
+    affected: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    fixed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    signals: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    symptoms: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    rules: tuple[str, ...] = ()
+    no_rule: str = ""  # why no rule can detect it, where rules is empty
+    refutations: tuple[Refutation, ...] = ()
+    ask: tuple[Question, ...] = ()
+    related: tuple[str, ...] = ()
+    status: str = "published"  # published | draft (drafts are never shown)
+
+    def section(self, name: str, language: str) -> str:
+        """One section's Markdown in ``language`` (English for anything but ``zh``)."""
+        return self.sections.get("zh" if language == "zh" else "en", {}).get(name, "")

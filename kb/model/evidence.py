@@ -1,0 +1,121 @@
+"""What a paste proves: the runs, log rows, signals, versions, and the receipt of what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from kb.model.place import Source, Span
+from kb.model.run import Region, RunConfig, VersionFact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number in a log row. ``value`` may be nan or inf; ``span`` covers key and value."""
+
+    name: str
+    value: float
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One logged row: an HF dict line, a progress line, a CSV or JSONL record.
+
+    ``step`` is the optimizer step where the row states it, else None. Metric names are normalised
+    (``loss``, ``grad_norm``, ``learning_rate``, ``rewards/chosen``, ``logits/chosen``, ``kl`` …); the row's own
+    spelling is in the metric's span.
+    """
+
+    step: int | None
+    metrics: Mapping[str, Metric]
+    span: Span
+    style: str = "hf"  # hf | openrlhf | verl | megatron | trainer_state | csv | jsonl | user
+    evaluation: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traceback:
+    """One Python traceback, rank prefixes removed. ``root`` is the first exception of a chain or of all ranks."""
+
+    exception: str
+    message: str
+    span: Span
+    frames: tuple[str, ...] = ()  # "path:line function", innermost last
+    root: bool = True
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """Something a log, traceback or the user's words show. ``kind`` is one of `kb.parse.signals.KINDS`.
+
+    ``stated`` is True where the user only said so in prose (weaker than a log line that shows it).
+    """
+
+    kind: str
+    span: Span
+    value: float | None = None
+    step: int | None = None
+    stated: bool = False
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something about the input that could not be read as it stands. Never an exception."""
+
+    code: str  # truncated, binary, unclosed_quote, yaml_error, json_error, too_large, encoding, …
+    message: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputReceipt:
+    """What became of one input."""
+
+    name: str | None
+    kind: str
+    bytes: int
+    lines: int
+    read: bool
+    truncated: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What was read, masked, and could not be read."""
+
+    inputs: tuple[InputReceipt, ...] = ()
+    masked: tuple[tuple[str, int], ...] = ()  # (kind of secret, how many)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything a paste proves. The only input of the rules, together with the catalogues.
+
+    ``runs`` is never empty: without any configuration it holds one empty `RunConfig`, so that facts
+    from prose and logs still belong to a run. ``run`` is the one the paste is about (the first that trains).
+    """
+
+    question: str = ""
+    runs: tuple[RunConfig, ...] = ()
+    rows: tuple[Row, ...] = ()
+    tracebacks: tuple[Traceback, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    versions: Mapping[str, VersionFact] = field(default_factory=lambda: MappingProxyType({}))
+    regions: tuple[Region, ...] = ()
+    sources: tuple[Source, ...] = ()
+    receipt: Receipt = field(default_factory=Receipt)
+
+    @property
+    def run(self) -> RunConfig:
+        """The run that the paste is about."""
+        return self.runs[0] if self.runs else RunConfig(id="run")
+
+    def has(self, kind: str) -> bool:
+        """Whether a signal of this kind was seen or stated."""
+        return any(signal.kind == kind for signal in self.signals)

@@ -1,0 +1,153 @@
+"""What the rules found. Complete without any model, and never changed by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kb.model.place import Span
+
+
+class Severity(StrEnum):
+    """How bad it is. ``error``: it will fail or is failing; ``warning``: it is wrong but runs; ``info``: worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Status(StrEnum):
+    """A rule's three values (Kleene)."""
+
+    FIRED = "fired"
+    CANNOT_TELL = "cannot_tell"
+    CLEAR = "clear"
+
+
+class Safety(StrEnum):
+    """How safe a fix is to apply unread: safe | unsafe (changes what is trained) | display (shown only)."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """The same sentence in English and Chinese."""
+
+    en: str
+    zh: str
+
+    def get(self, language: str) -> str:
+        """The text in ``language``; English for anything but ``zh``."""
+        return self.zh if language == "zh" else self.en
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A fact that would decide something. ``fact`` is its stable name (``version:transformers``, ``setting:weights_dtype``, ``log``)."""
+
+    fact: str
+    why: Text
+    ask: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Replace ``span`` by ``replacement`` (an empty span inserts)."""
+
+    span: Span
+    replacement: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """What to change. ``edits`` is empty where the fix can only be described."""
+
+    text: Text
+    safety: Safety
+    edits: tuple[Edit, ...] = ()
+    patch: str | None = None  # unified diff of the user's own (masked) text
+    clears: tuple[str, ...] = ()  # rule ids that no longer fire when the patch is applied
+    appears: tuple[str, ...] = ()  # rule ids that fire only then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One leaf of a condition as it was evaluated, for explanation: ``micro_batch == 1`` → True, with the value seen."""
+
+    text: str
+    value: bool | None
+    seen: str
+    evidence: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One rule's result on one run."""
+
+    rule_id: str
+    title: Text
+    severity: Severity
+    status: Status
+    message: Text
+    run_id: str
+    concludes: str = "fault"  # fault | no_fault: what the finding says about the run
+    symptoms: tuple[str, ...] = ()  # signal kinds that this defect produces
+    fixes: tuple[Fix, ...] = ()
+    evidence: tuple[Span, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    cases: tuple[str, ...] = ()
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, int, tuple[str, int, int, int, int], str, str]:
+        """Fired before cannot-tell, errors first, then by place and id."""
+        place = self.evidence[0].order if self.evidence else ("￿", 0, 0, 0, 0)
+        return (
+            [Status.FIRED, Status.CANNOT_TELL, Status.CLEAR].index(self.status),
+            [Severity.ERROR, Severity.WARNING, Severity.INFO].index(self.severity),
+            place,
+            self.rule_id,
+            self.run_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleFailure:
+    """A rule page that could not be loaded, or a rule that raised. The rest ran."""
+
+    rule_id: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All findings, in order, and which rules were clear or failed."""
+
+    findings: tuple[Finding, ...] = ()
+    clear: tuple[str, ...] = ()
+    failures: tuple[RuleFailure, ...] = ()
+    ruleset_version: str = ""
+
+    @property
+    def fired(self) -> tuple[Finding, ...]:
+        """The findings that fired."""
+        return tuple(f for f in self.findings if f.status is Status.FIRED)
+
+    @property
+    def cannot_tell(self) -> tuple[Finding, ...]:
+        """The findings that lack an input."""
+        return tuple(f for f in self.findings if f.status is Status.CANNOT_TELL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """Where a fact comes from. ``says``: maintainer | reporter | source | reproduction | docs."""
+
+    url: str
+    says: str
+    note: str = ""
+
+
