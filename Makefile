@@ -1,0 +1,63 @@
+# `make serve` and `make test` do all their own set-up in .venv; a fresh machine needs only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+HOST ?= 127.0.0.1
+PORT ?= 8000
+
+.PHONY: help install serve test unit lint format bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
+	@echo "make test    run every test (installs the test tools and CPU torch first)"
+	@echo "make lint    ruff and mypy strict"
+	@echo "make bench   the benchmarks of benchmarks/README.md"
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The default: no torch, no CUDA.
+$(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) --editable '.[ui,slack,ingest]'
+	@touch $@
+
+# Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) 'torch>=2.2,<2.14'
+	$(PIP) --editable '.[ui,slack,ingest,st,dev]'
+	@touch $@
+
+$(VENV)/.installed-bench: $(VENV)/.installed-dev
+	$(PIP) --editable '.[ui,slack,ingest,st,dev,bench]'
+	@touch $@
+
+install: $(VENV)/.installed
+
+serve: install
+	$(BIN)/trainmedic serve --host $(HOST) --port $(PORT)
+
+test: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-report=json:.cache/coverage.json
+	$(BIN)/python -m tests.gate .cache/coverage.json
+
+unit: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .cache build dist *.egg-info
