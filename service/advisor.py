@@ -1,0 +1,242 @@
+"""The whole way from a paste to an answer. Every channel (HTTP, chat, Slack, command line) calls this and presents."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from langchain_core.embeddings import Embeddings
+
+from kb.cases.page import CaseSet
+from kb.errors import InvalidRequest
+from kb.glossary.terms import Glossary
+from kb.model.case import Case
+from kb.model.evidence import Evidence
+from kb.model.place import Attachment
+from kb.model.report import Report
+from kb.parse import parse
+from kb.rules.engine import check
+from kb.rules.fix import with_patches
+from kb.rules.page import RuleSet
+from kb.store.index import Index
+from service.answer import Answer, Language, ReportView
+from service.compose import NO_MODEL, cause_views, compose
+from service.diagnose import diagnose
+from service.features import Context, Scored, symptoms_of
+from service.history import Feedback, History, Turn
+from service.query import Query, build_query
+from service.retrieve import Hit, retrieve
+from service.views import finding_view, missing_view, receipt_view, report_view, run_view, settings_used, signal_views
+from service.weights import Weights, shipped
+
+CANDIDATES = 20
+"""Cases that retrieval hands to ranking."""
+KEPT_CHARACTERS = 1_000_000
+"""Code points of one pasted text that a conversation remembers."""
+Mode = Literal["auto", "deterministic", "investigate"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One question with what was pasted. ``language`` auto follows the question."""
+
+    question: str
+    attachments: tuple[Attachment, ...] = ()
+    conversation_id: str | None = None
+    language: Literal["auto", "en", "zh"] = "auto"
+    top_k: int = 5
+    mode: Mode = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """Everything that is known, loaded once. ``concepts`` maps a case to the glossary concepts of its text."""
+
+    cases: CaseSet
+    rules: RuleSet
+    glossary: Glossary
+    index: Index
+    embedder: Embeddings
+    weights: Weights = field(default_factory=shipped)
+    concepts: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def published(self) -> Mapping[str, Case]:
+        """Cases that users may see, by id."""
+        return {case.id: case for case in self.cases.cases if case.status == "published"}
+
+
+class Advisor:
+    """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads."""
+
+    def __init__(self, knowledge: Knowledge, history: History | None = None) -> None:
+        self.knowledge = knowledge
+        self.history = history
+        self._published = knowledge.published
+
+    def ask(self, request: Ask, trace_id: str = "") -> Answer:
+        """Answer one question. Raises `InvalidRequest` where there is nothing to answer."""
+        if not request.question.strip() and not request.attachments:
+            raise InvalidRequest("nothing was asked: send a question or an attachment")
+        watch = Stopwatch()
+        earlier = self._earlier(request.conversation_id)
+        evidence = parse(request.question, (*request.attachments, *remembered(earlier)))
+        watch.lap("parse")
+        report = self._check(evidence)
+        watch.lap("rules")
+        question = "\n".join((*(turn.question for turn in earlier), evidence.question))
+        query = build_query(evidence, report, question, glossary=self.knowledge.glossary)
+        language = language_of(request.language, evidence.question, query)
+        hits = retrieve(query, self.knowledge.index, self.knowledge.embedder, top_k=CANDIDATES)
+        watch.lap("retrieve")
+        context = self._context(evidence, report, question)
+        diagnosis = diagnose(self._candidates(hits, report), context, self.knowledge.weights, request.top_k)
+        text, citations = compose(diagnosis, context, language)
+        watch.lap("compose")
+        answer = Answer(
+            id=uuid.uuid4().hex,
+            conversation_id=request.conversation_id or uuid.uuid4().hex,
+            verdict=diagnosis.verdict,
+            language=language,
+            mode="deterministic",
+            model=None,
+            answer=text,
+            causes=cause_views(diagnosis, language),
+            findings=tuple(finding_view(finding, language) for finding in report.findings),
+            citations=citations,
+            missing=tuple(missing_view(item, language) for item in diagnosis.missing),
+            signals=signal_views(evidence, language),
+            run=run_view(evidence, settings_used(report)),
+            receipt=receipt_view(evidence.receipt),
+            kb_version=self.knowledge.cases.version,
+            ruleset_version=report.ruleset_version,
+            notices=(NO_MODEL.get(language),),
+            timings_ms=watch.laps,
+            trace_id=trace_id,
+        )
+        self._remember(request, evidence, answer)
+        return answer
+
+    def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
+        """Rules only: no retrieval, no model, nothing stored."""
+        evidence = parse("", attachments)
+        return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
+
+    def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
+        """The cases nearest to a text, with scores and why."""
+        evidence = parse(text)
+        query = build_query(evidence, Report(), evidence.question, glossary=self.knowledge.glossary)
+        return retrieve(query, self.knowledge.index, self.knowledge.embedder, top_k=top_k, filters=filters)
+
+    def case(self, case_id: str) -> Case | None:
+        """A published case, or None."""
+        return self._published.get(case_id)
+
+    def give_feedback(self, feedback: Feedback) -> None:
+        """Store what is said about an answer. Raises `NotFound` for an unknown one."""
+        if self.history is None:
+            raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
+        self.history.give_feedback(feedback)
+
+    def _check(self, evidence: Evidence) -> Report:
+        rules = self.knowledge.rules
+        return with_patches(check(evidence, rules), evidence, rules, parse)
+
+    def _context(self, evidence: Evidence, report: Report, question: str) -> Context:
+        concepts = {match.concept for match in self.knowledge.glossary.find(question)}
+        return Context(
+            evidence=evidence,
+            report=report,
+            symptoms=symptoms_of(evidence),
+            concepts=rarity(concepts, self.knowledge.concepts),
+            case_concepts=self.knowledge.concepts,
+        )
+
+    def _candidates(self, hits: Sequence[Hit], report: Report) -> tuple[Scored, ...]:
+        """The retrieved cases, and every case that a finding names: a fired rule brings its cases with it."""
+        best = max((hit.score for hit in hits), default=0.0) or 1.0
+        scored = {
+            hit.case_id: Scored(case=self._published[hit.case_id], score=hit.score / best, lead=float(rank == 0))
+            for rank, hit in enumerate(hits)
+            if hit.case_id in self._published
+        }
+        for finding in report.findings:
+            for case_id in finding.cases:
+                if case_id in self._published and case_id not in scored:
+                    scored[case_id] = Scored(case=self._published[case_id], score=0.0, lead=0.0)
+        return tuple(scored.values())
+
+    def _earlier(self, conversation_id: str | None) -> tuple[Turn, ...]:
+        if self.history is None or conversation_id is None:
+            return ()
+        return self.history.turns(conversation_id)
+
+    def _remember(self, request: Ask, evidence: Evidence, answer: Answer) -> None:
+        if self.history is None:
+            return
+        given = {attachment.name for attachment in request.attachments}
+        kept = [s for s in evidence.sources if s.name is not None and s.name in given]
+        turn = Turn(
+            question=evidence.question[:KEPT_CHARACTERS],
+            attachments=tuple(Attachment(name=s.name or "", content=s.text[:KEPT_CHARACTERS]) for s in kept),
+            answer_id=answer.id,
+            verdict=answer.verdict,
+            causes=tuple(cause.case_id for cause in answer.causes),
+        )
+        versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
+        self.history.add(answer.conversation_id, turn, versions)
+
+
+def remembered(turns: Sequence[Turn]) -> tuple[Attachment, ...]:
+    """What earlier turns of the conversation pasted, as attachments; their questions too, since facts stand in them."""
+    pasted = [attachment for turn in turns for attachment in turn.attachments]
+    said = [
+        Attachment(name=f"message-{number}", content=turn.question)
+        for number, turn in enumerate(turns, start=1)
+        if turn.question.strip()
+    ]
+    return (*pasted, *said)
+
+
+def language_of(wanted: str, question: str, query: Query) -> Language:
+    """The language to answer in: the one wanted, else that of the question, else that of what was pasted."""
+    if wanted in ("en", "zh"):
+        return "zh" if wanted == "zh" else "en"
+    return "zh" if query.language == "zh" else "en"
+
+
+def rarity(found: set[str], case_concepts: Mapping[str, frozenset[str]]) -> Mapping[str, float]:
+    """Each concept with how much it tells: the fewer cases have it, the more. Concepts of no case tell a little."""
+    total = max(1, len(case_concepts))
+    counts = {concept: sum(concept in own for own in case_concepts.values()) for concept in found}
+    return MappingProxyType(
+        {concept: math.log((total + 1) / (count + 0.5)) for concept, count in sorted(counts.items())}
+    )
+
+
+class Stopwatch:
+    """Milliseconds per stage of one request."""
+
+    def __init__(self) -> None:
+        self._started = self._last = time.perf_counter()
+        self._laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        """End a stage."""
+        now = time.perf_counter()
+        self._laps[name] = round((now - self._last) * 1000, 3)
+        self._last = now
+
+    @property
+    def laps(self) -> Mapping[str, float]:
+        """All stages and the total."""
+        total = round((time.perf_counter() - self._started) * 1000, 3)
+        return MappingProxyType({**self._laps, "total": total})
+
+
+

@@ -1,0 +1,198 @@
+"""The answer as clients see it: the contract's objects, as frozen values in one language.
+
+Not the reasoning behind it (`service.diagnose`) and not its rendering (`ui.present`). Field names are the
+wire names; `service.wire.plain` turns any of these into JSON-ready dicts and lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from kb.model.place import Span
+
+Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault"]
+Confidence = Literal["high", "medium", "low"]
+Language = Literal["en", "zh"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingView:
+    """One fact that would decide something: its stable name, why it matters, and how to ask for it."""
+
+    fact: str
+    why: str
+    ask: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingView:
+    """One rule's finding. ``patch`` is a unified diff of the user's own text, or None."""
+
+    rule_id: str
+    title: str
+    severity: str
+    status: str
+    message: str
+    fix: str
+    patch: str | None
+    evidence: tuple[Span, ...]
+    missing: tuple[MissingView, ...]
+    cases: tuple[str, ...]
+    concludes: str = "fault"
+    clears: tuple[str, ...] = ()
+    appears: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefutationView:
+    """What people try or say, and why it does not help."""
+
+    claim: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CauseView:
+    """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one."""
+
+    rank: int
+    case_id: str
+    title: str
+    cause: str
+    fix: str
+    confidence: Confidence
+    score: float
+    evidence_grade: str
+    cases: tuple[str, ...]
+    findings: tuple[str, ...]
+    refutations: tuple[RefutationView, ...]
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """What a marker such as ``[1]`` in the answer points at."""
+
+    marker: int
+    kind: Literal["case", "rule", "input"]
+    id: str
+    title: str
+    url: str | None = None
+    quote: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalView:
+    """Something the log or the user's words show."""
+
+    kind: str
+    meaning: str
+    value: float | str | None  # "nan", "inf", "-inf" on the wire: JSON has no such numbers
+    step: int | None
+    stated: bool
+    evidence: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingView:
+    """One canonical setting of the run: its value, the user's own spelling, and whether it is a default."""
+
+    value: object
+    key: str
+    default: bool
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """The run as understood. ``settings`` lists what was written, and the defaults that a finding used."""
+
+    framework: str | None
+    algorithm: str | None
+    stage: str | None
+    model: str | None
+    model_family: str | None
+    reasons: Mapping[str, str]
+    versions: Mapping[str, str]
+    settings: Mapping[str, SettingView]
+    runs: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputView:
+    """What became of one input."""
+
+    name: str | None
+    kind: str
+    bytes: int
+    lines: int
+    read: bool
+    truncated: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedView:
+    """How many secrets of one kind were masked."""
+
+    kind: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemView:
+    """Something about the input that could not be read as it stands."""
+
+    code: str
+    message: str
+    evidence: Span | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptView:
+    """What was read, what was masked, what could not be read."""
+
+    inputs: tuple[InputView, ...]
+    masked: tuple[MaskedView, ...]
+    problems: tuple[ProblemView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportView:
+    """The answer of ``/v1/check`` and ``trainmedic check --format json``: rules only."""
+
+    findings: tuple[FindingView, ...]
+    run: RunView
+    signals: tuple[SignalView, ...]
+    receipt: ReceiptView
+    ruleset_version: str
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The whole answer. ``answer`` is Markdown with citation markers; ``causes`` is ordered, best first."""
+
+    id: str
+    conversation_id: str
+    verdict: Verdict
+    language: Language
+    mode: Literal["llm", "deterministic"]
+    model: str | None
+    answer: str
+    causes: tuple[CauseView, ...]
+    findings: tuple[FindingView, ...]
+    citations: tuple[Citation, ...]
+    missing: tuple[MissingView, ...]
+    signals: tuple[SignalView, ...]
+    run: RunView
+    receipt: ReceiptView
+    kb_version: str
+    ruleset_version: str
+    notices: tuple[str, ...] = ()
+    usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    trace_id: str = ""

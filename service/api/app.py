@@ -1,0 +1,82 @@
+"""The ASGI application, made from an advisor. Reads no environment and opens nothing by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version as package_version
+
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from service.advisor import Advisor
+from service.api.errors import add_handlers
+from service.api.limits import Gate, Metrics
+from service.api.routes import Worker, make_router
+from service.settings import MEBIBYTE, Settings
+
+Probe = Callable[[], str | None]
+"""Says in a word what is wrong, or None."""
+
+
+def create_app(advisor: Advisor, settings: Settings, probes: dict[str, Probe] | None = None) -> FastAPI:
+    """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready."""
+    metrics = Metrics()
+    app = FastAPI(
+        title="trainmedic",
+        version=package_version("trainmedic"),
+        description="Why is my LLM training run broken, and what do I change?",
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    app.add_middleware(
+        Gate,
+        keys=settings.keys,
+        max_bytes=settings.max_request_mb * MEBIBYTE,
+        metrics=metrics,
+    )
+    add_handlers(app)
+    worker = Worker(settings.concurrency, settings.request_timeout_s)
+    app.include_router(make_router(advisor, worker, metrics, settings.max_attachments))
+    _add_health(app, advisor, metrics, probes or {})
+    return app
+
+
+def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: dict[str, Probe]) -> None:
+    knowledge = advisor.knowledge
+
+    @app.get("/livez", tags=["health"])
+    async def livez() -> dict[str, str]:
+        """The process answers."""
+        return {"status": "ok"}
+
+    @app.get("/readyz", tags=["health"])
+    async def readyz() -> JSONResponse:
+        """Knowledge loaded and rules compiled. ``degraded`` where a page failed or something optional is down."""
+        failures = [f.rule_id for f in (*knowledge.rules.failures, *knowledge.cases.failures)]
+        down = {name: reason for name, probe in probes.items() if (reason := probe()) is not None}
+        ready = bool(knowledge.rules.rules) and bool(knowledge.published)
+        status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
+        body = {
+            "status": status,
+            "cases": len(knowledge.published),
+            "rules": len(knowledge.rules.rules),
+            "failed_pages": failures,
+            "down": down,
+        }
+        return JSONResponse(body, status_code=200 if ready else 503)
+
+    @app.get("/version", tags=["health"])
+    async def version() -> dict[str, str]:
+        """Versions of the program, the cases, the rules and the index."""
+        return {
+            "trainmedic": package_version("trainmedic"),
+            "kb_version": knowledge.cases.version,
+            "ruleset_version": knowledge.rules.version,
+            "index": knowledge.index.manifest.id,
+        }
+
+    @app.get("/metrics", tags=["health"], response_class=Response)
+    async def prometheus() -> Response:
+        """Prometheus metrics."""
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

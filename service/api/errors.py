@@ -1,0 +1,75 @@
+"""Errors to HTTP: the one mapping, the one shape. Nothing of an exception that is not ours reaches a client."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from kb.errors import TrainmedicError
+
+STATUS = {
+    "invalid": 400,
+    "unauthorized": 401,
+    "not_found": 404,
+    "too_large": 413,
+    "rate_limited": 429,
+    "unavailable": 503,
+    "internal": 500,
+}
+_HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 401: "unauthorized"}
+log = logging.getLogger("trainmedic.api")
+
+
+def error_response(
+    status: int, code: str, message: str, *, trace_id: str, hint: str | None = None, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    """An error in the contract's shape."""
+    body: dict[str, object] = {"code": code, "message": message, "trace_id": trace_id}
+    if hint is not None:
+        body["hint"] = hint
+    return JSONResponse({"error": body}, status_code=status, headers=headers)
+
+
+def trace_id_of(request: Request) -> str:
+    """The id of this request, as the middleware set it."""
+    return str(getattr(request.state, "trace_id", ""))
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Install the handlers on ``app``."""
+
+    @app.exception_handler(TrainmedicError)
+    async def _ours(request: Request, error: TrainmedicError) -> JSONResponse:
+        headers = {"WWW-Authenticate": "Bearer"} if error.kind == "unauthorized" else None
+        return error_response(
+            STATUS[error.kind],
+            error.code,
+            error.message,
+            trace_id=trace_id_of(request),
+            hint=error.hint,
+            headers=headers,
+        )
+
+    @app.exception_handler(RequestValidationError)
+    async def _malformed(request: Request, error: RequestValidationError) -> JSONResponse:
+        # The input itself is left out: it may hold what the user did not mean to send back and forth.
+        parts = [f"{'.'.join(str(p) for p in item['loc'][1:]) or 'body'}: {item['msg']}" for item in error.errors()[:5]]
+        return error_response(422, "invalid_request", "; ".join(parts), trace_id=trace_id_of(request))
+
+    @app.exception_handler(HTTPException)
+    async def _http(request: Request, error: HTTPException) -> JSONResponse:
+        code = _HTTP_CODES.get(error.status_code, "http_error")
+        headers = dict(error.headers) if error.headers else None
+        return error_response(
+            error.status_code, code, str(error.detail), trace_id=trace_id_of(request), headers=headers
+        )
+
+    @app.exception_handler(Exception)
+    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        trace_id = trace_id_of(request)
+        log.error("unexpected error, trace_id=%s", trace_id, exc_info=error)
+        return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id)

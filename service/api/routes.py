@@ -1,0 +1,232 @@
+"""The routes of the contract, each a few lines over the advisor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from kb.cases.page import render as render_case
+from kb.errors import NotFound, TooLarge, TrainmedicError
+from kb.rules.page import render as render_rule
+from service.advisor import Advisor
+from service.answer import Answer, ReportView
+from service.api.errors import trace_id_of
+from service.api.limits import Metrics
+from service.api.schemas import (
+    AskIn,
+    AttachmentIn,
+    CasePage,
+    CaseSummary,
+    CheckIn,
+    ErrorOut,
+    FeedbackIn,
+    FeedbackOut,
+    HitOut,
+    RulePage,
+    RuleSummary,
+    SearchIn,
+    SearchOut,
+)
+from service.history import Feedback
+from service.wire import plain, to_json
+
+T = TypeVar("T")
+ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)
+}
+DELTA_CHARACTERS = 64
+"""Size of one ``answer.delta`` of a composed answer, which is there at once."""
+Language = Annotated[str, Query(pattern="^(en|zh)$")]
+
+
+class Worker:
+    """Runs the advisor's calls beside the event loop, a few at a time, each within a deadline."""
+
+    def __init__(self, concurrency: int, timeout_s: float) -> None:
+        self._slots = asyncio.Semaphore(concurrency)
+        self._timeout_s = timeout_s
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """The result of ``call``. Raises `Overloaded` past the deadline."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                async with self._slots:
+                    return await asyncio.to_thread(call)
+        except TimeoutError as error:
+            raise Overloaded(
+                f"no answer within {self._timeout_s:g} s", hint="send a shorter log, or try again"
+            ) from error
+
+
+class Overloaded(TrainmedicError):
+    """Too much is being worked on, or one question takes too long."""
+
+    code = "timeout"
+    kind = "unavailable"
+
+
+def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachments: int) -> APIRouter:
+    """All ``/v1`` routes."""
+    router = APIRouter(prefix="/v1", responses=ERRORS)
+
+    def bounded(attachments: list[AttachmentIn]) -> None:
+        if len(attachments) > max_attachments:
+            raise TooLarge(f"{len(attachments)} attachments; at most {max_attachments} in one request")
+
+    @router.post("/ask", response_model=Answer)
+    async def ask(body: AskIn, request: Request) -> Response:
+        """Diagnose: the whole answer, or with ``stream`` the text as it comes and then the answer."""
+        bounded(body.attachments)
+        trace_id = trace_id_of(request)
+        answer = await worker.run(lambda: advisor.ask(body.value(), trace_id))
+        metrics.answers.labels(verdict=answer.verdict).inc()
+        for finding in answer.findings:
+            if finding.status == "fired":
+                metrics.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
+        if body.stream:
+            return StreamingResponse(events(answer), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        return json_response(answer)
+
+    @router.post("/check", response_model=ReportView)
+    async def check(body: CheckIn) -> Response:
+        """Run the rules alone over files that belong to one run."""
+        bounded(body.attachments)
+        attachments = tuple(attachment.value() for attachment in body.attachments)
+        return json_response(await worker.run(lambda: advisor.check(attachments, body.language)))
+
+    @router.post("/search")
+    async def search(body: SearchIn) -> SearchOut:
+        """The cases nearest to a text."""
+        filters = {name: value for name, value in body.filters.model_dump().items() if value is not None}
+        hits = await worker.run(lambda: advisor.search(body.query, body.top_k, filters))
+        language = "zh" if body.language == "zh" else "en"
+        found = []
+        for hit in hits:
+            case = advisor.case(hit.case_id)
+            if case is not None:
+                found.append(
+                    HitOut(
+                        case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=list(hit.why)
+                    )
+                )
+        return SearchOut(hits=found, kb_version=advisor.knowledge.cases.version)
+
+    @router.post("/feedback")
+    async def feedback(body: FeedbackIn) -> FeedbackOut:
+        """Say whether an answer helped. A second feedback on the same answer replaces the first."""
+        value = Feedback(
+            answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment
+        )
+        await worker.run(lambda: advisor.give_feedback(value))
+        metrics.feedback.labels(reaction=body.reaction).inc()
+        return FeedbackOut(answer_id=body.answer_id, reaction=body.reaction)
+
+    add_knowledge_routes(router, advisor)
+    return router
+
+
+def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
+    """The knowledge itself, paged."""
+    cases = advisor.knowledge.published
+    rules = {rule.id: rule for rule in advisor.knowledge.rules.rules}
+
+    @router.get("/cases")
+    async def list_cases(
+        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        framework: str | None = None,
+        family: str | None = None,
+        language: Language = "en",
+    ) -> CasePage:
+        """Published cases by id."""
+        chosen = [
+            case
+            for case in sorted(cases.values(), key=lambda case: case.id)
+            if (framework is None or framework in case.frameworks) and (family is None or family == case.family)
+        ]
+        items = [
+            CaseSummary(
+                id=case.id,
+                title=case.title.get(language),
+                kind=case.kind,
+                family=case.family,
+                frameworks=list(case.frameworks),
+                evidence=case.evidence,
+            )
+            for case in chosen[offset : offset + limit]
+        ]
+        return CasePage(items=items, total=len(chosen), offset=offset)
+
+    @router.get("/cases/{case_id}")
+    async def get_case(case_id: str, language: Language = "en") -> dict[str, Any]:
+        """One case: its fields, and its page as Markdown in ``language``."""
+        case = cases.get(case_id)
+        if case is None:
+            raise NotFound(f"no case {case_id!r}")
+        return {"case": plain(case), "markdown": render_case(case, language)}
+
+    @router.get("/rules")
+    async def list_rules(
+        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        framework: str | None = None,
+        language: Language = "en",
+    ) -> RulePage:
+        """Rules by id."""
+        chosen = [
+            rule
+            for rule in sorted(rules.values(), key=lambda rule: rule.id)
+            if framework is None or framework in rule.frameworks
+        ]
+        items = [
+            RuleSummary(
+                id=rule.id,
+                title=rule.title.get(language),
+                severity=rule.severity.value,
+                status=rule.status,
+                frameworks=list(rule.frameworks),
+                cases=list(rule.cases),
+            )
+            for rule in chosen[offset : offset + limit]
+        ]
+        return RulePage(items=items, total=len(chosen), offset=offset)
+
+    @router.get("/rules/{rule_id}")
+    async def get_rule(rule_id: str, language: Language = "en") -> dict[str, Any]:
+        """One rule: its condition and its page as Markdown in ``language``."""
+        rule = rules.get(rule_id)
+        if rule is None:
+            raise NotFound(f"no rule {rule_id!r}")
+        summary = {
+            "id": rule.id,
+            "title": rule.title.get(language),
+            "severity": rule.severity.value,
+            "status": rule.status,
+            "frameworks": list(rule.frameworks),
+            "cases": list(rule.cases),
+            "when": rule.when,
+        }
+        return {"rule": summary, "markdown": render_rule(rule, language)}
+
+
+def json_response(value: object) -> Response:
+    """A frozen value as JSON, without a second validation."""
+    return Response(to_json(value), media_type="application/json")
+
+
+async def events(answer: Answer) -> AsyncIterator[str]:
+    """Server-sent events: the text in pieces, then the whole answer."""
+    for start in range(0, len(answer.answer), DELTA_CHARACTERS):
+        text = answer.answer[start : start + DELTA_CHARACTERS]
+        yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
+    yield sse("answer", to_json(answer))
+
+
+def sse(event: str, data: str) -> str:
+    """One server-sent event. JSON has no raw line breaks, so one ``data`` line holds it."""
+    return f"event: {event}\ndata: {data}\n\n"

@@ -1,0 +1,161 @@
+"""What clients may send. What they get back are the frozen values of `service.answer`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kb.model.place import Attachment
+from service.advisor import Ask
+
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+
+
+class Body(BaseModel):
+    """A request body: unknown keys are errors, so that a misspelt option is not silently ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AttachmentIn(Body):
+    """A pasted or dropped file."""
+
+    name: Name
+    content: str
+
+    def value(self) -> Attachment:
+        """The attachment as the core takes it."""
+        return Attachment(name=self.name, content=self.content)
+
+
+class AskIn(Body):
+    """A question with what was pasted."""
+
+    question: str = ""
+    attachments: list[AttachmentIn] = Field(default_factory=list)
+    conversation_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
+    language: Literal["auto", "en", "zh"] = "auto"
+    stream: bool = False
+    top_k: int = Field(5, ge=1, le=20)
+    mode: Literal["auto", "deterministic", "investigate"] = "auto"
+
+    def value(self) -> Ask:
+        """The question as the core takes it."""
+        return Ask(
+            question=self.question,
+            attachments=tuple(attachment.value() for attachment in self.attachments),
+            conversation_id=self.conversation_id,
+            language=self.language,
+            top_k=self.top_k,
+            mode=self.mode,
+        )
+
+
+class CheckIn(Body):
+    """Files to check together: they belong to one run."""
+
+    attachments: list[AttachmentIn] = Field(min_length=1)
+    language: Literal["en", "zh"] = "en"
+
+
+class Filters(Body):
+    """Restrict a search to cases of one framework, class of failure, or kind."""
+
+    framework: str | None = None
+    family: str | None = None
+    kind: Literal["fault", "artefact"] | None = None
+
+
+class SearchIn(Body):
+    """A search over the cases."""
+
+    query: Annotated[str, Field(min_length=1)]
+    top_k: int = Field(10, ge=1, le=50)
+    filters: Filters = Filters()
+    language: Literal["auto", "en", "zh"] = "auto"
+
+
+class FeedbackIn(Body):
+    """What somebody says about an answer; a second one replaces the first."""
+
+    answer_id: Annotated[str, Field(min_length=1, max_length=64)]
+    reaction: Literal["up", "down", "resolved"]
+    reason: Annotated[str, Field(max_length=2_000)] = ""
+    comment: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class HitOut(BaseModel):
+    """One search hit."""
+
+    case_id: str
+    title: str
+    score: float
+    why: list[str]
+
+
+class SearchOut(BaseModel):
+    """Search hits, best first."""
+
+    hits: list[HitOut]
+    kb_version: str
+
+
+class CaseSummary(BaseModel):
+    """One line of the case list."""
+
+    id: str
+    title: str
+    kind: str
+    family: str
+    frameworks: list[str]
+    evidence: str
+
+
+class RuleSummary(BaseModel):
+    """One line of the rule list."""
+
+    id: str
+    title: str
+    severity: str
+    status: str
+    frameworks: list[str]
+    cases: list[str]
+
+
+class CasePage(BaseModel):
+    """A page of cases."""
+
+    items: list[CaseSummary]
+    total: int
+    offset: int
+
+
+class RulePage(BaseModel):
+    """A page of rules."""
+
+    items: list[RuleSummary]
+    total: int
+    offset: int
+
+
+class FeedbackOut(BaseModel):
+    """The feedback as stored."""
+
+    answer_id: str
+    reaction: str
+
+
+class ErrorBody(BaseModel):
+    """What went wrong. Branch on ``code``, never on the text."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    trace_id: str
+
+
+class ErrorOut(BaseModel):
+    """The one error shape of every call."""
+
+    error: ErrorBody

@@ -1,0 +1,227 @@
+"""Diagnosis to answer, without a model: the same object, every sentence from a case, a rule or the paste."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kb.model.case import Case
+from kb.model.evidence import Receipt
+from kb.model.place import Span
+from kb.model.report import Finding, Status, Text
+from service import phrases
+from service.answer import CauseView, Citation, RefutationView
+from service.diagnose import Cause, Diagnosis, relevant
+from service.features import Context
+from service.views import finding_view, missing_view
+
+MAX_EVIDENCE = 3
+"""Places quoted for one finding."""
+MAX_QUOTE = 160
+"""Code points of one quoted place."""
+_LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
+_MARKS = re.compile(r"(\*\*|__|`{1,3}\w*\n?|^#+\s*|^>\s?)", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Citations:
+    """Hands out markers: one for each thing cited, in the order of first use."""
+
+    language: str
+    found: dict[tuple[str, str], Citation] = field(default_factory=dict)
+
+    def case(self, case: Case) -> str:
+        """The marker of a case."""
+        url = case.sources[0].url if case.sources else None
+        return self._marker("case", case.id, case.title.get(self.language), url, None)
+
+    def rule(self, finding: Finding) -> str:
+        """The marker of a rule."""
+        return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
+
+    def place(self, span: Span) -> str:
+        """The marker of a pasted place."""
+        name = place(span, self.language)
+        return self._marker("input", f"{span.attachment or ''}:{span.line}:{span.column}", name, None, quote(span))
+
+    def all(self) -> tuple[Citation, ...]:
+        """Everything cited, in marker order."""
+        return tuple(self.found.values())
+
+    def _marker(self, kind: str, id: str, title: str, url: str | None, quoted: str | None) -> str:
+        key = (kind, id)
+        if key not in self.found:
+            number = len(self.found) + 1
+            self.found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)  # type: ignore[arg-type]
+        return f"[{self.found[key].marker}]"
+
+
+def compose(diagnosis: Diagnosis, context: Context, language: str) -> tuple[str, tuple[Citation, ...]]:
+    """The answer's Markdown and what its markers point at."""
+    citations = Citations(language)
+    parts = [receipt_line(context.evidence.receipt, language)]
+    lead = diagnosis.causes[0] if diagnosis.causes and diagnosis.verdict in ("answered", "no_fault") else None
+    if lead is None:
+        parts.append(_without_cause(diagnosis, context, language))
+    else:
+        parts += _with_cause(lead, diagnosis, context, citations)
+    parts.append(_others(diagnosis, lead, citations))
+    parts.append(_asks(diagnosis, language))
+    parts.append(_listed(context, lead, citations))
+    return "\n\n".join(part for part in parts if part), citations.all()
+
+
+def receipt_line(receipt: Receipt, language: str) -> str:
+    """One line (two or three where something was masked or unreadable) on what was read."""
+    inputs = []
+    for item in receipt.inputs:
+        name = item.name or phrases.QUESTION.get(language)
+        cut = phrases.CUT.get(language) if item.truncated else ""
+        inputs.append(phrases.LINES.get(language).format(name=name, kind=item.kind, lines=item.lines, cut=cut))
+    joiner = "、" if language == "zh" else ", "
+    lines = [phrases.RECEIPT.get(language).format(inputs=joiner.join(inputs))] if inputs else []
+    if receipt.masked:
+        masked = joiner.join(f"{count} × {kind}" for kind, count in receipt.masked)
+        lines.append(phrases.MASKED.get(language).format(masked=masked))
+    if receipt.problems:
+        shown = joiner.join(
+            f"{place(p.span, language)} {p.code}" if p.span else p.code for p in receipt.problems[:MAX_EVIDENCE]
+        )
+        lines.append(phrases.PROBLEMS.get(language).format(problems=shown))
+    return "\n".join(f"> {line}" for line in lines)
+
+
+def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
+    if diagnosis.verdict != "no_fault":
+        return phrases.LEAD[diagnosis.verdict].get(language)
+    return phrases.LEAD["healthy" if context.evidence.rows else "healthy_config"].get(language)
+
+
+def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations) -> list[str]:
+    language, case = citations.language, cause.case
+    marker = citations.case(case)
+    words = {
+        "confidence": phrases.CONFIDENCE[cause.confidence].get(language),
+        "grade": phrases.GRADE[case.evidence].get(language),
+    }
+    parts = [
+        phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=marker),
+        phrases.SURE.get(language).format(**words),
+        _section("cause", f"{case.section('cause', language)} {marker}", language),
+    ]
+    fired = [f for f in cause.findings if f.status is Status.FIRED]
+    parts.append(_section("seen", "\n".join(_seen(finding, citations) for finding in fired), language))
+    parts.append(_section("fix", _fix(case, fired, marker, language), language))
+    refuted = "\n".join(
+        f"- {r.claim.get(language)}{'：' if language == 'zh' else ': '}{r.why.get(language)} {marker}"
+        for r in case.refutations
+    )
+    parts.append(_section("refuted", refuted, language))
+    confirm = case.section("confirm", language)
+    parts.append(_section("confirm", f"{confirm} {marker}" if confirm else "", language))
+    return parts
+
+
+def _fix(case: Case, fired: Sequence[Finding], marker: str, language: str) -> str:
+    text = f"{case.section('fix', language)} {marker}"
+    for finding in fired:
+        view = finding_view(finding, language)
+        if view.patch is None:
+            continue
+        note = phrases.PATCH.get(language).format(clears=", ".join(view.clears)) if view.clears else ""
+        note += phrases.APPEARS.get(language).format(appears=", ".join(view.appears)) if view.appears else ""
+        return f"{text}\n\n{view.fix}\n\n```diff\n{view.patch.rstrip()}\n```\n{note}".rstrip()
+    return text
+
+
+def _seen(finding: Finding, citations: Citations) -> str:
+    language = citations.language
+    lines = [f"- {finding.message.get(language)} {citations.rule(finding)}"]
+    for span in finding.evidence[:MAX_EVIDENCE]:
+        where = place(span, language)
+        if span.default:
+            lines.append("  - " + phrases.DEFAULT.get(language).format(place=where))
+        else:
+            shown = phrases.AT.get(language).format(place=where, text=quote(span).replace("`", "'"))
+            lines.append(f"  - {shown} {citations.place(span)}")
+    return "\n".join(lines)
+
+
+def _others(diagnosis: Diagnosis, lead: Cause | None, citations: Citations) -> str:
+    language = citations.language
+    rest = [cause for cause in diagnosis.causes if cause is not lead]
+    lines = [
+        f"- {cause.case.title.get(language)} ({phrases.CONFIDENCE[cause.confidence].get(language)}) "
+        f"{citations.case(cause.case)}"
+        for cause in rest
+    ]
+    return _section("other", "\n".join(lines), language)
+
+
+def _asks(diagnosis: Diagnosis, language: str) -> str:
+    views = [missing_view(item, language) for item in diagnosis.missing]
+    lines = [f"{number}. {view.ask} {view.why}" for number, view in enumerate(views, start=1)]
+    if not lines:
+        return ""
+    return "\n".join(lines) if diagnosis.verdict == "need_input" else _section("ask", "\n".join(lines), language)
+
+
+def _listed(context: Context, lead: Cause | None, citations: Citations) -> str:
+    shown = {f.rule_id for f in lead.findings} if lead is not None else set()
+    rest = [f for f in context.report.fired if f.rule_id not in shown]
+    related = [f for f in rest if relevant(f, context)]
+    unrelated = [f for f in rest if not relevant(f, context)]
+    language = citations.language
+    parts = [
+        _section("seen", "\n".join(_seen(f, citations) for f in related), language),
+        _section("listed", "\n".join(_seen(f, citations) for f in unrelated), language),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _section(name: str, body: str, language: str) -> str:
+    return f"### {phrases.HEADINGS[name].get(language)}\n\n{body}" if body.strip() else ""
+
+
+def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
+    """The causes for the wire, plain text in ``language``."""
+    return tuple(
+        CauseView(
+            rank=rank,
+            case_id=cause.case.id,
+            title=cause.case.title.get(language),
+            cause=plain_text(cause.case.section("cause", language)),
+            fix=plain_text(cause.case.section("fix", language)),
+            confidence=cause.confidence,
+            score=round(cause.probability, 4),
+            evidence_grade=cause.case.evidence,
+            cases=(cause.case.id, *cause.case.related),
+            findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
+            refutations=tuple(
+                RefutationView(claim=r.claim.get(language), why=r.why.get(language)) for r in cause.case.refutations
+            ),
+            why=tuple(name for name, value in cause.features.items() if value > 0),
+        )
+        for rank, cause in enumerate(diagnosis.causes, start=1)
+    )
+
+
+def place(span: Span, language: str) -> str:
+    """``train.sh:12:3``, or the question's own name."""
+    name = span.attachment if span.attachment is not None else phrases.QUESTION.get(language)
+    return f"{name}:{span.line}:{span.column}"
+
+
+def quote(span: Span) -> str:
+    """The pasted text on one line, shortened."""
+    text = " ".join(span.text.split())
+    return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
+
+
+def plain_text(markdown: str) -> str:
+    """Markdown without its marks; links keep their words."""
+    return _MARKS.sub("", _LINK.sub(r"\1", markdown)).strip()
+
+
+NO_MODEL: Text = phrases.NO_MODEL

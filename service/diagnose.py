@@ -1,0 +1,246 @@
+"""Report and hits to a verdict: which causes, how sure, and what to ask. Deterministic; no model, no I/O."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kb.model.case import Case
+from kb.model.evidence import Evidence
+from kb.model.report import Finding, Missing, Severity, Text
+from service.answer import Confidence, Verdict
+from service.features import Context, Scored, features, finding_weight, overlap
+from service.weights import Weights
+
+MAX_MISSING = 4
+CERTAIN = 0.55
+"""The least weight (`finding_weight`) of a fired finding that decides by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One candidate with its calibrated probability and what speaks for it."""
+
+    case: Case
+    probability: float
+    confidence: Confidence
+    findings: tuple[Finding, ...]
+    features: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The verdict about the question, causes best first, and the facts that would decide, most separating first."""
+
+    verdict: Verdict
+    causes: tuple[Cause, ...]
+    missing: tuple[Missing, ...]
+
+
+def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
+    """Rank the candidates and decide what the answer is.
+
+    A finding that fired decides over retrieval; a finding unrelated to the symptoms asked about does not make
+    the verdict (it is listed all the same).
+    """
+    ranked = rank(candidates, context, weights)
+    plausible = tuple(cause for cause in ranked if cause.probability >= weights.plausible)[:top_k]
+    verdict = _verdict(plausible, context, weights)
+    missing = () if verdict in ("no_fault", "not_in_kb") else _missing(plausible, context)
+    if verdict == "not_in_kb":
+        plausible = ()
+    if verdict == "no_fault":
+        plausible = tuple(cause for cause in plausible if cause.case.kind == "artefact")
+    return Diagnosis(verdict=verdict, causes=plausible, missing=missing)
+
+
+def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tuple[Cause, ...]:
+    """All candidates, most probable first; ties by id."""
+    causes = []
+    for scored in candidates:
+        values = features(scored, context)
+        probability = weights.probability(values)
+        mine = tuple(f for f in context.report.findings if scored.case.id in f.cases)
+        causes.append(
+            Cause(
+                case=scored.case,
+                probability=probability,
+                confidence=weights.confidence(probability),
+                findings=mine,
+                features=values,
+            )
+        )
+    return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
+
+
+def _verdict(causes: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
+    if not in_field(context, weights):
+        return "not_in_kb"
+    first = causes[0] if causes else None
+    if first is not None and first.probability >= weights.answer:
+        return "no_fault" if first.case.kind == "artefact" else "answered"
+    if _healthy(context):
+        return "no_fault"
+    if first is not None and (context.symptoms or context.evidence.run.options):
+        return "need_input"
+    return "need_input" if context.symptoms and not _specific(context) else "not_in_kb"
+
+
+def in_field(context: Context, weights: Weights) -> bool:
+    """Whether the question is about training at all: something was recognised, or enough of our words are in it."""
+    evidence = context.evidence
+    run = evidence.run
+    if run.options or evidence.rows or evidence.tracebacks or context.symptoms:
+        return True
+    recognised = (run.framework, run.algorithm, run.model_family)
+    weight = sum(context.concepts.values())
+    return weight >= weights.field or (any(recognised) and weight > 0)
+
+
+def _healthy(context: Context) -> bool:
+    """Nothing asked about is failing, and something was there to look at."""
+    evidence = context.evidence
+    looked_at = bool(evidence.rows) or bool(evidence.run.options)
+    troubled = any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
+    return looked_at and not context.symptoms and not troubled and not evidence.tracebacks
+
+
+def _specific(context: Context) -> bool:
+    evidence = context.evidence
+    run = evidence.run
+    facts = (run.framework, run.algorithm, run.model_family, evidence.versions, run.options, evidence.tracebacks)
+    return sum(bool(fact) for fact in facts) >= 2
+
+
+def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
+    """What to ask, most separating first, each fact once."""
+    asks: dict[str, tuple[float, int, Missing]] = {}
+    questions: list[tuple[float, Missing]] = []
+    for cause in causes:
+        for finding in cause.findings:
+            weight = cause.probability * max(overlap(finding.symptoms, context.symptoms), 0.2)
+            questions += [(weight, missing) for missing in finding.missing]
+        questions += [
+            (0.5 * cause.probability, Missing(fact=ask.fact, why=ask.why, ask=ask.ask)) for ask in cause.case.ask
+        ]
+    questions += [(0.05, missing) for missing in GENERIC]
+    for weight, missing in questions:
+        if known(missing.fact, context.evidence):
+            continue
+        gain = information_gain(missing.fact, causes) + weight
+        if missing.fact not in asks or gain > asks[missing.fact][0]:
+            asks[missing.fact] = (gain, len(asks), missing)
+    ordered = sorted(asks.values(), key=lambda item: (-round(item[0], 9), item[1]))
+    return tuple(missing for _, _, missing in ordered[:MAX_MISSING])
+
+
+def information_gain(fact: str, causes: Sequence[Cause]) -> float:
+    """Bits that knowing ``fact`` is expected to give about which cause it is.
+
+    Each cause says what value of the fact it goes with; the gain is the entropy of that grouping.
+    """
+    groups: dict[tuple[str, ...], float] = defaultdict(float)
+    total = sum(cause.probability for cause in causes)
+    if total <= 0:
+        return 0.0
+    for cause in causes:
+        groups[_signature(fact, cause.case)] += cause.probability / total
+    return -sum(p * math.log2(p) for p in groups.values() if p > 0)
+
+
+def _signature(fact: str, case: Case) -> tuple[str, ...]:
+    kind, _, name = fact.partition(":")
+    if fact == "framework":
+        return case.frameworks
+    if fact == "algorithm":
+        return case.algorithms
+    if fact in ("model", "model_family"):
+        return case.model_families
+    if kind == "version":
+        return (case.affected.get(name, ""),)
+    if kind == "setting":
+        return (str(name in case.settings),)
+    if fact == "log":
+        return case.signals
+    if fact == "config":
+        return case.settings
+    return ()
+
+
+def known(fact: str, evidence: Evidence) -> bool:
+    """Whether the paste already holds this fact."""
+    run = evidence.run
+    kind, _, name = fact.partition(":")
+    if kind == "version":
+        return name in evidence.versions and evidence.versions[name].exact is not None
+    if kind == "setting":
+        return name in run.settings
+    answers = {
+        "framework": run.framework is not None,
+        "algorithm": run.algorithm is not None,
+        "model": run.model is not None or run.model_family is not None,
+        "model_family": run.model_family is not None,
+        "log": bool(evidence.rows or evidence.tracebacks),
+        "config": bool(run.options),
+    }
+    return answers.get(fact, False)
+
+
+def relevant(finding: Finding, context: Context) -> bool:
+    """Whether a fired finding is about the symptoms asked about."""
+    return finding_weight(finding, context.symptoms) >= CERTAIN * 0.5
+
+
+GENERIC: tuple[Missing, ...] = (
+    Missing(
+        fact="config",
+        why=Text(
+            en="Most causes are visible in the configuration alone.",
+            zh="多数原因只看配置就能判断。",
+        ),
+        ask=Text(
+            en="Paste the launch command or the config file as it is.",
+            zh="请原样粘贴启动命令或配置文件。",
+        ),
+    ),
+    Missing(
+        fact="log",
+        why=Text(
+            en="The first abnormal line tells when it starts and which number goes wrong first.",
+            zh="第一行异常日志能说明从哪一步开始、最先出错的是哪个指标。",
+        ),
+        ask=Text(
+            en="Paste the log around the first abnormal step (loss, grad_norm, learning rate), or the traceback.",
+            zh="请粘贴最早出现异常那几步的日志（loss、grad_norm、学习率），或完整的报错堆栈。",
+        ),
+    ),
+    Missing(
+        fact="framework",
+        why=Text(
+            en="The same symptom has different causes in different frameworks.",
+            zh="同样的现象在不同框架里原因不同。",
+        ),
+        ask=Text(
+            en="Which framework and which version (`pip list | grep -iE 'trl|transformers|torch|…'`)?",
+            zh="用的是哪个框架、哪个版本（`pip list | grep -iE 'trl|transformers|torch|…'`）？",
+        ),
+    ),
+    Missing(
+        fact="algorithm",
+        why=Text(
+            en="What is trained (SFT, DPO, KTO, reward model, GRPO …) decides which loss is computed.",
+            zh="训练的是什么（SFT、DPO、KTO、奖励模型、GRPO……）决定了计算的是哪种 loss。",
+        ),
+        ask=Text(en="Which training stage or algorithm is it?", zh="是哪个训练阶段或算法？"),
+    ),
+    Missing(
+        fact="model",
+        why=Text(
+            en="Some causes depend on the architecture (attention soft-capping, value range in half precision).",
+            zh="有些原因与模型结构有关（注意力 soft-cap、半精度数值范围）。",
+        ),
+        ask=Text(en="Which base model is trained?", zh="训练的基座模型是哪个？"),
+    ),
+)

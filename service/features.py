@@ -1,0 +1,157 @@
+"""What speaks for and against one case, as numbers. The ranking's weights (`service.weights`) are fitted over these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kb.model.case import Case
+from kb.model.evidence import Evidence
+from kb.model.report import Finding, Report, Severity, Status
+from kb.model.run import Recognised, VersionFact
+from kb.rules.versions import in_range
+
+NON_FINITE = frozenset(
+    "loss_nan loss_inf loss_zero_grad_norm_nan grad_norm_nan grad_norm_inf eval_loss_nan nll_loss_nan reward_nan "
+    "logps_nan logits_nan kl_nan".split()
+)
+GROUPS: tuple[frozenset[str], ...] = (
+    NON_FINITE,
+    frozenset({"loss_flat", "accuracy_stuck", "grad_norm_zero", "loss_zero", "reward_flat", "learning_rate_zero"}),
+    frozenset({"loss_spike", "loss_diverging", "grad_norm_spike"}),
+    frozenset({"kl_negative", "kl_huge", "kl_zero", "kl_nan"}),
+    frozenset({"logits_huge", "logits_nan"}),
+    frozenset({"oom", "cpu_oom_killed"}),
+    frozenset({"nccl_timeout", "nccl_error", "hang", "connection_error"}),
+    frozenset({"reward_collapse", "reward_std_zero", "reward_flat", "entropy_collapse"}),
+    frozenset({"length_collapse", "length_explosion", "never_stops", "repeats"}),
+    frozenset({"unrecognized_argument", "assertion", "not_implemented", "value_error", "type_error", "key_error"}),
+    frozenset({"missing_module", "import_error"}),
+)
+"""Symptoms that users and logs use one for another. Within a group a match counts `SAME_GROUP`."""
+SAME_GROUP = 0.6
+NO_SYMPTOM = frozenset({"healthy_log", "lr_in_warmup", "margins_rising", "tokenizer_warning"})
+SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}
+UNRELATED = 0.1
+"""What is left of a fired rule's weight where its symptoms are not those asked about."""
+
+NAMES = (
+    "rule_fired",
+    "rule_unsure",
+    "rule_clear",
+    "retrieval",
+    "lead",
+    "concepts",
+    "focus",
+    "symptom",
+    "symptom_missed",
+    "framework_match",
+    "framework_clash",
+    "algorithm_match",
+    "algorithm_clash",
+    "family_match",
+    "family_clash",
+    "version_inside",
+    "version_outside",
+    "settings",
+)
+"""Every feature, in the order of the weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One retrieved case as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first."""
+
+    case: Case
+    score: float
+    lead: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all candidates of one question share."""
+
+    evidence: Evidence
+    report: Report
+    symptoms: frozenset[str]
+    concepts: Mapping[str, float]  # concept id → weight (inverse document frequency over the cases)
+    case_concepts: Mapping[str, frozenset[str]]
+
+
+def symptoms_of(evidence: Evidence) -> frozenset[str]:
+    """The failure signals seen or stated."""
+    return frozenset(signal.kind for signal in evidence.signals) - NO_SYMPTOM
+
+
+def overlap(left: Sequence[str] | frozenset[str], right: Sequence[str] | frozenset[str]) -> float:
+    """How well two sets of symptoms agree: 1 for a common one, `SAME_GROUP` for kin, else 0."""
+    if set(left) & set(right):
+        return 1.0
+    kin = any(group & set(left) and group & set(right) for group in GROUPS)
+    return SAME_GROUP if kin else 0.0
+
+
+def finding_weight(finding: Finding, symptoms: frozenset[str]) -> float:
+    """How much a fired finding says about the question asked: its severity, if its symptoms are those asked about."""
+    weight = SEVERITY_WEIGHT[finding.severity]
+    if not symptoms or not finding.symptoms:
+        return weight
+    agreement = overlap(finding.symptoms, symptoms)
+    return weight * max(agreement, UNRELATED)
+
+
+def features(scored: Scored, context: Context) -> Mapping[str, float]:
+    """All of `NAMES` for one candidate."""
+    case, evidence, report = scored.case, context.evidence, context.report
+    run = evidence.run
+    mine = [finding for finding in report.findings if case.id in finding.cases]
+    fired = [finding_weight(f, context.symptoms) for f in mine if f.status is Status.FIRED]
+    unsure = [finding_weight(f, context.symptoms) for f in mine if f.status is Status.CANNOT_TELL]
+    clear = bool(case.rules) and not mine and bool(run.options)
+    asked = sum(context.concepts.values())
+    own = context.case_concepts.get(case.id, frozenset())
+    common = sum(weight for concept, weight in context.concepts.items() if concept in own)
+    agreement = overlap(case.signals, context.symptoms) if context.symptoms and case.signals else 0.0
+    inside, outside = _versions(case, evidence.versions)
+    written = {name for name, setting in run.settings.items() if setting.option is not None}
+    values = {
+        "rule_fired": max(fired, default=0.0),
+        "rule_unsure": max(unsure, default=0.0),
+        "rule_clear": float(clear),
+        "retrieval": scored.score,
+        "lead": scored.lead,
+        "concepts": common / asked if asked else 0.0,
+        "focus": min(1.0, common / 8.0),
+        "symptom": agreement,
+        "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
+        "version_inside": float(inside),
+        "version_outside": float(outside),
+        "settings": _share(written, case.settings),
+    }
+    for name, fact, known in (
+        ("framework", run.framework, case.frameworks),
+        ("algorithm", run.algorithm, case.algorithms),
+        ("family", run.model_family, case.model_families),
+    ):
+        values[f"{name}_match"] = float(fact is not None and fact.value in known)
+        values[f"{name}_clash"] = float(_clash(fact, known))
+    return MappingProxyType({name: values[name] for name in NAMES})
+
+
+def _clash(fact: Recognised | None, known: Sequence[str]) -> bool:
+    return fact is not None and bool(known) and fact.value not in known
+
+
+def _share(written: set[str], involved: Sequence[str]) -> float:
+    return len(written & set(involved)) / len(involved) if involved else 0.0
+
+
+def _versions(case: Case, versions: Mapping[str, VersionFact]) -> tuple[bool, bool]:
+    """Whether a known version lies inside the case's affected range, and whether one certainly lies outside."""
+    inside = outside = False
+    for package, affected in case.affected.items():
+        fact = versions.get(package)
+        verdict = None if fact is None else in_range(fact, affected)
+        inside, outside = inside or verdict is True, outside or verdict is False
+    return inside, outside

@@ -1,0 +1,183 @@
+"""What was asked, answered and said about the answers, in any SQL database. Only masked text is ever stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    delete,
+    event,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import StaticPool
+
+from kb.errors import NotFound, StoreError
+from kb.model.place import Attachment
+
+REACTIONS = ("up", "down", "resolved")
+
+_metadata = MetaData()
+_turns = Table(
+    "turns",
+    _metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("conversation_id", String(64), nullable=False, index=True),
+    Column("answer_id", String(64), nullable=False, unique=True),
+    Column("asked_at", DateTime(timezone=True), nullable=False, index=True),
+    Column("question", Text, nullable=False),
+    Column("attachments", Text, nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("causes", Text, nullable=False),
+    Column("versions", Text, nullable=False),
+)
+_feedback = Table(
+    "feedback",
+    _metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("answer_id", String(64), nullable=False),
+    Column("reaction", String(16), nullable=False),
+    Column("reason", Text, nullable=False, default=""),
+    Column("comment", Text, nullable=False, default=""),
+    Column("updated_at", DateTime(timezone=True), nullable=False),
+    UniqueConstraint("answer_id", name="one_reaction_per_answer"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One question of a conversation with what was pasted, masked, and what came of it."""
+
+    question: str
+    attachments: tuple[Attachment, ...]
+    answer_id: str
+    verdict: str
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What somebody said about an answer."""
+
+    answer_id: str
+    reaction: str
+    reason: str = ""
+    comment: str = ""
+
+
+class History:
+    """Conversations and feedback in the database at ``url``. Safe to use from several threads.
+
+    Raises `StoreError` where the database cannot be reached.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._engine = _engine(url)
+        try:
+            _metadata.create_all(self._engine)
+        except SQLAlchemyError as error:
+            name = make_url(url).render_as_string(hide_password=True)
+            raise StoreError(f"the history at {name} cannot be opened", hint=type(error).__name__) from error
+
+    def turns(self, conversation_id: str) -> tuple[Turn, ...]:
+        """The conversation so far, oldest first; empty for an unknown one."""
+        query = select(_turns).where(_turns.c.conversation_id == conversation_id).order_by(_turns.c.id)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return tuple(
+            Turn(
+                question=row.question,
+                attachments=tuple(Attachment(name=n, content=c) for n, c in json.loads(row.attachments)),
+                answer_id=row.answer_id,
+                verdict=row.verdict,
+                causes=tuple(json.loads(row.causes)),
+            )
+            for row in rows
+        )
+
+    def add(self, conversation_id: str, turn: Turn, versions: Sequence[str], now: datetime | None = None) -> None:
+        """Store one turn. ``versions`` are those of the knowledge, the rules and the index that answered."""
+        values = {
+            "conversation_id": conversation_id,
+            "answer_id": turn.answer_id,
+            "asked_at": now or datetime.now(UTC),
+            "question": turn.question,
+            "attachments": json.dumps([[a.name, a.content] for a in turn.attachments], ensure_ascii=False),
+            "verdict": turn.verdict,
+            "causes": json.dumps(list(turn.causes)),
+            "versions": json.dumps(list(versions)),
+        }
+        with self._engine.begin() as connection:
+            connection.execute(insert(_turns).values(**values))
+
+    def give_feedback(self, feedback: Feedback, now: datetime | None = None) -> None:
+        """Store or replace what is said about an answer. Raises `NotFound` for an unknown answer."""
+        values = {
+            "reaction": feedback.reaction,
+            "reason": feedback.reason,
+            "comment": feedback.comment,
+            "updated_at": now or datetime.now(UTC),
+        }
+        known = select(_turns.c.id).where(_turns.c.answer_id == feedback.answer_id)
+        with self._engine.begin() as connection:
+            if connection.execute(known).first() is None:
+                raise NotFound(f"no answer {feedback.answer_id!r}")
+            changed = connection.execute(
+                update(_feedback).where(_feedback.c.answer_id == feedback.answer_id).values(**values)
+            )
+            if changed.rowcount == 0:
+                connection.execute(insert(_feedback).values(answer_id=feedback.answer_id, **values))
+
+    def feedback(self, answer_id: str) -> Feedback | None:
+        """What was said about an answer, or None."""
+        with self._engine.connect() as connection:
+            row = connection.execute(select(_feedback).where(_feedback.c.answer_id == answer_id)).first()
+        if row is None:
+            return None
+        return Feedback(answer_id=row.answer_id, reaction=row.reaction, reason=row.reason, comment=row.comment)
+
+    def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
+        """Delete turns asked longer ago than ``older_than``, with their feedback. Returns how many turns."""
+        limit = (now or datetime.now(UTC)) - older_than
+        old = select(_turns.c.answer_id).where(_turns.c.asked_at < limit)
+        with self._engine.begin() as connection:
+            connection.execute(delete(_feedback).where(_feedback.c.answer_id.in_(old)))
+            return connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, pool_pre_ping=True)
+    if parsed.database in (None, "", ":memory:"):
+        return create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
+    engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 10})
+
+    @event.listens_for(engine, "connect")
+    def _write_ahead(connection: object, _record: object) -> None:
+        # Readers must not wait for the writer: answers are stored while others are asked.
+        cursor = connection.cursor()  # type: ignore[attr-defined]
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.close()
+
+    return engine

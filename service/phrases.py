@@ -1,0 +1,69 @@
+"""The fixed words of a composed answer, in both languages. Data only."""
+
+from __future__ import annotations
+
+from kb.model.report import Text
+
+RECEIPT = Text(en="Read: {inputs}.", zh="已读取：{inputs}。")
+MASKED = Text(en="Masked before anything else saw it: {masked}.", zh="已在处理前脱敏：{masked}。")
+PROBLEMS = Text(en="Not read as it stands: {problems}.", zh="未能照原样读取：{problems}。")
+LINES = Text(en="{name} ({kind}, {lines} lines{cut})", zh="{name}（{kind}，{lines} 行{cut}）")
+CUT = Text(en=", cut", zh="，已截断")
+QUESTION = Text(en="your question", zh="你的问题")
+
+LEAD = {
+    "answered": Text(en="**{title}** {marker}", zh="**{title}** {marker}"),
+    "no_fault": Text(
+        en="**Nothing is wrong with the run here: {title}** {marker}", zh="**这里训练本身没有问题：{title}** {marker}"
+    ),
+    "healthy": Text(
+        en="**No fault found.** No rule fired on this configuration and every number in the log is finite and ordinary.",
+        zh="**没有发现故障。** 该配置没有触发任何规则，日志里的数值都有限且正常。",
+    ),
+    "healthy_config": Text(
+        en="**No fault found in the configuration.** No rule fired. Without a log, this says nothing about how the run behaves.",
+        zh="**配置中没有发现故障。** 没有触发任何规则。没有日志时，无法判断运行时的表现。",
+    ),
+    "need_input": Text(
+        en="**Not enough to tell the cause yet.** One fact would separate the candidates:",
+        zh="**信息还不足以判断原因。** 下面这个事实最能区分各个候选原因：",
+    ),
+    "not_in_kb": Text(
+        en="**The knowledge base holds no case for this.** I would rather say so than guess.",
+        zh="**知识库里没有对应的案例。** 与其猜测，不如如实告知。",
+    ),
+}
+SURE = Text(en="Confidence: {confidence}; evidence: {grade}.", zh="置信度：{confidence}；证据：{grade}。")
+CONFIDENCE = {
+    "high": Text(en="high", zh="高"),
+    "medium": Text(en="medium", zh="中"),
+    "low": Text(en="low", zh="低"),
+}
+GRADE = {
+    "reproduced": Text(en="reproduced", zh="已复现"),
+    "maintainer": Text(en="stated by a maintainer", zh="维护者确认"),
+    "reporter": Text(en="stated by the reporter", zh="提问者确认"),
+    "source-read": Text(en="read in the framework's source", zh="源码核实"),
+    "reported": Text(en="reported, not confirmed by anybody", zh="有人报告，尚无人确认"),
+}
+HEADINGS = {
+    "cause": Text(en="Why", zh="原因"),
+    "seen": Text(en="In what you pasted", zh="在你粘贴的内容中"),
+    "fix": Text(en="Fix", zh="修复"),
+    "refuted": Text(en="Does not help", zh="无效的做法"),
+    "confirm": Text(en="How to confirm", zh="如何确认"),
+    "other": Text(en="Also possible", zh="其他可能"),
+    "ask": Text(en="To be surer, tell me", zh="想更确定，请告诉我"),
+    "listed": Text(en="Also found, unrelated to the question", zh="另外发现（与问题无关）"),
+    "unsure": Text(en="Could not be checked", zh="无法检查"),
+}
+PATCH = Text(
+    en="Applied in memory and checked again: clears {clears}.", zh="已在内存中应用并复查：消除 {clears}。"
+)
+APPEARS = Text(en=" It brings up {appears}.", zh=" 会新触发 {appears}。")
+NO_MODEL = Text(
+    en="No language model is configured: this answer was composed from the rules and cases alone.",
+    zh="未配置语言模型：本回答完全由规则和案例生成。",
+)
+AT = Text(en="{place}: `{text}`", zh="{place}：`{text}`")
+DEFAULT = Text(en="{place}: not written, a default", zh="{place}：未显式设置，取默认值")

@@ -1,0 +1,168 @@
+"""Every setting of the service, read once by the composition root. Flag > environment > file > default."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from kb.errors import InvalidSettings
+
+PREFIX = "TRAINMEDIC_"
+CONFIG_VARIABLE = "TRAINMEDIC_CONFIG"
+FILE_SUFFIX = "_FILE"
+SECRET_FIELDS = ("api_keys", "database_url", "embedder_api_key")
+MEBIBYTE = 1024 * 1024
+
+
+def default_data_dir() -> Path:
+    """Where the index and the history live by default: the user's data folder, never the working directory."""
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "trainmedic"
+
+
+class Settings(BaseSettings):
+    """Effective settings. Field names are the file's keys; the environment has them upper-case with the prefix."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True)
+
+    host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with api_keys")
+    port: int = Field(8000, ge=0, le=65535, description="port to listen on")
+    api_keys: SecretStr = Field(SecretStr(""), description="bearer keys that clients must send, comma-separated")
+    data_dir: Path = Field(default_factory=default_data_dir, description="folder of the index and the history")
+    database_url: SecretStr = Field(
+        SecretStr(""), description="SQL URL of the history; default: SQLite in data_dir"
+    )
+    kb_paths: str = Field("", description="extra folders of rule and case pages, separated like PATH")
+    embedder: str = Field("default", description="default, st:<model or path>, or openai:<model>")
+    embedder_base_url: str = Field("", description="endpoint of an openai: embedder")
+    embedder_api_key: SecretStr = Field(SecretStr(""), description="key of an openai: embedder")
+    language: str = Field("auto", pattern="^(auto|en|zh)$", description="language of answers")
+    top_k: int = Field(5, ge=1, le=20, description="causes listed in an answer")
+    max_request_mb: int = Field(80, ge=1, le=1024, description="largest request body, in MiB")
+    max_attachments: int = Field(40, ge=1, le=1000, description="most attachments in one request")
+    request_timeout_s: float = Field(30.0, gt=0, description="a request over this is answered with an error")
+    concurrency: int = Field(4, ge=1, le=64, description="questions worked on at once")
+    history_days: int = Field(90, ge=0, description="days that conversations are kept; 0 keeps none")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flags, then the environment, then secrets named by ``*_FILE``, then the TOML file."""
+        sources = [init_settings, env_settings, SecretFiles(settings_cls)]
+        path = os.environ.get(CONFIG_VARIABLE, "trainmedic.toml")
+        if Path(path).is_file():
+            sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
+        elif CONFIG_VARIABLE in os.environ:
+            raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is no file")
+        return tuple(sources)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The bearer keys; empty means that none is asked for."""
+        return frozenset(key.strip() for key in self.api_keys.get_secret_value().split(",") if key.strip())
+
+    @property
+    def extra_pages(self) -> tuple[Path, ...]:
+        """Folders of a team's own pages, in order."""
+        return tuple(Path(part) for part in self.kb_paths.split(os.pathsep) if part)
+
+    @property
+    def history_url(self) -> str:
+        """The SQL URL of the history."""
+        return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """``TRAINMEDIC_API_KEYS_FILE=/run/secrets/keys`` and the like."""
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        """The content of the file named for this field, or None."""
+        path = os.environ.get(f"{PREFIX}{field_name.upper()}{FILE_SUFFIX}")
+        if path is None or field_name not in SECRET_FIELDS:
+            return None, field_name, False
+        try:
+            return Path(path).read_text(encoding="utf-8").strip(), field_name, False
+        except OSError as error:
+            name = f"{PREFIX}{field_name.upper()}{FILE_SUFFIX}"
+            raise InvalidSettings(f"{name}: {path} cannot be read ({error.strerror})") from error
+
+    def __call__(self) -> dict[str, Any]:
+        """All secrets that a file was named for."""
+        found = {name: self.get_field_value(field, name)[0] for name, field in Settings.model_fields.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
+    """The effective settings. Raises `InvalidSettings` for an unknown key, a bad value, or an unsafe address."""
+    unknown_variables(os.environ)
+    given: dict[str, Any] = {name: value for name, value in (flags or {}).items() if value is not None}
+    try:
+        settings = Settings(**given)
+    except ValidationError as error:
+        raise InvalidSettings(_explain(error)) from error
+    if not settings.keys and not is_loopback(settings.host):
+        raise InvalidSettings(
+            f"refusing to listen on {settings.host} without a key",
+            hint=f"set {PREFIX}API_KEYS (or {PREFIX}API_KEYS_FILE), or listen on 127.0.0.1",
+        )
+    return settings
+
+
+def unknown_variables(environ: Mapping[str, str]) -> None:
+    """Raise `InvalidSettings` for a variable with our prefix that no setting has."""
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG_VARIABLE}
+    known |= {PREFIX + name.upper() + FILE_SUFFIX for name in SECRET_FIELDS}
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known:
+            raise InvalidSettings(f"unknown setting {name}", hint=_suggest(name, known))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach ``host``."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def effective(settings: Settings) -> dict[str, str]:
+    """All settings as text, secrets masked, in the order they are declared."""
+    shown = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, SecretStr):
+            value = "********" if value.get_secret_value() else ""
+        shown[name] = str(value)
+    return shown
+
+
+def _suggest(name: str, known: set[str]) -> str | None:
+    close = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"did you mean {close[0]}?" if close else None
+
+
+def _explain(error: ValidationError) -> str:
+    parts = []
+    for item in error.errors(include_url=False, include_input=False):
+        name = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(name, list(Settings.model_fields), n=1)
+            parts.append(f"unknown setting {name}" + (f" (did you mean {close[0]}?)" if close else ""))
+        else:
+            parts.append(f"{name}: {item['msg']}")
+    return "; ".join(parts)

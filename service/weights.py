@@ -1,0 +1,59 @@
+"""The ranking's weights and thresholds: data fitted by `service.fit`, never edited by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from service.answer import Confidence
+from service.features import NAMES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """A logistic model over `service.features.NAMES` and the thresholds that read it.
+
+    ``answer``: the least probability to act on the first cause. ``high``/``medium``: confidence words.
+    ``plausible``: below it a case is not offered. ``field``: the least concept weight that makes a question
+    without any recognised fact one of our field.
+    """
+
+    bias: float
+    weights: Mapping[str, float]
+    answer: float
+    high: float
+    medium: float
+    plausible: float
+    field: float
+
+    def probability(self, features: Mapping[str, float]) -> float:
+        """The calibrated probability that a candidate with these features is the cause."""
+        z = self.bias + sum(self.weights[name] * features[name] for name in NAMES)
+        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, z))))
+
+    def confidence(self, probability: float) -> Confidence:
+        """The word for a probability: ``high`` is right nine times in ten on the evaluation set, ``medium`` six."""
+        if probability >= self.high:
+            return "high"
+        return "medium" if probability >= self.medium else "low"
+
+
+def from_json(text: str) -> Weights:
+    """Weights from their JSON form."""
+    data = json.loads(text)
+    return Weights(
+        bias=data["bias"],
+        weights=MappingProxyType({name: float(data["weights"][name]) for name in NAMES}),
+        **{name: float(data[name]) for name in ("answer", "high", "medium", "plausible", "field")},
+    )
+
+
+@cache
+def shipped() -> Weights:
+    """The weights that ship with the package."""
+    return from_json(files("service").joinpath("weights.json").read_text(encoding="utf-8"))
