@@ -1,0 +1,72 @@
+"""The composition root: settings in, a wired advisor and application out. The only place where everything meets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from kb.cases.page import CaseSet, load_cases
+from kb.glossary.terms import Glossary, load_glossary
+from kb.rules.page import load_rules
+from kb.store.embedder import make_embedder
+from kb.store.index import ensure
+from service.advisor import Advisor, Knowledge
+from service.history import History
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+def load_knowledge(settings: Settings) -> Knowledge:
+    """Load pages, glossary and index. The index is built where it is absent or older than the pages."""
+    cases = load_cases(settings.extra_pages)
+    rules = load_rules(settings.extra_pages)
+    glossary = load_glossary()
+    embedder = make_embedder(
+        settings.embedder,
+        base_url=settings.embedder_base_url,
+        api_key=settings.embedder_api_key.get_secret_value(),
+    )
+    index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
+    return Knowledge(
+        cases=cases,
+        rules=rules,
+        glossary=glossary,
+        index=index,
+        embedder=embedder,
+        concepts=concepts_of(cases, glossary),
+    )
+
+
+def concepts_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
+    """The glossary concepts that each published case speaks of: in its title, symptoms and cause, both languages."""
+    found = {}
+    for case in cases.cases:
+        if case.status != "published":
+            continue
+        texts = [case.title.en, case.title.zh, *(s for group in case.symptoms.values() for s in group)]
+        texts += [case.section("symptom", "en"), case.section("symptom", "zh"), case.section("cause", "en")]
+        texts += [text for r in case.refutations for text in (r.claim.en, r.claim.zh)]
+        found[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
+    return MappingProxyType(found)
+
+
+def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
+    """An advisor over the knowledge that the settings name."""
+    knowledge = load_knowledge(settings)
+    history = None
+    if with_history and settings.history_days > 0:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        history = History(settings.history_url)
+        history.forget(timedelta(days=settings.history_days))
+    return Advisor(knowledge, history)
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """The web application: the API over one advisor."""
+    from service.api.app import create_app
+
+    return create_app(build_advisor(settings), settings)

@@ -1,0 +1,69 @@
+"""The command line. Each module here is one verb: its docstring is the help, ``arguments`` and ``run`` do the rest.
+
+A verb's heavy imports stand inside ``run``: ``trainmedic check`` must not pay for the embedder or the web framework.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version as package_version
+from types import ModuleType
+
+from kb.errors import TrainmedicError
+
+CLEAN, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
+"""Exit codes: nothing at or above the threshold; something; bad usage; could not run."""
+
+
+def verbs() -> tuple[str, ...]:
+    """The verbs there are: one module each. Names starting with an underscore are not verbs."""
+    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
+
+
+def load(verb: str) -> ModuleType:
+    """The module of one verb."""
+    return import_module(f"{__name__}.{verb}")
+
+
+def parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser with the ``wanted`` verbs; all of them for the overall help."""
+    top = argparse.ArgumentParser(
+        prog="trainmedic", description="Why is my LLM training run broken, and what do I change?"
+    )
+    top.add_argument("--version", action="version", version=f"trainmedic {package_version('trainmedic')}")
+    commands = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in wanted:
+        module = load(verb)
+        text = (module.__doc__ or "").strip()
+        sub = commands.add_parser(
+            verb,
+            help=text.split("\n")[0],
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.arguments(sub)
+        sub.set_defaults(run=module.run)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb. Data goes to standard output, everything else to standard error."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    known = verbs()
+    chosen = [given[0]] if given and given[0] in known else list(known)
+    arguments = parser(chosen).parse_args(given)
+    try:
+        return int(arguments.run(arguments))
+    except TrainmedicError as error:
+        print(f"trainmedic: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
+        return USAGE if error.kind == "invalid" else FAILED
+    except BrokenPipeError:
+        # The reader (head, less) has gone; that is no failure of ours, but the interpreter would complain at exit.
+        sys.stderr.close()
+        return CLEAN
+    except KeyboardInterrupt:
+        return FAILED

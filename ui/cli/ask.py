@@ -1,0 +1,38 @@
+"""Ask why a run is broken, with the files that belong to it.
+
+Example: trainmedic ask "loss is nan from the first step" -f train.sh -f train.log
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ui.cli._input import attachments
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's options."""
+    parser.add_argument("question", metavar="QUESTION", help="what you see; - reads it from standard input")
+    parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
+    parser.add_argument("--json", action="store_true", help="the whole answer object")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--top-k", type=int, default=5, choices=range(1, 21), metavar="N", help="causes listed (1–20)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the answer as Markdown, or as JSON."""
+    from service.advisor import Ask
+    from service.wire import to_json
+    from ui.cli._service import advisor_of
+
+    question = sys.stdin.read() if options.question == "-" else options.question
+    request = Ask(
+        question=question,
+        attachments=attachments(options.file),
+        language=options.language,
+        top_k=options.top_k,
+    )
+    answer = advisor_of(options).ask(request)
+    sys.stdout.write(to_json(answer, indent=2) + "\n" if options.json else answer.answer + "\n")
+    return 0

@@ -1,0 +1,106 @@
+"""Check configuration, launch scripts, logs and version listings with the rules.
+
+All files given together belong to one run: a launch script, its DeepSpeed JSON, a `pip list`, a log.
+Exit code 0: no finding at or above the threshold; 1: some; 2: usage; 3: a file could not be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ui.cli._input import STDIN, attachments, language_of
+
+LEVELS = ("error", "warning", "info")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's options."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="files of one run; - reads standard input")
+    parser.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--diff", action="store_true", help="show the patches")
+    change.add_argument("--fix", action="store_true", help="apply the fixes that are safe, in place")
+    parser.add_argument("--fail-on", choices=LEVELS, default="error", help="least severity that makes the exit code 1")
+    parser.add_argument("--exit-zero", action="store_true", help="exit 0 whatever is found")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="a folder of rule pages of your own")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check, print, and say by the exit code whether something was found."""
+    from kb.parse import parse
+    from kb.rules.engine import check
+    from kb.rules.fix import with_patches
+    from kb.rules.page import load_rules
+    from service.views import report_view
+
+    language = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
+    rules = load_rules(_folders(options.kb))
+    evidence = parse("", attachments(options.files))
+    report = check(evidence, rules)
+    if report.fired:
+        report = with_patches(report, evidence, rules, parse)
+    if options.fix:
+        changed = _apply(options.files, report, evidence)
+        evidence = parse("", attachments(options.files)) if changed else evidence
+        report = check(evidence, rules) if changed else report
+    view = report_view(evidence, report, language)
+    sys.stdout.write(_formatted(view, options, language))
+    threshold = LEVELS.index(options.fail_on)
+    found = any(LEVELS.index(finding.severity.value) <= threshold for finding in report.fired)
+    return 1 if found and not options.exit_zero else 0
+
+
+def _formatted(view: object, options: argparse.Namespace, language: str) -> str:
+    from service.answer import ReportView
+
+    assert isinstance(view, ReportView)
+    if options.format == "json":
+        from service.wire import to_json
+
+        return to_json(view, indent=2) + "\n"
+    if options.format == "sarif":
+        import json
+
+        from ui.present import sarif
+
+        return json.dumps(sarif.log(view), ensure_ascii=False, indent=2) + "\n"
+    if options.format == "github":
+        from ui.present import github
+
+        return github.report(view)
+    from ui.present import text
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return text.report(view, language, colour=colour, patches=options.diff)
+
+
+def _folders(given: Sequence[str]) -> tuple[Path, ...]:
+    configured = os.environ.get("TRAINMEDIC_KB_PATHS", "")
+    return tuple(Path(part) for part in (*given, *configured.split(os.pathsep)) if part)
+
+
+def _apply(names: Sequence[str], report: object, evidence: object) -> int:
+    """Write the safe edits into the files. Returns how many files changed; standard input is left alone."""
+    from kb.model.report import Report
+    from kb.rules.fix import apply, safe_edits
+
+    assert isinstance(report, Report)
+    changed = 0
+    for name in names:
+        edits = safe_edits(report, name)
+        if name == STDIN or not edits:
+            continue
+        path = Path(name)
+        before = path.read_bytes().decode("utf-8", errors="surrogateescape")
+        # Edits are placed by line and column, and masking keeps both: they fit the file as it is on disk.
+        after = apply(edits, before)
+        if after != before:
+            path.write_bytes(after.encode("utf-8", errors="surrogateescape"))
+            print(f"fixed {name}: {len(edits)} edits", file=sys.stderr)
+            changed += 1
+    return changed

@@ -1,0 +1,25 @@
+"""Show the effective settings, secrets masked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's options."""
+    parser.add_argument("--json", action="store_true")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print one setting a line."""
+    from service.settings import effective
+    from service.wire import to_json
+    from ui.cli._service import settings_of
+
+    shown = effective(settings_of(options))
+    if options.json:
+        sys.stdout.write(to_json(shown, indent=2) + "\n")
+    else:
+        sys.stdout.write("".join(f"{name} = {value}\n" for name, value in shown.items()))
+    return 0

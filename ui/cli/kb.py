@@ -1,0 +1,100 @@
+"""Look at the knowledge: lint, list, show, new.
+
+lint   check every page: format, links, both languages, and all examples executed
+list   the cases and rules there are
+show   one case or rule as Markdown
+new    write the skeleton of a case or rule page
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's sub-verbs."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    lint = actions.add_parser("lint", help="check every page")
+    lint.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="check your own pages too")
+    listing = actions.add_parser("list", help="what there is")
+    listing.add_argument("--kind", choices=("cases", "rules"))
+    listing.add_argument("--language", choices=("en", "zh"), default="en")
+    show = actions.add_parser("show", help="one page")
+    show.add_argument("id")
+    show.add_argument("--language", choices=("en", "zh"), default="en")
+    new = actions.add_parser("new", help="a skeleton page")
+    new.add_argument("kind", choices=("case", "rule"))
+    new.add_argument("id", help="lower-case words joined by dashes")
+    new.add_argument("--folder", required=True, type=Path, help="where the page goes")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do one of them."""
+    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new}
+    return actions[options.action](options)
+
+
+def _lint(options: argparse.Namespace) -> int:
+    from kb.cases.lint import lint_cases
+    from kb.cases.page import load_cases
+    from kb.parse import parse
+    from kb.rules.lint import lint_rules
+    from kb.rules.page import load_rules
+
+    folders = tuple(Path(folder) for folder in options.kb)
+    cases, rules = load_cases(folders), load_rules(folders)
+    problems = [*lint_rules(rules, parse, cases), *lint_cases(cases, rules)]
+    for problem in problems:
+        sys.stdout.write(f"{problem}\n")
+    print(
+        f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr
+    )
+    return 1 if problems else 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from kb.cases.page import load_cases
+    from kb.rules.page import load_rules
+
+    if options.kind != "rules":
+        for case in sorted(load_cases().cases, key=lambda case: case.id):
+            sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{case.evidence}]\n")
+    if options.kind != "cases":
+        for rule in sorted(load_rules().rules, key=lambda rule: rule.id):
+            sys.stdout.write(f"rule  {rule.id}  {rule.title.get(options.language)}  [{rule.severity.value}]\n")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from kb.cases.page import load_cases
+    from kb.cases.page import render as render_case
+    from kb.errors import NotFound
+    from kb.rules.page import load_rules
+    from kb.rules.page import render as render_rule
+
+    case = next((case for case in load_cases().cases if case.id == options.id), None)
+    if case is not None:
+        sys.stdout.write(render_case(case, options.language) + "\n")
+        return 0
+    rule = next((rule for rule in load_rules().rules if rule.id == options.id), None)
+    if rule is None:
+        raise NotFound(f"no case and no rule {options.id!r}", hint="trainmedic kb list")
+    sys.stdout.write(render_rule(rule, options.language) + "\n")
+    return 0
+
+
+def _new(options: argparse.Namespace) -> int:
+    from kb.cases.page import skeleton as case_skeleton
+    from kb.errors import InvalidRequest
+    from kb.rules.page import skeleton as rule_skeleton
+
+    path = options.folder / f"{options.id}.md"
+    if path.exists():
+        raise InvalidRequest(f"{path} is already there")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    text = case_skeleton(options.id) if options.kind == "case" else rule_skeleton(options.id)
+    path.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{path}\n")
+    return 0

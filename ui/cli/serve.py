@@ -1,0 +1,26 @@
+"""Serve the REST API on one port."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's options; each overrides its setting."""
+    parser.add_argument("--host", help="address to listen on (127.0.0.1); beyond loopback a key is needed")
+    parser.add_argument("--port", type=int, help="port to listen on (8000)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load the knowledge, then listen until interrupted."""
+    import uvicorn
+
+    from ui.app import build_app
+    from ui.cli._service import settings_of
+
+    settings = settings_of(options)
+    app = build_app(settings)
+    print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
+    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)
+    return 0

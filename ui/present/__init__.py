@@ -1,0 +1,1 @@
+"""Answers and reports as text for one channel each. Pure; no channel knows another."""
