@@ -26,7 +26,7 @@ from kb.rules.page import RuleSet
 from kb.store.index import Index
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
-from service.diagnose import diagnose
+from service.diagnose import Cause, diagnose, rank
 from service.features import Context, Scored, symptoms_of
 from service.history import Feedback, History, Turn
 from service.query import Query, build_query
@@ -121,6 +121,15 @@ class Advisor:
         )
         self._remember(request, evidence, answer)
         return answer
+
+    def ranked(self, request: Ask) -> tuple[Cause, ...]:
+        """Every candidate with its features, for fitting and for looking into a ranking."""
+        evidence = parse(request.question, request.attachments)
+        report = self._check(evidence)
+        query = build_query(evidence, report, evidence.question, glossary=self.knowledge.glossary)
+        hits = retrieve(query, self.knowledge.index, self.knowledge.embedder, top_k=CANDIDATES)
+        context = self._context(evidence, report, evidence.question)
+        return rank(self._candidates(hits, report), context, self.knowledge.weights)
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
@@ -237,6 +246,3 @@ class Stopwatch:
         """All stages and the total."""
         total = round((time.perf_counter() - self._started) * 1000, 3)
         return MappingProxyType({**self._laps, "total": total})
-
-
-
