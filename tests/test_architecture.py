@@ -1,0 +1,132 @@
+"""What reviewers would otherwise repeat: import direction, sizes, purity, names. Exceptions are listed and may only shrink."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("kb", "service", "ingest", "ui")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+MAY_IMPORT = {
+    "kb": {"kb"},
+    "ingest": {"ingest", "kb"},
+    "service": {"service", "kb"},
+    "ui": {"ui", "service", "kb", "ingest"},
+}
+MAX_LINES = 420
+MAX_FUNCTION = 65
+PURE = ("kb/model", "kb/parse", "kb/rules/expr.py", "kb/rules/engine.py", "kb/rules/facts.py", "kb/rules/fix.py", "kb/mask.py",
+        "service/diagnose.py", "service/compose.py", "service/features.py", "service/views.py", "service/query.py")  # fmt: skip
+IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
+READS_ENVIRONMENT = {"service/settings.py", "ui/cli/check.py", "kb/store/embedder.py"}
+BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module, node.lineno
+
+
+@pytest.fixture(params=MODULES, ids=name_of)
+def module(request: pytest.FixtureRequest) -> Path:
+    path = request.param
+    assert isinstance(path, Path)
+    return path
+
+
+def test_packages_import_only_in_their_direction(module: Path) -> None:
+    package = name_of(module).split("/")[0]
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    wrong = [
+        f"{name_of(module)}:{line} imports {name}"
+        for name, line in imports(tree)
+        if name.split(".")[0] in PACKAGES and name.split(".")[0] not in MAY_IMPORT[package]
+    ]
+    assert wrong == []
+
+
+def test_modules_and_functions_stay_small(module: Path) -> None:
+    text = module.read_text(encoding="utf-8")
+    assert text.count("\n") <= MAX_LINES, f"{name_of(module)} wants splitting by responsibility"
+    long = [
+        f"{name_of(module)}:{node.lineno} {node.name}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or node.lineno) - node.lineno > MAX_FUNCTION
+    ]
+    assert long == []
+
+
+def test_the_core_touches_no_disk_clock_network_or_environment(module: Path) -> None:
+    if not name_of(module).startswith(PURE):
+        pytest.skip("not of the pure core")
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    assert [name for name, _ in imports(tree) if name.split(".")[0] in IMPURE_IMPORTS] == []
+    opened = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open"]
+    assert opened == []
+
+
+def test_the_environment_is_read_in_few_places(module: Path) -> None:
+    text = module.read_text(encoding="utf-8")
+    if "os.environ" in text or "getenv" in text:
+        reads = [
+            node
+            for node in ast.walk(ast.parse(text))
+            if (isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv"))
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "os"
+        ]
+        assert not reads or name_of(module) in READS_ENVIRONMENT
+
+
+def test_nothing_pasted_can_be_executed(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = {getattr(call.func, "id", "") for call in calls} | {getattr(call.func, "attr", "") for call in calls}
+    assert not named & {"eval", "exec", "unsafe_load", "full_load"}
+    assert "pickle" not in {name.split(".")[0] for name, _ in imports(tree)}
+
+
+def test_modules_have_a_docstring_and_a_telling_name(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))), name_of(module)
+    assert module.stem not in BANNED_STEMS
+
+
+@pytest.mark.parametrize("heavy", ["numpy", "faiss", "onnxruntime", "fastapi", "pydantic", "langchain_core", "torch"])
+def test_checking_a_file_imports_nothing_heavy(heavy: str, tmp_path: Path) -> None:
+    paste = tmp_path / "train.sh"
+    paste.write_text("deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --vanilla_loss\n")
+    code = (
+        "import sys; from ui.cli import main; main(['check', sys.argv[1], '--exit-zero']); "
+        f"sys.exit({heavy!r} in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(paste)], capture_output=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_the_project_speaks_of_itself_alone() -> None:
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=True).stdout.split()
+    pattern = re.compile(r"/work/(?:shared|main)|\.\./shared|\.library|pypi\.org|files\.pythonhosted", re.IGNORECASE)
+    wrong = []
+    for name in listed:
+        path = ROOT / name
+        if path.suffix in {".onnx", ".npz", ".png"} or not path.is_file() or name == "tests/test_architecture.py":
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            if pattern.search(line):
+                wrong.append(f"{name}:{number}")
+    assert wrong == []
