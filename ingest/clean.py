@@ -1,0 +1,136 @@
+"""What a site puts around an article, removed: recommended projects, adverts, login prompts. The article stays whole.
+
+Three kinds of evidence, from sure to weak: a line that says what it is ("recommended projects", "log in to
+comment"); a line shaped like a repository card; a line that stands in most write-ups of the same batch.
+Nothing is removed before the article has begun, and everything removed is kept beside it for review.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ingest.blocks import blocks
+from ingest.document import Block, Document, Raw
+
+_TAIL = re.compile(
+    r"^(?:(?:最新|热门|精选)?(?:内容|项目|文章)推荐|项目优选|相关推荐|推荐阅读|推荐项目|猜你喜欢|相关文章|热门推荐|精选留言|评论区?|"
+    r"(?:recommended|related|popular|trending)\s+(?:projects?|articles?|posts?|reading|content|repositories)|"
+    r"you (?:may|might) also like|more from|read next|what to read next|leave a (?:comment|reply)|\d* ?comments?)\s*[:：]?$",
+    re.IGNORECASE,
+)
+"""From such a line on, the rest of the page is not the article."""
+_PROMPT = re.compile(
+    r"登录后|立即登录|点击登录|请先登录|注册账号|免费注册|扫码|关注公众号|微信公众号|点赞收藏|一键三连|打赏|开通会员|阅读全文|展开全文|版权声明|转载请注明|"
+    r"收起$|举报$|^广告$|^赞助商?$|"
+    r"^(?:log|sign) ?in(?: to .*)?$|^sign up|^subscribe\b|^share this|^advertisement$|^sponsored|accept (?:all )?cookies|"
+    r"we use cookies|^follow us|^create (?:an|a free) account|^get the app|^skip to (?:main )?content|all rights reserved",
+    re.IGNORECASE,
+)
+"""A short line of this kind goes; a long one may be an article that speaks of logging in."""
+MAX_PROMPT = 60
+_BYLINE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?\s*作者[:：].{1,40}$|^作者[:：].{1,40}$")
+_LANGUAGES = r"Python|C\+\+|C|Java|JavaScript|TypeScript|Go|Rust|Dart|Dockerfile|Jinja|Markdown|Shell|Vue|HTML|CSS|ArkTS|Kotlin|Jupyter Notebook|暂无简介"
+_CARD = re.compile(rf"(?:{_LANGUAGES}|[。.）)\u4e00-\u9fff])\s*\d{{2,7}}$")
+_COUNT = re.compile(r"^\d[\d.,]*\s*[KkMm]?$")
+_LANGUAGE_ALONE = re.compile(rf"^(?:{_LANGUAGES})$")
+MIN_BATCH = 3
+"""Write-ups in a batch before repetition means anything."""
+MIN_LENGTH = 12
+"""Shorter lines ("结论", "Fix") repeat in honest articles."""
+
+
+def clean(raws: Sequence[Raw]) -> tuple[Document, ...]:
+    """The articles of one batch, in order. A write-up of which nothing is left is dropped."""
+    parts = [blocks(raw) for raw in raws]
+    repeated = frequent(parts)
+    cleaned = (document(raw, part, repeated) for raw, part in zip(raws, parts, strict=True))
+    return tuple(one for one in cleaned if one.blocks)
+
+
+def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:
+    """Lines that stand in at least half of the batch (three write-ups or more): the site's, not the authors'."""
+    if len(parts) < MIN_BATCH:
+        return frozenset()
+    counts = Counter(text for part in parts for text in {block.text for block in part if len(block.text) >= MIN_LENGTH})
+    least = max(2, (len(parts) + 1) // 2)
+    return frozenset(text for text, count in counts.items() if count >= least)
+
+
+def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Document:
+    """One article out of its page."""
+    foreign = frozenset(repeated)
+    kept: list[Block] = []
+    removed: list[str] = []
+    for number, block in enumerate(part):
+        if kept and _TAIL.match(block.text):
+            removed += [rest.text for rest in part[number:]]
+            break
+        (removed.append(block.text) if furniture(block, foreign) else kept.append(block))
+    kept, counters = without_counters(kept)
+    title, kept = titled(kept, raw.origin)
+    return Document(
+        origin=raw.origin,
+        title=title,
+        blocks=tuple(kept),
+        language=language_of("\n".join(block.text for block in kept)),
+        url=raw.url,
+        removed=(*removed, *counters),
+    )
+
+
+def furniture(block: Block, repeated: frozenset[str]) -> bool:
+    """Whether one block is the site's."""
+    text = block.text
+    if block.kind == "code":
+        return False
+    if text in repeated or _BYLINE.match(text):
+        return True
+    if len(text) <= MAX_PROMPT and _PROMPT.search(text):
+        return True
+    return card(text)
+
+
+def card(text: str) -> bool:
+    """Whether a line is a repository card: its name twice at the start (title and description run together), a
+    count of stars and forks at the end."""
+    if not _CARD.search(text):
+        return False
+    for length in range(4, min(60, len(text) // 2) + 1):
+        name = text[:length]
+        # "Kimi-K2-ThinkingKimi K2 Thinking is …": the description writes the name with blanks.
+        if _squeezed(text[length : length * 2]).startswith(_squeezed(name)[: max(4, length - 4)]):
+            return True
+    return bool(re.search(r"暂无简介\d{2,}$", text))
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s\-_.]+", "", text).lower()
+
+
+def without_counters(kept: Sequence[Block]) -> tuple[list[Block], list[str]]:
+    """A tail of lone numbers and language names (stars and forks of cards) cut off."""
+    end = len(kept)
+    while end > 1 and (_COUNT.match(kept[end - 1].text) or _LANGUAGE_ALONE.match(kept[end - 1].text)):
+        end -= 1
+    if len(kept) - end < 2:
+        return list(kept), []
+    return list(kept[:end]), [block.text for block in kept[end:]]
+
+
+def titled(kept: list[Block], origin: str) -> tuple[str, list[Block]]:
+    """The title and the blocks after it: a first-level heading, else the first line where it is short enough."""
+    for number, block in enumerate(kept[:5]):
+        if block.kind == "heading" and block.level == 1:
+            return block.text, kept[:number] + kept[number + 1 :]
+    if kept and len(kept[0].text) <= 120 and len(kept) > 1:
+        return kept[0].text, kept[1:]
+    return origin.rsplit("/", 1)[-1].rsplit(".", 1)[0], kept
+
+
+def language_of(text: str) -> str:
+    """``zh`` where Chinese characters make a tenth of the letters, else ``en``."""
+    letters = sum(character.isalpha() for character in text)
+    chinese = sum("\u4e00" <= character <= "\u9fff" for character in text)
+    return "zh" if letters and chinese >= 0.1 * letters else "en"

@@ -1,0 +1,128 @@
+"""A cleaned article to a draft case page. A draft is a starting point for a person: it is never shown to users.
+
+What a program can know is filled in (framework, signals, settings and versions that the article names, the case it
+is probably about); what needs judgement is left to the reviewer: the evidence grade is ``reported``, because an
+article is nobody's confirmation of anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import yaml
+
+from ingest.document import Block, Document
+from kb.model.evidence import Evidence
+from kb.parse import parse
+
+SECTIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("fix", re.compile(r"解决|修复|方案|建议|实践|规避|solution|fix|workaround|resol|recommend|best practice", re.I)),
+    ("cause", re.compile(r"原因|根源|分析|原理|排查|机制|cause|why|analysis|mechanism|diagnos|investigat", re.I)),
+    ("symptom", re.compile(r"背景|现象|问题|描述|影响|symptom|background|problem|issue|what happened|overview", re.I)),
+    ("confirm", re.compile(r"确认|验证|复现|结论|总结|启示|confirm|verif|reproduc|conclusion|summary|lesson", re.I)),
+)
+"""The section that an article's heading leads into, tried in this order."""
+HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "en": {"symptom": "Symptom", "cause": "Cause", "fix": "Fix", "confirm": "How to confirm"},
+        "zh": {"symptom": "现象", "cause": "原因", "fix": "修复", "confirm": "如何确认"},
+    }
+)
+TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
+_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One draft page. ``digest`` identifies the article's text; ``related`` are the cases it is probably about."""
+
+    id: str
+    page: str
+    origin: str
+    digest: str
+    related: tuple[str, ...] = ()
+
+
+def draft(document: Document, related: Sequence[str] = ()) -> Draft:
+    """The draft of one article."""
+    digest = hashlib.sha256(document.text.encode()).hexdigest()
+    evidence = parse(f"{document.title}\n{document.text}")
+    identity = f"draft-{slug(document, evidence)}-{digest[:8]}"
+    front = front_matter(document, evidence, identity, related)
+    return Draft(
+        id=identity,
+        page=f"---\n{front}---\n{body(document)}",
+        origin=document.origin,
+        digest=digest,
+        related=tuple(related),
+    )
+
+
+def front_matter(document: Document, evidence: Evidence, identity: str, related: Sequence[str]) -> str:
+    """The page's front matter as YAML."""
+    run = evidence.run
+    data = {
+        "id": identity,
+        "title": {"en": document.title, "zh": document.title},
+        "kind": "fault",
+        "family": "unsorted",
+        "frameworks": [run.framework.value] if run.framework else [],
+        "algorithms": [run.algorithm.value] if run.algorithm else [],
+        "model_families": [run.model_family.value] if run.model_family else [],
+        "signals": sorted({signal.kind for signal in evidence.signals}),
+        "settings": sorted(name for name, setting in run.settings.items() if setting.option is not None),
+        "symptoms": {document.language: [document.title]},
+        "no_rule": TO_WRITE["en"],
+        "evidence": "reported",
+        "reviewed": "never",
+        "sources": [{"url": document.url or f"file:{document.origin}", "says": "reporter", "note": "ingested article"}],
+        "related": list(related),
+        "status": "draft",
+    }
+    kept = {key: value for key, value in data.items() if value not in ([], {}, "")}
+    return yaml.safe_dump(kept, allow_unicode=True, sort_keys=False, width=110)
+
+
+def body(document: Document) -> str:
+    """Both languages' sections; the article's text in its own language, whole."""
+    found = sections(document.blocks)
+    parts = []
+    for language in ("en", "zh"):
+        parts.append(f"## {language}\n")
+        for name, heading in HEADINGS[language].items():
+            text = found.get(name, "") if language == document.language else ""
+            parts.append(f"### {heading}\n\n{text or TO_WRITE[language]}\n")
+    return "\n".join(parts)
+
+
+def sections(found: Sequence[Block]) -> Mapping[str, str]:
+    """The article's blocks by section. Nothing is lost: what stands under an unknown heading stays with the one before."""
+    parts: dict[str, list[str]] = {}
+    current = "symptom"
+    for block in found:
+        if block.kind == "heading":
+            current = next((name for name, pattern in SECTIONS if pattern.search(block.text)), current)
+            parts.setdefault(current, []).append(f"**{block.text}**")
+        else:
+            parts.setdefault(current, []).append(markdown(block))
+    return {name: "\n\n".join(lines) for name, lines in parts.items()}
+
+
+def markdown(block: Block) -> str:
+    """One block as Markdown that cannot end the page's structure early."""
+    if block.kind == "code":
+        return f"```\n{block.text.replace('```', chr(39) * 3)}\n```"
+    text = re.sub(r"^#", r"\\#", block.text)
+    return f"- {text}" if block.kind == "item" else text
+
+
+def slug(document: Document, evidence: Evidence) -> str:
+    """Latin words of the title, led by the framework."""
+    words = [part for part in _SLUG.split(document.title.lower()) if part]
+    framework = evidence.run.framework.value if evidence.run.framework else ""
+    lead = [part for part in _SLUG.split(framework) if part and part not in words]
+    return "-".join([*lead, *words][:8]) or "article"

@@ -1,0 +1,71 @@
+"""The history: what a conversation remembers, feedback, and forgetting."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from kb.errors import NotFound, StoreError
+from kb.model.place import Attachment
+from service.history import Feedback, History, Turn
+
+NOW = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+def turn(answer_id: str = "a1", question: str = "why nan?") -> Turn:
+    pasted = (Attachment(name="train.sh", content="--beta 0.1 # 中文"),)
+    return Turn(question=question, attachments=pasted, answer_id=answer_id, verdict="answered", causes=("case-1",))
+
+
+@pytest.fixture(params=["memory", "file"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
+    url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path / 'h.sqlite3'}"
+    return History(url)
+
+
+def test_a_conversation_comes_back_in_order(history: History) -> None:
+    history.add("c", turn("a1", "first"), ["v"])
+    history.add("other", turn("a2", "elsewhere"), ["v"])
+    history.add("c", turn("a3", "second"), ["v"])
+    assert history.turns("c") == (turn("a1", "first"), turn("a3", "second"))
+
+
+def test_an_unknown_conversation_is_empty(history: History) -> None:
+    assert history.turns("nobody") == ()
+
+
+def test_feedback_replaces_earlier_feedback_on_the_same_answer(history: History) -> None:
+    history.add("c", turn(), [])
+    history.give_feedback(Feedback(answer_id="a1", reaction="down", comment="no"))
+    history.give_feedback(Feedback(answer_id="a1", reaction="resolved", reason="patch"))
+    assert history.feedback("a1") == Feedback(answer_id="a1", reaction="resolved", reason="patch")
+
+
+def test_feedback_on_an_unknown_answer_is_refused(history: History) -> None:
+    with pytest.raises(NotFound, match="no answer 'ghost'"):
+        history.give_feedback(Feedback(answer_id="ghost", reaction="up"))
+    assert history.feedback("ghost") is None
+
+
+def test_old_turns_are_forgotten_with_their_feedback(history: History) -> None:
+    history.add("c", turn("old"), [], now=NOW - timedelta(days=40))
+    history.add("c", turn("new"), [], now=NOW)
+    history.give_feedback(Feedback(answer_id="old", reaction="up"))
+    assert history.forget(timedelta(days=30), now=NOW) == 1
+    assert [t.answer_id for t in history.turns("c")] == ["new"]
+    assert history.feedback("old") is None
+
+
+def test_a_history_survives_being_opened_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'h.sqlite3'}"
+    first = History(url)
+    first.add("c", turn(), [])
+    first.close()
+    assert History(url).turns("c") == (turn(),)
+
+
+def test_a_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be opened"):
+        History(f"sqlite:///{tmp_path / 'absent' / 'h.sqlite3'}")
