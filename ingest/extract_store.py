@@ -165,10 +165,7 @@ def write_side_tables(catalogue: Mapping[str, Any], folder: Path) -> list[Path]:
         ]
     pins = {
         framework: {
-            bare(version): {
-                package: _requirement(spec)
-                for package, spec in sorted(packages.items())
-            }
+            bare(version): {package: _requirement(spec) for package, spec in sorted(packages.items())}
             for version, packages in sorted(table.items(), key=lambda item: version_key(item[0]))
         }
         for framework, table in sorted(catalogue.get("_pins", {}).items())

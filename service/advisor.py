@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from kb.glossary.terms import Glossary
+from kb.store.index import Index
 from langchain_core.embeddings import Embeddings
 
 from kb.cases.page import CaseSet
 from kb.errors import InvalidRequest
-from kb.glossary.terms import Glossary
 from kb.model.case import Case
 from kb.model.evidence import Evidence
 from kb.model.place import Attachment
@@ -23,7 +24,6 @@ from kb.parse import parse
 from kb.rules.engine import check
 from kb.rules.fix import with_patches
 from kb.rules.page import RuleSet
-from kb.store.index import Index
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.diagnose import Cause, diagnose, rank

@@ -57,9 +57,7 @@ HEADINGS = {
     "listed": Text(en="Also found, unrelated to the question", zh="另外发现（与问题无关）"),
     "unsure": Text(en="Could not be checked", zh="无法检查"),
 }
-PATCH = Text(
-    en="Applied in memory and checked again: clears {clears}.", zh="已在内存中应用并复查：消除 {clears}。"
-)
+PATCH = Text(en="Applied in memory and checked again: clears {clears}.", zh="已在内存中应用并复查：消除 {clears}。")
 APPEARS = Text(en=" It brings up {appears}.", zh=" 会新触发 {appears}。")
 NO_MODEL = Text(
     en="No language model is configured: this answer was composed from the rules and cases alone.",

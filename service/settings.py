@@ -36,9 +36,7 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="port to listen on")
     api_keys: SecretStr = Field(SecretStr(""), description="bearer keys that clients must send, comma-separated")
     data_dir: Path = Field(default_factory=default_data_dir, description="folder of the index and the history")
-    database_url: SecretStr = Field(
-        SecretStr(""), description="SQL URL of the history; default: SQLite in data_dir"
-    )
+    database_url: SecretStr = Field(SecretStr(""), description="SQL URL of the history; default: SQLite in data_dir")
     kb_paths: str = Field("", description="extra folders of rule and case pages, separated like PATH")
     embedder: str = Field("default", description="default, st:<model or path>, or openai:<model>")
     embedder_base_url: str = Field("", description="endpoint of an openai: embedder")

@@ -25,7 +25,13 @@ log = logging.getLogger("trainmedic.api")
 
 
 def error_response(
-    status: int, code: str, message: str, *, trace_id: str, hint: str | None = None, headers: dict[str, str] | None = None
+    status: int,
+    code: str,
+    message: str,
+    *,
+    trace_id: str,
+    hint: str | None = None,
+    headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     """An error in the contract's shape."""
     body: dict[str, object] = {"code": code, "message": message, "trace_id": trace_id}

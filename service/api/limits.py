@@ -121,7 +121,11 @@ class Gate:
     async def _too_large(self, scope: Scope, receive: Receive, send: Send, trace_id: str) -> None:
         limit = self._max_bytes // (1024 * 1024)
         refusal = error_response(
-            413, "too_large", f"the request is larger than {limit} MiB", trace_id=trace_id, hint="send the end of the log"
+            413,
+            "too_large",
+            f"the request is larger than {limit} MiB",
+            trace_id=trace_id,
+            hint="send the end of the log",
         )
         await refusal(scope, receive, send)
 

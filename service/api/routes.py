@@ -36,9 +36,7 @@ from service.history import Feedback
 from service.wire import plain, to_json
 
 T = TypeVar("T")
-ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)
-}
+ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)}
 DELTA_CHARACTERS = 64
 """Size of one ``answer.delta`` of a composed answer, which is there at once."""
 Language = Annotated[str, Query(pattern="^(en|zh)$")]
@@ -89,7 +87,9 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
             if finding.status == "fired":
                 metrics.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
         if body.stream:
-            return StreamingResponse(events(answer), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+            return StreamingResponse(
+                events(answer), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+            )
         return json_response(answer)
 
     @router.post("/check", response_model=ReportView)
@@ -119,9 +119,7 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
     @router.post("/feedback")
     async def feedback(body: FeedbackIn) -> FeedbackOut:
         """Say whether an answer helped. A second feedback on the same answer replaces the first."""
-        value = Feedback(
-            answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment
-        )
+        value = Feedback(answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment)
         await worker.run(lambda: advisor.give_feedback(value))
         metrics.feedback.labels(reaction=body.reaction).inc()
         return FeedbackOut(answer_id=body.answer_id, reaction=body.reaction)

@@ -27,7 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on", choices=LEVELS, default="error", help="least severity that makes the exit code 1")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 whatever is found")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
-    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="a folder of rule pages of your own")
+    parser.add_argument(
+        "--kb", action="append", default=[], metavar="FOLDER", help="a folder of rule pages of your own"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> int:
     from ingest.document import Document
     from ingest.sources import names, source
     from service.wire import to_json
-    from ui.cli._service import settings_of
     from ui.app import build_advisor
+    from ui.cli._service import settings_of
 
     name, location = (options.source, options.location) if options.location else ("folder", options.source)
     if name not in names():

@@ -37,10 +37,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
+    from kb.rules.lint import lint_rules
+
     from kb.cases.lint import lint_cases
     from kb.cases.page import load_cases
     from kb.parse import parse
-    from kb.rules.lint import lint_rules
     from kb.rules.page import load_rules
 
     folders = tuple(Path(folder) for folder in options.kb)
@@ -48,9 +49,7 @@ def _lint(options: argparse.Namespace) -> int:
     problems = [*lint_rules(rules, parse, cases), *lint_cases(cases, rules)]
     for problem in problems:
         sys.stdout.write(f"{problem}\n")
-    print(
-        f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr
-    )
+    print(f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr)
     return 1 if problems else 0
 
 

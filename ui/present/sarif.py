@@ -130,4 +130,3 @@ def notification(problem: ProblemView) -> dict[str, Any]:
 def cut(text: str) -> str:
     """Text within GitHub's bound for descriptions."""
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
-
