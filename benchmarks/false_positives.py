@@ -109,7 +109,9 @@ def markdown(tallies: dict[str, Tally], shown: Sequence[tuple[str, str, Finding]
         counts.update(tally.fired or {})
     lines += ["", "| rule | severity | files it fired on | rate |", "|---|---|---|---|"]
     for rule in sorted(rules.rules, key=lambda rule: (-counts[rule.id], rule.id)):
-        lines.append(f"| {rule.id} | {rule.severity.value} | {counts[rule.id]} | {counts[rule.id] / max(total, 1):.2%} |")
+        lines.append(
+            f"| {rule.id} | {rule.severity.value} | {counts[rule.id]} | {counts[rule.id] / max(total, 1):.2%} |"
+        )
     lines += ["", "| corpus | file | rule | severity | explanation |", "|---|---|---|---|---|"]
     for label, name, finding in shown:
         reason = explained.get(f"{finding.rule_id} {name}") or explained.get(finding.rule_id) or "**unexplained**"

@@ -13,19 +13,8 @@ from kb.model.run import Recognised, VersionFact
 from kb.rules.versions import in_range
 
 NON_FINITE = frozenset(
-    [
-        "loss_nan",
-        "loss_inf",
-        "loss_zero_grad_norm_nan",
-        "grad_norm_nan",
-        "grad_norm_inf",
-        "eval_loss_nan",
-        "nll_loss_nan",
-        "reward_nan",
-        "logps_nan",
-        "logits_nan",
-        "kl_nan",
-    ]
+    {"loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan"}
+    | {"nll_loss_nan", "reward_nan", "logps_nan", "logits_nan", "kl_nan"}
 )
 GROUPS: tuple[frozenset[str], ...] = (
     NON_FINITE,

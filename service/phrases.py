@@ -17,11 +17,11 @@ LEAD = {
         en="**Nothing is wrong with the run here: {title}** {marker}", zh="**这里训练本身没有问题：{title}** {marker}"
     ),
     "healthy": Text(
-        en="**No fault found.** No rule fired on this configuration and every number in the log is finite and ordinary.",
+        en="**No fault found.** No rule fired, and every number in the log is finite and ordinary.",
         zh="**没有发现故障。** 该配置没有触发任何规则，日志里的数值都有限且正常。",
     ),
     "healthy_config": Text(
-        en="**No fault found in the configuration.** No rule fired. Without a log, this says nothing about how the run behaves.",
+        en="**No fault found in the configuration.** No rule fired. Without a log nobody can tell how it runs.",
         zh="**配置中没有发现故障。** 没有触发任何规则。没有日志时，无法判断运行时的表现。",
     ),
     "need_input": Text(

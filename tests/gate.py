@@ -1,6 +1,6 @@
 """The coverage gate: every branch of what reads user text, decides, and masks must be taken by a test.
 
-``python -m tests.gate coverage.json`` exits 1 and names the lines where it is not so. Elsewhere coverage is reported only.
+``python -m tests.gate coverage.json`` exits 1 and names the lines where it is not so. Elsewhere it is only reported.
 """
 
 from __future__ import annotations

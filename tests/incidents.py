@@ -1,4 +1,4 @@
-"""The five founding incidents as their reporters gave them: command or config, log, versions, and the question in two languages."""
+"""The five founding incidents as their reporters gave them: files, and the question in two languages."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ INCIDENTS = (
     Incident(
         name="openrlhf-kto-vanilla-loss",
         files=files(train_sh=KTO_COMMAND),
-        en="KTO training of my SFT'ed Qwen2-7B with OpenRLHF: the loss is NaN. The same config works with Qwen1.5. Why?",
+        en="KTO training of my SFT'ed Qwen2-7B with OpenRLHF: loss is NaN. The same config works with Qwen1.5. Why?",
         zh="用 OpenRLHF 对 SFT 之后的 Qwen2-7B 做 KTO 训练，loss 一直是 nan，同样的配置 Qwen1.5 正常，为什么？",
         case="openrlhf-kto-vanilla-loss-nan",
         rule="openrlhf-kto-vanilla-loss",
@@ -178,7 +178,7 @@ INCIDENTS = (
     Incident(
         name="llamafactory-kto-logits",
         files=files(kto_yaml=KTO_YAML, train_log=KTO_LOG) + files(pip_txt="llamafactory==0.9.2\n"),
-        en="LLaMA-Factory KTO full fine-tuning: logits explode to -2e8 from the first steps and the loss does not drop. LR too high?",
+        en="LLaMA-Factory KTO full fine-tuning: logits explode to -2e8, the loss does not drop. LR too high?",
         zh="LLaMA-Factory KTO 全参训练，刚开始 logits 就爆炸到 1e8，loss 0.58 也不下降，是学习率太大吗？",
         case="kto-logits-sum-not-explosion",
         rule="kto-logits-are-a-sum",
@@ -198,7 +198,7 @@ INCIDENTS = (
     Incident(
         name="gemma2-flash-attn",
         files=files(train_sh=GEMMA_COMMAND, pip_txt=GEMMA_VERSIONS),
-        en="Reward model on gemma-2-2b-it with OpenRLHF gives NaN loss whenever flash attention is on, any transformers version",
+        en="Reward model on gemma-2-2b-it with OpenRLHF gives NaN with flash attention on, any transformers version",
         zh="OpenRLHF 用 gemma-2-2b-it 训练奖励模型，一开 flash attention loss 就是 nan，换 transformers 版本也没用",
         case="gemma2-flash-attn-softcap-nan",
         rule="gemma2-flash-attn-no-softcap-backward",

@@ -111,7 +111,8 @@ def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "reason"), [(b"", "empty"), (b"\0\1\2", "binary"), (b"\x80\xff\xff", "neither UTF-8, UTF-16 nor GB18030 text")]
+    ("data", "reason"),
+    [(b"", "empty"), (b"\0\1\2", "binary"), (b"\x80\xff\xff", "neither UTF-8, UTF-16 nor GB18030 text")],
 )
 def test_a_file_that_is_no_text_is_a_failure_with_its_reason(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "x.txt").write_bytes(data)

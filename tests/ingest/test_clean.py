@@ -75,7 +75,9 @@ def test_a_line_that_stands_in_most_of_a_batch_is_the_sites() -> None:
 
 
 def test_a_long_sentence_about_logging_in_is_not_a_login_prompt() -> None:
-    sentence = "The job hung because every rank tried to sign in to the hub at once, which the proxy refused after a minute."
+    sentence = (
+        "The job hung because every rank tried to sign in to the hub at once, which the proxy refused after a minute."
+    )
     assert sentence in texts(one(f"Why ranks hang\n{sentence}\n"))
 
 
@@ -124,7 +126,9 @@ def test_a_page_with_nothing_in_it_gives_no_document(text: str) -> None:
 
 
 def test_the_title_of_a_single_paragraph_is_the_files_name() -> None:
-    document = clean([Raw(origin="d/nan-note.txt", content="Loss went to NaN because labels were all -100.", format="text")])[0]
+    document = clean(
+        [Raw(origin="d/nan-note.txt", content="Loss went to NaN because labels were all -100.", format="text")]
+    )[0]
     assert document.title == "nan-note"
 
 

@@ -11,7 +11,7 @@ from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
 
 LANGUAGES = ("en", "zh")
 HEALTHY_LOG = "".join(
-    f"{{'loss': {1.2 - 0.01 * n:.4f}, 'grad_norm': {0.8 + 0.01 * (n % 3):.3f}, 'learning_rate': 1e-05, 'epoch': {0.01 * n:.2f}}}\n"
+    f"{{'loss': {1.2 - 0.01 * n:.4f}, 'grad_norm': {0.8 + 0.01 * (n % 3):.3f}, 'learning_rate': 1e-05}}\n"
     for n in range(1, 31)
 )
 HEALTHY_COMMAND = """accelerate launch --num_processes 8 -m trl.scripts.sft \\
@@ -74,9 +74,8 @@ def test_every_marker_of_the_answer_is_a_citation(advisor: Advisor, incident: In
 
 
 def test_a_healthy_config_with_a_healthy_log_is_no_fault(advisor: Advisor) -> None:
-    answer = advisor.ask(
-        Ask(question="Does this look right?", attachments=files(run_sh=HEALTHY_COMMAND, t_log=HEALTHY_LOG))
-    )
+    pasted = files(run_sh=HEALTHY_COMMAND, t_log=HEALTHY_LOG)
+    answer = advisor.ask(Ask(question="Does this look right?", attachments=pasted))
     assert (answer.verdict, answer.causes) == ("no_fault", ())
 
 

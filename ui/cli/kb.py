@@ -37,11 +37,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from kb.rules.lint import lint_rules
-
     from kb.cases.lint import lint_cases
     from kb.cases.page import load_cases
     from kb.parse import parse
+    from kb.rules.lint import lint_rules
     from kb.rules.page import load_rules
 
     folders = tuple(Path(folder) for folder in options.kb)

@@ -1,0 +1,205 @@
+"""Case pages load, and a broken one says where it is broken while the others still load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb.cases import CaseSet, PageFailure, load_cases, read_case, render
+from kb.model.case import Case
+
+PAGE = """---
+id: toy-case
+title: {en: "Toy", zh: "玩具"}
+kind: fault
+family: data
+frameworks: [trl]
+symptoms: {en: [a, b, c, d], zh: [甲, 乙, 丙, 丁]}
+affected: {trl: ">=1.0,<2.0"}
+fixed: {trl: "2.0"}
+evidence: reporter
+reviewed: 2026-11-21
+no_rule: "it cannot be seen"
+sources: [{url: "https://example.org/1", says: reporter, note: "seen there"}]
+refutations:
+  - {claim: {en: "Lower it.", zh: "降低它。"}, why: {en: "No effect.", zh: "没有作用。"}}
+ask:
+  - {fact: log, ask: {en: "The log?", zh: "日志呢？"}, why: {en: "It shows.", zh: "能看出来。"}}
+related: [other-case]
+---
+## en
+### Symptom
+It is broken.
+### Cause
+Because.
+### Fix
+```bash
+### not a heading
+```
+### How to confirm
+Look.
+
+## zh
+### 现象
+坏了。
+### 原因
+因为。
+### 修复
+改。
+### 如何确认
+看。
+"""
+
+
+def case(text: str = PAGE) -> Case:
+    read = read_case(text, "toy-case")
+    assert isinstance(read, Case), read
+    return read
+
+
+def failure(text: str) -> PageFailure:
+    read = read_case(text, "toy-case")
+    assert isinstance(read, PageFailure), read
+    return read
+
+
+def test_a_page_becomes_a_case() -> None:
+    toy = case()
+    assert toy.title.zh == "玩具"
+    assert toy.affected == {"trl": ">=1.0,<2.0"}
+    assert toy.symptoms["zh"] == ("甲", "乙", "丙", "丁")
+    assert toy.sources[0].says == "reporter"
+    assert toy.refutations[0].why.en == "No effect."
+    assert toy.ask[0].fact == "log"
+    assert toy.status == "published"
+
+
+def test_headings_of_both_languages_name_the_same_sections() -> None:
+    toy = case()
+    assert toy.section("symptom", "en") == "It is broken."
+    assert toy.section("symptom", "zh") == "坏了。"
+    assert toy.section("confirm", "de") == "Look."
+
+
+def test_a_heading_inside_a_fence_is_text() -> None:
+    assert "### not a heading" in case().section("fix", "en")
+
+
+def test_scalars_stay_the_text_that_was_written() -> None:
+    assert case().reviewed == "2026-11-21"
+    assert case(PAGE.replace("[trl]", "[no]")).frameworks == ("no",)
+
+
+def test_windows_line_ends_change_nothing() -> None:
+    assert case(PAGE.replace("\n", "\r\n")) == case()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("---\nid", "id", 1, "front matter"),
+        ("kind: fault", "kind: [fault", 6, "not YAML"),
+        ("kind: fault\n", "", 1, "field 'kind' is missing"),
+        ("kind: fault", "kind: fault\ncolour: red", 5, "unknown field 'colour'"),
+        ("kind: fault", "kind: fault\nkind: fault", 5, "'kind' stands twice"),
+        ("id: toy-case", "id: other", 2, "not the file's stem"),
+        ('{en: "Toy", zh: "玩具"}', '{en: "Toy"}', 3, "exactly en and zh"),
+        ("frameworks: [trl]", "frameworks: trl", 6, "must be a list"),
+        ("frameworks: [trl]", 'frameworks: [""]', 6, "must be a text"),
+        ('affected: {trl: ">=1.0,<2.0"}', "affected: [trl]", 8, "must be a mapping"),
+        ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a]", 7, "exactly en and zh"),
+        ("says: reporter, ", "", 13, "a source needs url, says"),
+        ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 15, "a refutation needs"),
+        ("### Cause", "### Reason", 23, "section 'Reason' is unknown"),
+        ("### Cause", "### Symptom", 23, "stands twice"),
+        ("## zh", "## fr", 32, "only '## en' and '## zh'"),
+        ("## en\n", "## en\nloose text\n", 21, "text before the first section"),
+    ],
+)
+def test_a_broken_page_says_where_and_what(old: str, new: str, line: int, message: str) -> None:
+    assert old in PAGE
+    broken = failure(PAGE.replace(old, new, 1))
+    assert message in broken.message
+    assert broken.line == line
+
+
+def test_front_matter_that_is_a_list_is_refused() -> None:
+    assert "not a mapping" in failure("---\n- a\n---\n").message
+
+
+def test_a_team_adds_a_folder_of_its_own_and_a_broken_page_does_not_hide_the_rest(tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "toy-case.md").write_text(PAGE, encoding="utf-8")
+    (tmp_path / "broken.md").write_text("nothing", encoding="utf-8")
+    (tmp_path / "bytes.md").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "README.md").write_text("not a page", encoding="utf-8")
+    loaded = load_cases([tmp_path])
+    assert loaded.get("toy-case") is not None
+    assert [item.page.rsplit("/")[-1] for item in loaded.failures] == ["broken.md", "bytes.md"]
+    assert len(loaded.cases) == len(load_cases().cases) + 1
+
+
+def test_an_id_that_exists_already_is_a_failure_of_the_later_page(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "toy-case.md").write_text(PAGE, encoding="utf-8")
+    loaded = load_cases([first, second])
+    assert [str(item) for item in loaded.failures] == ["b/toy-case.md:1: id 'toy-case' is taken by a/toy-case.md"]
+
+
+def test_a_single_page_can_be_given(tmp_path: Path) -> None:
+    page = tmp_path / "toy-case.md"
+    page.write_text(PAGE, encoding="utf-8")
+    assert load_cases([page]).get("toy-case") == case()
+
+
+def test_drafts_are_loaded_but_not_published(tmp_path: Path) -> None:
+    (tmp_path / "toy-case.md").write_text(PAGE.replace("kind: fault", "kind: fault\nstatus: draft"), encoding="utf-8")
+    loaded = load_cases([tmp_path])
+    toy = loaded.get("toy-case")
+    assert toy is not None
+    assert toy.status == "draft"
+    assert toy not in loaded.published
+
+
+def test_cases_come_in_the_order_of_their_ids_and_the_version_follows_the_text(tmp_path: Path) -> None:
+    page = tmp_path / "toy-case.md"
+    page.write_text(PAGE, encoding="utf-8")
+    before = load_cases([tmp_path])
+    assert [item.id for item in before.cases] == sorted(item.id for item in before.cases)
+    page.write_text(PAGE.replace("Because.", "Therefore."), encoding="utf-8")
+    assert load_cases([tmp_path]).version != before.version
+    assert load_cases().version == load_cases().version
+
+
+def test_an_unknown_id_gives_nothing() -> None:
+    assert CaseSet().get("nothing") is None
+
+
+def test_a_rendered_case_holds_everything_in_one_language() -> None:
+    text = render(case(), "zh")
+    for part in ("# 玩具", "## 现象", "## 哪些办法没有用", "**降低它。** 没有作用。", "<https://example.org/1> (报告者)", "受影响 `>=1.0,<2.0`"):
+        assert part in text
+    assert "Lower it." not in text
+
+
+def test_a_rendered_case_says_how_sure_it_is_and_what_to_look_at_next() -> None:
+    text = render(case(), "en")
+    for part in ("stated by the reporter", "No rule detects this: it cannot be seen", "`other-case`", "fixed in `2.0`", "The log?"):
+        assert part in text
+
+
+def test_a_rendered_artefact_says_that_nothing_is_wrong() -> None:
+    text = render(case(PAGE.replace("kind: fault", "kind: artefact").replace('no_rule: "it cannot be seen"', "rules: [r]")))
+    assert "Nothing is wrong with the run" in text
+    assert "Detected by: `r`" in text
+
+
+def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines() -> None:
+    lines = [line for line in PAGE.splitlines(keepends=True) if not line.startswith(("affected", "fixed", "related", "no_rule"))]
+    text = render(case("".join(lines)))
+    assert "Versions" not in text
+    assert "Related" not in text
+    assert "Detected" not in text

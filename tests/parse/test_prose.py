@@ -1,0 +1,294 @@
+"""What users say in words, and what they deny."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.parse import prose
+from kb.parse.prose import ProseFacts
+from kb.parse.source import Piece
+
+
+def read(text: str) -> ProseFacts:
+    return prose.read(Piece(source=None, text=text))
+
+
+def stated(text: str) -> set[str]:
+    return {signal.kind for signal in read(text).signals}
+
+
+def known(text: str) -> dict[str, tuple[str | None, str | None, str | None]]:
+    return {fact.package: (fact.exact, fact.low, fact.high) for fact in read(text).versions}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("flash-attn 2.6.1", {"flash-attn": ("2.6.1", None, None)}),
+        ("Flash Attention 2.6.1 with transformers==4.43.3", {"flash-attn": ("2.6.1", None, None), "transformers":
+        ("4.43.3", None, None)}),
+        ("我用的是 trl 0.12.0", {"trl": ("0.12.0", None, None)}),
+        ("transformers版本是4.43.3,torch版本2.5.1+cu124", {"transformers": ("4.43.3", None, None), "torch": ("2.5.1",
+        None, None)}),
+        ("0.12.0版本的trl", {"trl": ("0.12.0", None, None)}),
+        ("swift v3.1.0", {"ms-swift": ("3.1.0", None, None)}),
+        ("llama factory (0.9.1)", {"llamafactory": ("0.9.1", None, None)}),
+        ("I upgraded transformers to 4.46.3, still nan", {"transformers": ("4.46.3", None, None)}),
+        ("我升级到 trl 0.12.0 还是不行", {"trl": ("0.12.0", None, None)}),
+    ],
+)  # fmt: skip
+def test_a_version_in_use_is_exact(text: str, expected: dict[str, tuple[str | None, str | None, str | None]]) -> None:
+    assert known(text) == expected
+
+
+def test_two_numbers_leave_the_patch_release_open() -> None:
+    assert known("transformers is 4.43") == {"transformers": (None, "4.43", "4.44.dev0")}
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("tried transformers 4.43.1 and 4.45.2", "4.43.1", "4.45.2"),
+        ("transformers 4.43 、4.45 都试过", "4.43", "4.46.dev0"),
+        ("transformers 4.45.2 fails, transformers 4.43.1 fails too", "4.43.1", "4.45.2"),
+        ("with transformers<4.45", None, "4.45.dev0"),
+        ("transformers 4.45.0 or newer", "4.45.0", None),
+        ("transformers 4.45.0 以下", None, "4.45.0"),
+        ("transformers 4.43.1, and also transformers>=4.45", "4.43.1", None),
+    ],
+)
+def test_several_versions_or_a_comparison_are_a_range(text: str, low: str | None, high: str | None) -> None:
+    assert known(text) == {"transformers": (None, low, high)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "升级到 transformers 4.45.0 以后会好吗",
+        "please upgrade to transformers 4.45.0",
+        "transformers 升级到 4.45.0 就好了",
+        "it is fixed in trl 0.13.0",
+        "建议用 trl 0.13.0",
+        "not on transformers 4.45.0",
+        "transformers 4",
+        "mytrl 0.12.0 and trl/0.12.0.tgz",
+        "trl 0.5% better",
+    ],
+)
+def test_a_target_or_a_part_of_a_word_is_no_version_in_use(text: str) -> None:
+    assert known(text) == {}
+
+
+def test_a_version_has_its_place_and_reason() -> None:
+    (fact,) = read("first line\nwith trl 0.12.0 here").versions
+    assert fact.span is not None
+    assert (fact.span.line, fact.span.column, fact.span.text) == (2, 6, "trl 0.12.0")
+    assert "trl 0.12.0" in fact.reason
+
+
+def test_frameworks_algorithms_and_models_are_mentioned_in_order() -> None:
+    found = read("我用 LLaMA-Factory 做 KTO 全参训练,先 SFT 再 KTO,模型 qwen2.5-7b-instruct 和 google/gemma-2-2b-it")
+    assert [one.value for one in found.frameworks] == ["llamafactory"]
+    assert [one.value for one in found.algorithms] == ["kto", "sft"]
+    assert [one.value for one in found.models] == ["qwen2.5-7b-instruct", "google/gemma-2-2b-it"]
+    assert found.models[1].span.text == "google/gemma-2-2b-it"
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [("OpenRLHF", "openrlhf"), ("用swift训练", "ms-swift"), ("ms-swift", "ms-swift"), ("TRL's DPOTrainer", "trl"),
+    ("verl", "verl"),
+     ("axolotl", "axolotl"), ("DeepSpeed zero3", "deepspeed"), ("hf trainer", "transformers"), ("unsloth", "unsloth")],
+)  # fmt: skip
+def test_frameworks_are_recognised_by_the_names_people_use(text: str, framework: str) -> None:
+    assert framework in [one.value for one in read(text).frameworks]
+
+
+@pytest.mark.parametrize(
+    ("text", "algorithm"),
+    [("DPOTrainer", "dpo"), ("reward model training", "reward"), ("训练RM时", "reward"), ("奖励模型", "reward"),
+     ("GRPO训练", "grpo"),
+     ("REINFORCE++", "reinforce"), ("继续预训练", "pt"), ("知识蒸馏", "kd"), ("IPO", "ipo"), ("train_rm", "reward")],
+)  # fmt: skip
+def test_algorithms_are_recognised_by_the_names_people_use(text: str, algorithm: str) -> None:
+    assert algorithm in [one.value for one in read(text).algorithms]
+
+
+@pytest.mark.parametrize(
+    ("text", "models"),
+    [
+        ("Qwen2-7B, llama3-8b and Mixtral-8x7B.", ["Qwen2-7B", "llama3-8b", "Mixtral-8x7B"]),
+        ("LLaMA-Factory and llama.cpp", []),
+        ("my opt is adamw", []),
+        ("not Qwen2-7B but Qwen1.5-7B", ["Qwen1.5-7B"]),
+        ("Qwen2-7B and qwen2-7b", ["Qwen2-7B"]),
+        ("模型类型 qwen2_5", ["qwen2_5"]),
+        ("deepseek-v3 用 glm-4-9b-chat", ["deepseek-v3", "glm-4-9b-chat"]),
+    ],
+)
+def test_models_are_found_by_family(text: str, models: list[str]) -> None:
+    assert [one.value for one in read(text).models] == models
+
+
+@pytest.mark.parametrize("text", ["not DPO, plain finetuning", "without trl"])
+def test_a_denied_name_is_no_mention(text: str) -> None:
+    found = read(text)
+    assert not found.frameworks
+    assert not found.algorithms
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("loss is nan", {"loss_nan"}),
+        ("loss 变成 nan 了", {"loss_nan"}),
+        ("NaN loss in training", {"loss_nan"}),
+        ("nan 的 loss", {"loss_nan"}),
+        ("训练的时候 nan 了", {"loss_nan"}),
+        ("loss 和 grad_norm 都是 nan", {"loss_nan", "grad_norm_nan"}),
+        ("loss looks fine while the gradient norm is NaN", {"grad_norm_nan"}),
+        ("grad norm goes to inf", {"grad_norm_inf"}),
+        ("loss inf", {"loss_inf"}),
+        ("loss is 0.5 and grad_norm nan", {"grad_norm_nan"}),
+        ("显存不足", {"oom"}),
+        ("奖励模型训练时遇到 NaN", {"loss_nan"}),
+        ("梯度裁剪也没用,NaN 还在", {"loss_nan"}),
+        ("inf values somewhere", set()),
+        ("nll_loss 一直 nan 但是 loss 正常", {"nll_loss_nan"}),
+        ("eval loss is nan", {"eval_loss_nan"}),
+        ("rewards are nan; logps nan. logits nan", {"reward_nan", "logps_nan", "logits_nan"}),
+        ("kl nan", {"kl_nan"}),
+        ("loss 一直是 0, grad norm nan", {"loss_zero", "grad_norm_nan", "loss_zero_grad_norm_nan"}),
+        ("my loss is 0.5", set()),
+        ("loss stuck at 0.69", {"loss_flat"}),
+        ("loss doesn't decrease", {"loss_flat"}),
+        ("loss 不下降", {"loss_flat"}),
+        ("loss 爆炸了", {"loss_diverging"}),
+        ("loss spikes at step 300", {"loss_spike"}),
+        ("loss 为负", {"loss_negative"}),
+        ("梯度爆炸", {"grad_norm_spike"}),
+        ("logits 爆炸", {"logits_huge"}),
+        ("logits are around -2.0e8", {"logits_huge"}),
+        ("kl is negative", {"kl_negative"}),
+        ("KL 很大", {"kl_huge"}),
+        ("kl 一直为 0", {"kl_zero"}),
+        ("got OOM", {"oom"}),
+        ("爆显存了", {"oom"}),
+        ("the job got killed", {"cpu_oom_killed"}),
+        ("程序卡住不动了", {"hang"}),
+        ("NCCL timeout after 30 min", {"nccl_timeout"}),
+        ("模型停不下来,一直重复", {"never_stops", "repeats"}),
+        ("looks like reward hacking", {"reward_hacking"}),
+        ("reward 不涨", {"reward_flat"}),
+        ("reward drops to 0 suddenly", {"reward_collapse"}),
+        ("entropy collapse", {"entropy_collapse"}),
+        ("回复越来越短", {"length_collapse"}),
+        ("responses get longer and longer", {"length_explosion"}),
+        ("accuracy stuck around 0.5", {"accuracy_stuck"}),
+        ("label 全是 -100", {"labels_all_ignored"}),
+        (
+            "it says ValueError: Some specified arguments are not used by the HfArgumentParser: ['--x']",
+            {"unrecognized_argument"},
+        ),
+    ],
+)
+def test_what_a_user_says_is_stated(text: str, kinds: set[str]) -> None:
+    assert stated(text) == kinds
+    assert all(signal.stated for signal in read(text).signals)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no nan", "loss is not nan", "没有 nan", "不是 OOM", "loss 没有变成 nan", "the loss never becomes nan",
+        "how to avoid OOM?",
+        "如何避免 OOM", "logging_nan_inf_filter is on", "without any nan", "loss 不会 nan", "没有 CUDA out of memory",
+        "it isn't a hang",
+        "loss 没有爆炸", "kl is not negative", "程序不会卡死", "there are no loss spikes", "loss no longer nan",
+        "nanny and information",
+    ],
+)  # fmt: skip
+def test_what_a_user_denies_is_not_stated(text: str) -> None:
+    assert stated(text) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("no OOM, but loss is nan", {"loss_nan"}),
+        ("没有 OOM,但是 loss nan", {"loss_nan"}),
+        ("not only loss nan", {"loss_nan"}),
+        ("不知道为什么 loss nan", {"loss_nan"}),
+        ("I have no idea why loss is nan", {"loss_nan"}),
+        ("no nan, just loss stuck at 0.69", {"loss_flat"}),
+    ],
+)
+def test_a_denial_ends_with_its_clause(text: str, kinds: set[str]) -> None:
+    assert stated(text) == kinds
+
+
+def test_a_stated_signal_has_its_place() -> None:
+    (signal,) = read("hello,\n训练 loss 变成 nan 了").signals
+    assert (signal.span.line, signal.span.column, signal.span.text) == (2, 4, "loss 变成 nan")
+
+
+def test_only_the_beginning_of_an_endless_text_is_read() -> None:
+    assert stated("x " * prose.MAX_CHARACTERS + " loss is nan") == set()
+    assert stated("loss is nan " + "x " * prose.MAX_CHARACTERS) == {"loss_nan"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nan " * 25_000,
+        "损失" * 50_000,
+        "transformers " * 8_000,
+        "4.4.4 的" * 20_000,
+        "qwen-" * 20_000,
+        "loss " * 20_000,
+    ],
+)
+def test_hostile_text_takes_linear_time(text: str) -> None:
+    started = time.process_time()
+    read(text)
+    assert time.process_time() - started < 5
+
+
+WORDS = [
+    "loss",
+    " nan",
+    "没有",
+    " 4.45",
+    "transformers",
+    " and ",
+    "trl",
+    "==",
+    ",",
+    ".",
+    "\n",
+    "是",
+    "grad norm",
+    "kl",
+    "不",
+    "no ",
+    "Qwen",
+    "-7B",
+    "0",
+    "升级到",
+    " of ",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=25).map("".join))
+def test_reading_never_raises_and_spans_are_the_text(text: str) -> None:
+    lines = text.split("\n")
+    found = read(text)
+    spans = [fact.span for fact in found.versions if fact.span is not None] + [signal.span for signal in found.signals]
+    spans += [one.span for one in (*found.frameworks, *found.algorithms, *found.models)]
+    for span in spans:
+        if span.line == span.end_line:
+            assert lines[span.line - 1][span.column - 1 : span.end_column - 1] == span.text

@@ -1,0 +1,370 @@
+"""What the row reader makes of logs of every trainer, and of what is no log."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.model.evidence import Row
+from kb.parse import metrics
+from kb.parse.readers import rows
+from kb.parse.source import Piece
+
+
+def read(text: str) -> tuple[Row, ...]:
+    return rows.read(Piece(source="train.log", text=text))[0]
+
+
+def values(row: Row) -> dict[str, float]:
+    return {name: metric.value for name, metric in row.metrics.items()}
+
+
+def test_a_hugging_face_dict_is_one_row_with_its_numbers() -> None:
+    (row,) = read("{'loss': 0.58, 'grad_norm': nan, 'learning_rate': 4.2e-08, 'rewards/chosen': 0.0004, 'epoch': 0.01}")
+    assert row.style == "hf"
+    assert row.step is None
+    assert not row.evaluation
+    assert math.isnan(row.metrics["grad_norm"].value)
+    assert values(row)["learning_rate"] == 4.2e-08
+    assert row.metrics["grad_norm"].span.text == "'grad_norm': nan"
+    assert row.metrics["grad_norm"].span.column == 16
+    assert row.span.text.startswith("'loss'")
+    assert row.span.text.endswith("0.01")
+
+
+def test_numbers_may_be_quoted_or_wrapped_by_numpy_and_torch() -> None:
+    (row,) = read(
+        "{'loss': '0.5', 'grad_norm': tensor(0.25, device='cuda:0'), 'kl': np.float64(-inf), 'entropy': Infinity}"
+    )
+    assert values(row) == {"loss": 0.5, "grad_norm": 0.25, "kl": -math.inf, "entropy": math.inf}
+    assert row.metrics["grad_norm"].span.text == "'grad_norm': tensor(0.25, device='cuda:0')"
+    assert row.metrics["kl"].span.text == "'kl': np.float64(-inf)"
+
+
+def test_an_unclosed_wrapper_ends_at_its_number() -> None:
+    (row,) = read("{'loss': tensor(0.25, device")
+    assert row.metrics["loss"].span.text == "'loss': tensor(0.25"
+
+
+def test_a_loss_beyond_half_precision_is_read() -> None:
+    assert values(read("{'loss': 1.19e+34, 'epoch': 0}")[0])["loss"] == 1.19e34
+
+
+def test_rows_interleaved_with_a_progress_bar_take_its_step() -> None:
+    text = (
+        "  1%|▏ | 10/1000 [00:10<17:00, 1.0s/it]{'loss': 0.5, 'epoch': 0.1}  1%|▏ | 11/1000 [00:11<17:00]{'loss': 0.4}"
+    )
+    assert [(row.step, values(row)["loss"]) for row in read(text)] == [(10, 0.5), (11, 0.4)]
+
+
+def test_an_evaluation_dict_on_the_same_line_is_a_row_of_its_own() -> None:
+    train, evaluation = read("{'loss': 0.5, 'epoch': 0.1}{'eval_loss': 0.6, 'epoch': 0.1}")
+    assert not train.evaluation
+    assert evaluation.evaluation
+    assert values(evaluation) == {"eval_loss": 0.6, "epoch": 0.1}
+
+
+def test_rank_prefixes_and_times_are_no_metrics() -> None:
+    (row,) = read("[rank0]: 2024-05-01 10:20:30,123 (Worker pid=77, ip=10.0.0.1) {'loss': 0.5}")
+    assert values(row) == {"loss": 0.5}
+
+
+def test_ms_swift_states_its_step_as_a_fraction() -> None:
+    (row,) = read("{'loss': 0.5, 'global_step/max_steps': '5/1000', 'percentage': '0.50%', 'elapsed_time': '1m 29s'}")
+    assert row.step == 5
+    assert values(row) == {"loss": 0.5}
+
+
+def test_llamafactory_json_lines_have_current_steps() -> None:
+    (row,) = read(
+        '{"current_steps": 10, "total_steps": 100, "loss": NaN, "lr": 1e-6, "epoch": 0.1, "elapsed_time": "0:01:00"}'
+    )
+    assert row.style == "jsonl"
+    assert row.step == 10
+    assert math.isnan(values(row)["loss"])
+    assert values(row)["learning_rate"] == 1e-6
+
+
+def test_an_openrlhf_postfix_is_a_row() -> None:
+    (row,) = read(
+        "Train step of epoch [0/1]:   1%|▏  | 10/1000 "
+        "[00:10<17:00, 1.0s/it, loss=nan, chosen_reward=0.1, acc=0.5, lr=1e-6]"
+    )
+    assert row.style == "openrlhf"
+    assert row.step == 10
+    assert set(row.metrics) == {"loss", "rewards/chosen", "rewards/accuracies", "learning_rate"}
+
+
+def test_a_verl_line_is_a_row() -> None:
+    (row,) = read(
+        "(TaskRunner pid=870) step:83 - actor/entropy_loss:0.317 - actor/pg_loss:np.float64(0.01) - actor/kl_loss:nan"
+        " - actor/lr:0.000 - critic/rewards/mean:0.9 - response_length/mean:330.4 - val-core/gsm8k/mean@1:0.5"
+    )
+    assert row.style == "verl"
+    assert row.step == 83
+    found = values(row)
+    assert found["policy_loss"] == 0.01
+    assert found["entropy"] == 0.317
+    assert found["reward"] == 0.9
+    assert math.isnan(found["kl"])
+    assert found["response_length/mean"] == 330.4
+    assert found["val-core/gsm8k/mean@1"] == 0.5
+
+
+def test_a_megatron_line_is_a_row() -> None:
+    (row,) = read(
+        " iteration      122/  250000 | consumed samples:  1249 | learning rate: 9.150E-06 | lm loss: 2.5E+00 |"
+        " loss scale: 1.0 | grad norm: 0.231 | number of nan iterations:   0 |"
+    )
+    assert row.style == "megatron"
+    assert row.step == 122
+    assert values(row)["loss"] == 2.5
+    assert values(row)["grad_norm"] == 0.231
+    assert values(row)["learning_rate"] == 9.15e-06
+
+
+def test_a_megatron_line_without_an_outcome_is_no_row() -> None:
+    assert read(" iteration 1/ 10 | consumed samples: 4 | log interval: 3 |") == ()
+
+
+def test_trainer_state_rows_keep_their_steps() -> None:
+    text = """{
+ "epoch": 0.5,
+ "log_history": [
+  {
+   "epoch": 0.01,
+   "grad_norm": 1.5,
+   "loss": 0.69,
+   "step": 10
+  },
+  {
+   "epoch": 0.02,
+   "eval_loss": 0.68,
+   "step": 20
+  }
+ ]
+}"""
+    first, second = read(text)
+    assert first.style == "trainer_state"
+    assert first.step == 10
+    assert values(first)["loss"] == 0.69
+    assert second.evaluation
+    assert second.step == 20
+    assert (first.span.line, first.span.end_line) == (5, 8)
+
+
+def test_a_dict_that_runs_over_several_lines_is_one_row() -> None:
+    (row,) = read("{'loss': 0.5,\n 'grad_norm': 1.0, 'kl': 0.1,\n 'epoch': 0.1}\nnothing")
+    assert set(row.metrics) == {"loss", "grad_norm", "kl", "epoch"}
+
+
+def test_a_dict_cut_off_ends_where_its_numbers_end() -> None:
+    first, second = read("{'loss': 0.5, 'grad_norm': 1.0,\nKilled\n{'loss': 0.4,\n{'x': 1}")
+    assert values(first) == {"loss": 0.5, "grad_norm": 1.0}
+    assert values(second) == {"loss": 0.4}
+
+
+def test_a_csv_with_a_header_is_read_until_it_ends() -> None:
+    found = read("step,train/loss,grad_norm,name\n1,0.5,nan,a\n2,0.4,0.2,b\n\nloss went away")
+    assert [row.step for row in found] == [1, 2]
+    assert found[0].style == "csv"
+    assert math.isnan(values(found[0])["grad_norm"])
+    assert found[1].metrics["loss"].span.text == "0.4"
+    assert found[1].metrics["loss"].span.line == 3
+
+
+def test_a_notebook_table_is_read() -> None:
+    (row,) = read("| Step | Training Loss | Validation Loss |\n|---:|---:|---:|\n| 10 | 0.5 | 0.6 |\n")
+    assert row.step == 10
+    assert values(row) == {"step": 10, "loss": 0.5, "eval_loss": 0.6}
+
+
+def test_a_wandb_export_names_its_run_before_the_metric() -> None:
+    (row,) = read('"Step","my run - train/loss","my run - train/loss__MIN"\n"5","0.5","0.5"')
+    assert row.step == 5
+    assert values(row)["loss"] == 0.5
+
+
+def test_a_header_without_rows_is_nothing() -> None:
+    assert read("step,loss\nend of file") == ()
+    assert read("loss,what happened to it") == ()
+
+
+def test_metrics_one_per_line_are_one_row() -> None:
+    (row,) = read('learning_rate: 1e-6\nloss: 0.58\n- "logits/chosen": -202530000.0,\nkl = 11.29\nepoch: 1')
+    assert set(row.metrics) == {"learning_rate", "loss", "logits/chosen", "kl", "epoch"}
+    assert row.metrics["logits/chosen"].span.text == '"logits/chosen": -202530000.0'
+
+
+def test_a_metric_that_comes_again_starts_the_next_row() -> None:
+    assert [values(row) for row in read("loss: 0.5\nkl: 1.0\nloss: 0.4\nkl: 2.0")] == [
+        {"loss": 0.5, "kl": 1.0},
+        {"loss": 0.4, "kl": 2.0},
+    ]
+
+
+def test_the_final_metrics_of_a_run_are_no_step_loss() -> None:
+    (row,) = read(
+        "***** train metrics *****\n  epoch         =     3.0\n  train_loss    =   0.1234\n  train_runtime = 0:10:00"
+    )
+    assert values(row) == {"epoch": 3.0, "train_loss": 0.1234}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("我这里 loss：0.58，grad_norm：0.16，kl：11.29。", {"loss": 0.58, "grad_norm": 0.16, "kl": 11.29}),
+        (
+            "I see loss 0.58, grad_norm 0.160 and logits/chosen −2.0e8",
+            {"loss": 0.58, "grad_norm": 0.16, "logits/chosen": -2e8},
+        ),
+        ("the loss is 0.69 at the start", {"loss": 0.69}),
+        ("step 30: loss=0.5", {"loss": 0.5}),
+    ],
+)
+def test_a_row_copied_into_a_sentence_is_read(text: str, expected: dict[str, float]) -> None:
+    (row,) = read(text)
+    assert row.style == "user"
+    assert values(row) == expected
+
+
+def test_a_step_told_before_the_row_is_its_step() -> None:
+    assert read("step 30: loss=0.5")[0].step == 30
+    assert read("Epoch 1, global_step 40 - loss: 0.5")[0].step == 40
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss is not nan, it is fine",
+        "I saw loss 0 twice",
+        "no loss 0.5, grad_norm 0.1 here",
+        "learning_rate: 1e-6",
+        "eval_steps: 100\nper_device_eval_batch_size: 1\nlogging_steps: 5",
+        "clip_ratio: 0.2",
+        "the log has learning_rate 1.0e-6, lr 2.0",
+        "swift rlhf --rlhf_type kto --learning_rate 1e-6 --desirable_weight 1.0",
+        "actor_rollout_ref.actor.entropy_coeff=0 actor_rollout_ref.actor.clip_ratio=0.2",
+        '{"zero_optimization": {"stage": 3}, "fp16": {"loss_scale": 0, "initial_scale_power": 16}}',
+        "my loss: 10%",
+        "loss: 5/10",
+        "",
+    ],
+)
+def test_configuration_and_talk_make_no_row(text: str) -> None:
+    assert read(text) == ()
+
+
+def test_a_second_name_for_the_same_metric_does_not_replace_the_first() -> None:
+    (row,) = read("{'loss': 0.5, 'train/loss': 0.4, 'loss': 0.3}")
+    assert values(row) == {"loss": 0.5}
+
+
+def test_a_step_that_is_no_integer_is_not_used() -> None:
+    assert read("{'loss': 0.5, 'step': nan}")[0].step is None
+
+
+def test_very_many_metrics_in_one_row_are_bounded() -> None:
+    body = ", ".join(f"'rewards/r{i}': {i}" for i in range(500))
+    assert len(read("{" + body + "}")[0].metrics) == 300
+
+
+def test_a_long_log_keeps_its_ends_and_everything_that_stands_out() -> None:
+    lines = [f"{{'loss': 0.5, 'grad_norm': {1.0 + i % 7}, 'step': {i}}}" for i in range(9000)]
+    lines[4321] = "{'loss': 0.0, 'grad_norm': nan, 'step': 4321}"
+    lines[5000] = "{'loss': 0.5, 'grad_norm': 900.0, 'step': 5000}"
+    found, problems = rows.read(Piece(source="train.log", text="\n".join(lines)))
+    steps = [row.step for row in found]
+    assert {0, 4320, 4321, 5000, 8999} <= set(steps)
+    assert steps == sorted(steps, key=lambda step: step or 0)
+    assert len(found) < 5000
+    (problem,) = problems
+    assert problem.code == "rows_thinned"
+    assert "9000" in problem.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss" * 200_000,
+        "{'loss': 1,\n" * 20_000,
+        "loss," * 100_000,
+        "a/" * 200_000 + "loss",
+        "loss: " + "1" * 400_000,
+        "loss|\n" * 20_000,
+    ],
+)
+def test_hostile_text_takes_linear_time(text: str) -> None:
+    started = time.process_time()
+    read(text)
+    assert time.process_time() - started < 5
+
+
+@given(st.text(alphabet="los: {}'\",=|nai0.5e-\n\t：，stepgrd_/[]()%", max_size=300))
+def test_reading_never_raises_and_spans_are_the_text(text: str) -> None:
+    piece = Piece(source=None, text=text)
+    lines = text.split("\n")
+    for row in rows.read(piece)[0]:
+        for metric in row.metrics.values():
+            span = metric.span
+            if span.line == span.end_line:
+                assert lines[span.line - 1][span.column - 1 : span.end_column - 1] == span.text
+
+
+@given(st.floats(), st.floats(), st.integers(min_value=0, max_value=10**9))
+def test_a_printed_dict_reads_back(loss: float, norm: float, step: int) -> None:
+    (row,) = read(str({"loss": loss, "grad_norm": norm, "step": step}))
+    for name, value in (("loss", loss), ("grad_norm", norm)):
+        read_back = row.metrics[name].value
+        assert read_back == value or (math.isnan(read_back) and math.isnan(value))
+    assert row.step == step
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        ("train/loss", "loss"), ("LM Loss", "loss"), ("Training Loss", "loss"), ("Validation Loss", "eval_loss"),
+        ("eval/loss", "eval_loss"), ("eval/rewards/chosen", "eval_rewards/chosen"), ("reject_reward",
+        "rewards/rejected"),
+        ("grad-norm", "grad_norm"), ("response_length/clip_ratio", "clipped_ratio"), ("actor/ppo_kl", "ppo_kl"),
+        ("my_Metric", "my_Metric"), ("eval_steps", "eval_steps"), ("completions/mean_length", "completion_length"),
+    ],
+)  # fmt: skip
+def test_names_are_normalised(raw: str, name: str) -> None:
+    assert metrics.normalise(raw) == name
+
+
+def test_the_first_and_the_last_value_of_a_metric_can_be_asked() -> None:
+    found = read("{'loss': 0.5, 'kl': 1}\n{'loss': 0.4}")
+    first, last = metrics.first(found, "loss"), metrics.last(found, "loss")
+    assert first is not None
+    assert first.value == 0.5
+    assert last is not None
+    assert last.value == 0.4
+    assert metrics.last(found, "reward") is None
+    assert metrics.first(found, "reward") is None
+    assert [metric.value for metric in metrics.series(found, "kl")] == [1.0]
+
+
+def test_whether_the_rest_of_a_row_is_healthy_can_be_asked() -> None:
+    (row,) = read("{'loss': 0.5, 'logits/chosen': inf}")
+    assert not metrics.finite_except(row)
+    assert metrics.finite_except(row, ("logits/",))
+
+
+@pytest.mark.parametrize(
+    ("text", "rounded"), [("actor/lr:0.000", True), ("'learning_rate': 0.0", False), ("lr: 1e-6", False)]
+)
+def test_a_zero_of_fixed_decimals_may_be_a_small_number(text: str, rounded: bool) -> None:
+    (row,) = read("step:1 - loss:0.5 - " + text)
+    assert metrics.rounded_zero(row.metrics["learning_rate"]) is rounded
+
+
+def test_medians_do_not_overflow_and_ignore_a_single_outlier() -> None:
+    assert metrics.median([1.0, 3.0, 2.0]) == 2.0
+    assert metrics.median([1e308, 1.7e308]) < math.inf
+    assert metrics.spread([1.0, 1.0, 1.0, 100.0]) == 0.0

@@ -1,0 +1,172 @@
+"""Which stretches make one run."""
+
+from __future__ import annotations
+
+from kb.model.evidence import Evidence
+from kb.model.place import Attachment
+from kb.parse import parse
+
+KTO = "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2-7B \\\n   --micro_train_batch_size 1 \\\n   --vanilla_loss\n"
+LF = "stage: {stage}\nmodel_name_or_path: Qwen/Qwen2-7B\nfinetuning_type: lora\nlora_rank: 8\nlearning_rate: 1.0e-6\n"
+ZERO = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
+ACCELERATE = "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 4\n"
+SCRIPT = (
+    "import os\nfrom trl import DPOConfig, DPOTrainer\nfrom peft import LoraConfig\n\n"
+    "args = DPOConfig(output_dir='x', beta=0.1, learning_rate=1e-6)\npeft = LoraConfig(r=8, task_type='CAUSAL_LM')\n"
+    "trainer = DPOTrainer('Qwen/Qwen2-7B', args=args, peft_config=peft)\n"
+)
+
+
+def read(question: str, **files: str) -> Evidence:
+    return parse(question, [Attachment(name=name.replace("__", "."), content=text) for name, text in files.items()])
+
+
+def kinds(evidence: Evidence) -> list[list[str]]:
+    return [[region.kind for region in run.regions] for run in evidence.runs]
+
+
+def test_without_any_configuration_there_is_one_empty_run() -> None:
+    evidence = read("my trl 0.12.0 dpo loss is nan")
+    assert len(evidence.runs) == 1
+    assert evidence.run.partial
+    assert evidence.run.framework is not None
+    assert evidence.run.framework.value == "trl"
+
+
+def test_a_command_is_a_run_and_its_anchor_is_the_program() -> None:
+    evidence = read(f"nan!\n\n{KTO}")
+    assert kinds(evidence) == [["command"]]
+    run = evidence.run
+    assert run.anchor is not None
+    assert (run.anchor.text, run.anchor.line, run.anchor.default) == ("openrlhf.cli.train_kto", 3, True)
+    assert run.settings["micro_batch"].value == 1
+    assert run.written("vanilla_loss")
+
+
+def test_a_yaml_joins_the_command_that_names_it() -> None:
+    evidence = read(
+        "llamafactory-cli train conf/kto.yaml learning_rate=2e-6",
+        kto__yaml=LF.format(stage="kto"),
+        sft__yaml=LF.format(stage="sft"),
+    )
+    assert kinds(evidence) == [["command", "yaml"], ["yaml"]]
+    assert evidence.run.settings["learning_rate"].value == 2e-6
+    assert not evidence.run.partial
+
+
+def test_the_only_yaml_joins_the_only_command_that_wants_one() -> None:
+    evidence = read(f"```bash\nllamafactory-cli train a.yaml\n```\n\n```yaml\n{LF.format(stage='kto')}```\n")
+    assert kinds(evidence) == [["command", "yaml"]]
+
+
+def test_a_yaml_beside_a_complete_command_is_another_run() -> None:
+    assert kinds(read(KTO, a__yaml=LF.format(stage="kto"))) == [["command"], ["yaml"]]
+
+
+def test_a_command_whose_yaml_was_not_pasted_is_partial() -> None:
+    assert read("llamafactory-cli train a.yaml").run.partial
+    assert read("trl dpo --config a.yaml").run.partial
+    assert not read("swift rlhf --rlhf_type dpo --deepspeed ds_z3.json").run.partial
+
+
+def test_a_deepspeed_file_joins_the_run_that_names_it() -> None:
+    text = LF.format(stage="kto")
+    evidence = read("", a__yaml=text + "deepspeed: x/z3.json\n", b__yaml=text, z3__json=ZERO)
+    assert kinds(evidence) == [["yaml", "json"], ["yaml"]]
+    assert evidence.run.settings["zero_stage"].value == 3
+    assert {o.scope for o in evidence.run.options} == {"", "deepspeed"}
+
+
+def test_a_deepspeed_file_that_nobody_names_joins_the_first_run() -> None:
+    assert kinds(read(LF.format(stage="kto"), any__json=ZERO)) == [["yaml", "json"]]
+    assert kinds(read(KTO, any__json=ZERO)) == [["command", "json"]]
+
+
+def test_an_accelerate_file_joins_the_command_it_launches() -> None:
+    evidence = read("accelerate launch --config_file acc.yaml dpo.py --beta 0.1 --bf16", acc__yaml=ACCELERATE)
+    assert kinds(evidence) == [["command", "yaml"]]
+    assert not evidence.run.partial
+    assert kinds(read("accelerate launch dpo.py --beta 0.1", zzz__yaml=ACCELERATE)) == [["command", "yaml"]]
+
+
+def test_parts_alone_make_one_partial_run() -> None:
+    evidence = read("", z3__json=ZERO, acc__yaml=ACCELERATE)
+    assert kinds(evidence) == [["json", "yaml"]]
+    assert evidence.run.partial
+
+
+def test_exported_variables_alone_reach_every_run() -> None:
+    evidence = read(
+        "", env__sh="export NPROC_PER_NODE=8\n", a__sh="swift sft --model x\n", b__sh="swift rlhf --model y\n"
+    )
+    assert [[o.key for o in run.options] for run in evidence.runs] == [["NPROC_PER_NODE", "model"]] * 2
+
+
+def test_the_classes_of_one_script_are_one_run() -> None:
+    evidence = read("", train__py=SCRIPT)
+    assert kinds(evidence) == [["python"]]
+    assert evidence.run.framework is not None
+    assert evidence.run.framework.value == "trl"
+    assert evidence.run.settings["lora_rank"].value == 8
+
+
+def test_python_in_two_stretches_is_one_run_until_a_trainer_comes_again() -> None:
+    first = "```python\nargs = DPOConfig(beta=0.1)\n```\n"
+    assert kinds(read(f"{first}and\n```python\npeft = LoraConfig(r=8)\n```\n")) == [["python", "python"]]
+    assert kinds(read(f"{first}and\n```python\nargs = DPOConfig(beta=0.5)\n```\n")) == [["python"], ["python"]]
+    assert kinds(read(f"{first}and\n```python\nargs = SFTConfig(packing=True)\n```\n")) == [["python"], ["python"]]
+
+
+def test_a_script_joins_the_command_that_starts_it() -> None:
+    evidence = read("accelerate launch train.py", train__py=SCRIPT)
+    assert kinds(evidence) == [["command", "python"]]
+    assert kinds(read(f"accelerate launch other.py --x 1\n\n```python\n{SCRIPT}```")) == [["command", "python"]]
+
+
+def test_training_comes_before_serving_whatever_the_order() -> None:
+    evidence = read(
+        "CUDA_VISIBLE_DEVICES=0 swift rollout --model a &\nCUDA_VISIBLE_DEVICES=1 swift rlhf --rlhf_type grpo --model a\npython convert.py --x 1\npython some.py --y 1\n"
+    )
+    entries = [run.regions[0].entry.value for run in evidence.runs if run.regions[0].entry]
+    assert entries == ["swift rlhf", "some.py", "swift rollout", "convert.py"]
+    assert [run.id for run in evidence.runs] == ["run", "run-2", "run-3", "run-4"]
+
+
+def test_the_same_command_pasted_twice_is_one_run() -> None:
+    assert len(read(f"{KTO}\nwith more words in between so it is prose\n\n{KTO}").runs) == 1
+
+
+def test_fifteen_configurations_are_fifteen_runs() -> None:
+    files = [Attachment(name=f"c{n}.yaml", content=LF.format(stage="sft") + f"seed: {n}\n") for n in range(15)]
+    evidence = parse("which one?", files)
+    assert [run.settings["seed"].value for run in evidence.runs] == list(range(15))
+
+
+def test_flags_alone_are_a_partial_run() -> None:
+    evidence = read("I use\n\n--micro_train_batch_size 1 --vanilla_loss\n\nand also these\n\n--bf16 --zero_stage 3\n")
+    assert kinds(evidence) == [["command", "command"]]
+    assert evidence.run.partial
+
+
+def test_flags_beside_a_command_are_no_run() -> None:
+    assert kinds(read(f"{KTO}\nI tried this too and it did not help me\n\n--bf16\n")) == [["command"]]
+
+
+def test_a_command_in_a_log_counts_only_where_no_other_is_there() -> None:
+    log = f"+ {KTO}[INFO] x\n"
+    assert kinds(read("", a__log=log)) == [["command"]]
+    assert kinds(read("swift sft --model x", a__log=log)) == [["command"]]
+
+
+def test_arguments_printed_into_a_log_are_the_run_where_nothing_else_is() -> None:
+    log = "[INFO] x\nTrainingArguments(\n_n_gpu=1,\nbf16=True,\nlearning_rate=1e-06,\n)\n{'loss': 0.1, 'epoch': 1}\n"
+    evidence = read("", a__log=log)
+    assert kinds(evidence) == [["dump"]]
+    assert kinds(read(KTO, a__log=log)) == [["command"]]
+
+
+def test_a_file_written_by_the_script_joins_its_command() -> None:
+    text = f"cat > ds.json <<EOF\n{ZERO}\nEOF\nswift sft --model x --deepspeed ds.json\n"
+    evidence = read("", run__sh=text)
+    assert kinds(evidence) == [["command", "json"]]
+    assert evidence.run.settings["zero_stage"].value == 3

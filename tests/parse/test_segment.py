@@ -1,0 +1,305 @@
+"""Where one thing ends in a message and the next begins."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.parse.segment import Block, segment
+from kb.parse.source import Piece
+
+KTO = "deepspeed --module openrlhf.cli.train_kto \\\n   --micro_train_batch_size 1 \\\n   --vanilla_loss"
+YAML = "stage: kto\nmodel_name_or_path: Qwen/Qwen2-7B\nlora:\n  rank: 8\n# quiet\n\nlearning_rate: 1e-6"
+JSON = '{\n  "zero_optimization": {"stage": 3},\n  "bf16": {"enabled": true}\n}'
+PYTHON = "from trl import DPOConfig\n\nargs = DPOConfig(\n    beta=0.1,\n)\ntrainer = DPOTrainer(model, args)"
+LOG = "{'loss': 0.69, 'grad_norm': 1.0, 'epoch': 0.1}\n{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.2}"
+TRACE = 'Traceback (most recent call last):\n  File "x.py", line 1, in <module>\n    main()\nRuntimeError: CUDA error'
+PIP = "Package Version\n------- -------\ntrl     0.12.0\ntorch   2.5.1"
+INI = "[train]\nlr = 1\nepochs = 2"
+TOML = '[train]\nlr = 1\nmodel = "a"'
+CSV = "step,loss,lr\n1,0.5,1e-6\n2,0.4,1e-6"
+DUMP = "TrainingArguments(\n_n_gpu=1,\nbf16=True,\n)"
+
+
+def blocks(text: str, name: str | None = None) -> tuple[Block, ...]:
+    return segment(Piece(source=name, text=text), name=name)
+
+
+def kinds(text: str, name: str | None = None) -> list[str]:
+    return [block.kind for block in blocks(text, name)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("command", KTO),
+        ("yaml", YAML),
+        ("json", JSON),
+        ("python", PYTHON),
+        ("log", LOG),
+        ("log", TRACE),
+        ("versions", PIP),
+        ("ini", INI),
+        ("toml", TOML),
+        ("metrics", CSV),
+        ("dump", DUMP),
+    ],
+)
+@pytest.mark.parametrize(
+    "prose", ["My run breaks, this is what I use here for it:", "训练的时候 loss 变成 nan，配置如下："]
+)
+def test_each_kind_is_found_without_fences(kind: str, text: str, prose: str) -> None:
+    found = blocks(f"{prose}\n\n{text}\n\n{prose}\n")
+    assert [block.kind for block in found] == ["prose", kind, "prose"]
+    assert found[1].piece.text.strip() == text
+    assert found[1].piece.line == 3
+
+
+def test_several_kinds_in_one_message() -> None:
+    text = "\n\n".join(
+        ["Help me please, I am lost with it.", KTO, "The log then says the following thing:", LOG, YAML, TRACE]
+    )
+    assert kinds(text) == ["prose", "command", "prose", "log", "yaml", "log"]
+
+
+@pytest.mark.parametrize(
+    ("info", "text", "kind"),
+    [
+        ("bash", KTO, "command"),
+        ("yaml", YAML, "yaml"),
+        ("json", JSON, "json"),
+        ("python", PYTHON, "python"),
+        ("log", LOG, "log"),
+        ("", KTO, "command"),
+        ("", YAML, "yaml"),
+        ("", JSON, "json"),
+        ("text", LOG, "log"),
+        ("toml", TOML, "toml"),
+        ("ini", INI, "ini"),
+        ("csv", CSV, "metrics"),
+        ("yaml", KTO, "command"),
+        ("bash", JSON, "json"),
+        ("python", KTO, "command"),
+        ("bash train.sh", KTO, "command"),
+        ("", "just words", "log"),
+        ("{.yaml}", YAML, "yaml"),
+        ("", '{"loss": 1, "step": 1}\n{"loss": 2, "step": 2}', "metrics"),
+        ("", "#!/bin/bash\nls", "command"),
+        ("md", YAML, "yaml"),
+        ("diff", "- a\n+ b", "log"),
+        ("bash", "ls", "command"),
+    ],
+)
+def test_fences_are_read_by_label_and_content(info: str, text: str, kind: str) -> None:
+    found = blocks(f"see\n```{info}\n{text}\n```\nthanks")
+    assert [block.kind for block in found] == ["prose", kind, "prose"]
+    assert found[1].piece.text.strip() == text
+    assert found[1].piece.line == 3
+
+
+@pytest.mark.parametrize("mark", ["```", "~~~", "````"])
+def test_a_fence_that_never_ends_runs_to_the_end(mark: str) -> None:
+    found = blocks(f"see\n{mark}bash\n{KTO}\n")
+    assert [(block.kind, block.closed) for block in found] == [("prose", True), ("command", False)]
+
+
+def test_text_on_a_fences_own_lines_belongs_to_the_body() -> None:
+    found = blocks("```export A=1\ntorchrun train.py --lr 1```\nand so on")
+    assert [block.kind for block in found] == ["command", "prose"]
+    assert found[0].piece.text == "export A=1\ntorchrun train.py --lr 1"
+    assert (found[0].piece.line, found[0].piece.column) == (1, 4)
+
+
+def test_an_empty_fence_is_nothing() -> None:
+    assert kinds("```\n\n```\n") == []
+
+
+@pytest.mark.parametrize("above", ["train.yaml:", "the file `train.yaml` is\n"])
+def test_the_name_above_a_fence_is_the_files_name(above: str) -> None:
+    assert blocks(f"{above}\n```\n{YAML}\n```")[-1].name == "train.yaml"
+    assert blocks(f"```yaml train.yaml\n{YAML}\n```")[-1].name == "train.yaml"
+
+
+def test_a_long_sentence_above_a_fence_names_no_file() -> None:
+    assert (
+        blocks(
+            "I changed many things in train.yaml because of what the manual says about all of them\n```\na_b: 1\n```"
+        )[-1].name
+        == ""
+    )
+
+
+def test_quoted_replies_and_indented_fences_lose_their_marks() -> None:
+    found = blocks("> ```yaml\n> stage: kto\n> lora_rank: 8\n> ```\n")
+    assert found[-1].piece.text.strip() == "stage: kto\nlora_rank: 8"
+    span = found[-1].piece.span(0, 5)
+    assert (span.line, span.column) == (2, 3)
+    assert blocks("  ```yaml\n  a_b: 1\n  ```")[0].piece.text.strip() == "a_b: 1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ swift rlhf \\\n>   --rlhf_type dpo \\\n>   --beta 0.1",
+        "(base) me@host:~/x$ swift rlhf --rlhf_type dpo",
+        "!swift rlhf --rlhf_type dpo",
+        "+ swift rlhf --rlhf_type dpo",
+        "root@a1b2:/workspace# swift rlhf --rlhf_type dpo",
+        "```console\n$ swift rlhf --rlhf_type dpo\n```",
+        "I run `swift rlhf --rlhf_type dpo` on 4 GPUs",
+    ],
+)
+def test_prompts_are_taken_off(text: str) -> None:
+    found = next(block for block in blocks(text) if block.kind == "command")
+    assert found.piece.text.startswith("swift rlhf")
+    assert ">" not in found.piece.text
+    start = found.piece.span(0, 5)
+    assert text.split("\n")[start.line - 1][start.column - 1 : start.end_column - 1] == "swift"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deepspeed zero3 makes my loss nan",
+        "python version 3.10 is what I use",
+        "swift sft 训练的时候 loss 是 nan 怎么办",
+        "trl 0.12 and torch 2.5",
+        "Note: this happens only on A100 cards here",
+        "http://example.org: see there",
+        "Environment: A100",
+        "the flag --vanilla_loss does not help at all",
+        "Why does this happen? I do not understand it.",
+        "环境：A100",
+        "--- a rule",
+        "I set [model] and then",
+        "{not json}",
+        "foo(bar) = baz?",
+        "export it",
+    ],
+)
+def test_prose_stays_prose(text: str) -> None:
+    assert kinds(text) == ["prose"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("train.sh", KTO, "command"),
+        ("a/b.yaml", YAML, "yaml"),
+        ("ds.json", JSON, "json"),
+        ("train.py", PYTHON, "python"),
+        ("a.toml", TOML, "toml"),
+        ("a.cfg", INI, "ini"),
+        ("m.csv", CSV, "metrics"),
+        ("m.jsonl", "{}\n{}", "metrics"),
+        ("m.json", '{"a": 1}\n{"a": 2}', "metrics"),
+        ("requirements.txt", "trl==0.12", "versions"),
+        ("train.log", LOG, "log"),
+        ("config", JSON, "json"),
+        ("notes.txt", YAML, "yaml"),
+        ("run.yaml", KTO, "command"),
+        ("Dockerfile", "FROM x", "log"),
+        ("x.md", "words", "prose"),
+        ("slurm-1.out", TRACE, "log"),
+        ("empty.txt", "a", "prose"),
+        ("run", "#!/bin/sh\nls", "command"),
+    ],
+)
+def test_attachments_are_read_by_name_and_content(name: str, text: str, kind: str) -> None:
+    assert kinds(text, name) == [kind]
+
+
+def test_what_a_log_prints_is_found_in_it() -> None:
+    found = blocks(f"[INFO] start\n+ {KTO}\n[INFO] args\n{DUMP}\n{LOG}\n", "train.log")
+    assert [block.kind for block in found] == ["log", "command", "log", "dump", "log"]
+    assert all(block.name == "train.log" for block in found)
+
+
+def test_json_after_words_on_the_same_line() -> None:
+    found = blocks('my config is {\n "zero_optimization": {"stage": 2}\n}\nthanks a lot for your help')
+    assert [block.kind for block in found] == ["prose", "json", "prose"]
+    assert (found[1].piece.line, found[1].piece.column) == (1, 14)
+
+
+@pytest.mark.parametrize(
+    "text", ['{\n "a": 1,\n "b": {"c": 2', '{\n "a": 1,\n\nI do not know why this one does happen', '{"a": {"b": 1}}']
+)
+def test_json_cut_off_anywhere_is_json(text: str) -> None:
+    assert kinds(text)[0] == "json"
+
+
+def test_a_script_is_one_stretch() -> None:
+    script = "#!/bin/bash\nset -x\nexport A=1\nDATA=(\n  a.b=1\n)\n\nif [ -z $1 ]; then\n  N=2\nfi\nread -r -d '' C <<EOF\nx.y --z\nEOF\n\ndeepspeed --module $C \\\n  --j '{\n\"a\": 1}'\n"
+    assert kinds(script) == ["command"]
+
+
+def test_exports_alone_are_a_command_and_other_shell_lines_are_not() -> None:
+    assert kinds("export NCCL_DEBUG=INFO\nexport B=2") == ["command"]
+    assert set(kinds("cd /data\nls")) == {"prose"}
+
+
+def test_text_without_line_breaks_of_any_length_is_read_in_linear_time() -> None:
+    def seconds(count: int) -> float:
+        text = (
+            (f"{YAML}\n\n{KTO}\n\n{LOG}\nsome words that say nothing in particular here\n" * count)
+            + "{" * count
+            + "a: b " * count
+        )
+        began = time.perf_counter()
+        blocks(text)
+        return time.perf_counter() - began
+
+    seconds(10)
+    assert seconds(1000) < 40 * max(seconds(100), 0.01)
+
+
+LINES = st.sampled_from(
+    [
+        *KTO.split("\n"),
+        *YAML.split("\n"),
+        *JSON.split("\n"),
+        *PYTHON.split("\n"),
+        *LOG.split("\n"),
+        *TRACE.split("\n"),
+        *PIP.split("\n"),
+        *INI.split("\n"),
+        *CSV.split("\n"),
+        *DUMP.split("\n"),
+        "```",
+        "```bash",
+        "~~~",
+        "> ```",
+        "",
+        "  ",
+        "words",
+        "变成 nan",
+        "A=(",
+        "cat > x.json <<EOF",
+        "EOF",
+        "'",
+        '"',
+        "$ ",
+        "> x",
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=20).map("\n".join), st.sampled_from([None, "a.log", "a.txt", "a.md"]))
+def test_stretches_are_in_order_do_not_overlap_and_hold_the_users_text(text: str, name: str | None) -> None:
+    lines = text.split("\n")
+    last = (1, 1)
+    for block in blocks(text, name):
+        span = block.piece.span(0, len(block.piece.text))
+        begin = sum(len(line) + 1 for line in lines[: span.line - 1]) + span.column - 1
+        end = sum(len(line) + 1 for line in lines[: span.end_line - 1]) + span.end_column - 1
+        assert text[begin:end] == span.text
+        assert (span.line, span.column) >= last
+        last = (span.line, span.column)
+
+
+@given(st.text(max_size=300), st.sampled_from([None, "a.log", "a.sh", "a.txt", "a"]))
+def test_any_text_can_be_segmented(text: str, name: str | None) -> None:
+    blocks(text, name)

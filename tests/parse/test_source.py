@@ -1,0 +1,146 @@
+"""Decoding, bounds and positions."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.parse.intake import decode, load
+from kb.parse.source import Limits, LineIndex, Piece
+
+SMALL = Limits(head=40, tail=40)
+
+
+def text_of(content: str | bytes, limits: Limits = Limits()) -> str:
+    return load("a.log", content, limits, limits.total).source.text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "gb18030"])
+def test_the_usual_encodings_are_recognised(encoding: str) -> None:
+    text = "loss 变成 nan\nlearning_rate: 1e-6 and more plain text\n" * 4
+    decoded = decode(text.encode(encoding))
+    assert decoded is not None
+    assert decoded[0] == text
+
+
+def test_a_character_cut_at_the_end_costs_only_itself() -> None:
+    assert decode("loss 变".encode()[:-1]) == ("loss ", "utf-8")
+
+
+def test_a_few_bad_bytes_are_replaced() -> None:
+    decoded = decode(b"a long enough line of text \xff\xfe\xff and more of it\n" * 3)
+    assert decoded is not None
+    assert "long enough" in decoded[0]
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x7fELF\x02\x01", b"PK\x03\x04rest", bytes(range(256)) * 8, b"\xff\x01\x80\x81" * 40]
+)
+def test_binary_content_is_not_read(content: bytes) -> None:
+    loaded = load("model.bin", content, Limits(), 10_000_000)
+    assert not loaded.read
+    assert loaded.source.text == ""
+    assert [problem.code for problem in loaded.problems] == ["binary"]
+
+
+def test_a_stray_nul_is_a_blank() -> None:
+    assert text_of(b"loss: 1\x00 and then a lot of other text" + b" x" * 100).startswith("loss: 1  and")
+
+
+def test_line_breaks_are_normalised_and_line_numbers_stay() -> None:
+    loaded = load(None, "a\r\nb\rc\nd", Limits(), 1000)
+    assert loaded.source.text == "a\nb\nc\nd"
+    assert loaded.lines == 4
+
+
+def test_a_lone_surrogate_and_a_byte_order_mark_do_no_harm() -> None:
+    assert text_of("\ufeffa\ud800b") == "a\ufffdb"
+
+
+def test_a_long_log_keeps_head_and_tail_at_their_own_lines() -> None:
+    content = "".join(f"line {n}\n" for n in range(1, 1001))
+    loaded = load("a.log", content, SMALL, 10_000)
+    assert loaded.source.truncated
+    assert [part.line for part in loaded.parts] == [1, 997]
+    lines = loaded.source.text.split("\n")
+    assert lines[0] == "line 1"
+    assert lines[999] == "line 1000"
+    assert "lines 6 to 996 of 1001 were not read" in loaded.note
+    assert [problem.code for problem in loaded.problems] == ["truncated"]
+
+
+@pytest.mark.parametrize("content", ["x" * 500, b"x" * 500])
+def test_of_one_giant_line_only_the_head_is_kept(content: str | bytes) -> None:
+    loaded = load("a.json", content, SMALL, 10_000)
+    assert loaded.source.text == "x" * 40
+    assert loaded.source.truncated
+
+
+def test_a_long_utf16_log_is_not_cut_inside_a_character() -> None:
+    content = "".join(f"行 {n}\n" for n in range(1000)).encode("utf-16")
+    assert "\ufffd" not in text_of(content, SMALL)
+
+
+def test_nothing_is_left_of_an_input_when_the_budget_is_spent() -> None:
+    loaded = load("a.log", "a\nb\n", Limits(), 0)
+    assert loaded.source.text == ""
+    assert loaded.source.truncated
+
+
+def test_fifty_megabytes_are_read_in_bounded_time() -> None:
+    content = b"{'loss': 0.5, 'grad_norm': 1.0}\n" * 1_600_000
+    began = time.perf_counter()
+    loaded = load("train.log", content, Limits(), Limits().total)
+    assert time.perf_counter() - began < 2
+    assert sum(len(part.text) for part in loaded.parts) < 2_000_000
+    assert loaded.lines == 1_600_001
+
+
+def test_secrets_are_masked_before_anything_else() -> None:
+    loaded = load(None, "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyzABCDEFGH\n", Limits(), 1000)
+    assert "abcdefghijklmnop" not in loaded.source.text
+    assert loaded.masked
+
+
+def test_a_piece_gives_positions_of_the_whole_text() -> None:
+    piece = Piece(source="x", text="ab\n  cd\nef")
+    inner = piece.cut(5, 10)
+    assert inner.text == "cd\nef"
+    span = inner.span(3, 5)
+    assert (span.line, span.column, span.end_line, span.end_column, span.text) == (3, 1, 3, 3, "ef")
+    assert inner.anchor().default
+    assert piece.line_span(1).text == "  cd"
+    assert piece.line_span(2).text == "ef"
+
+
+def test_stripped_prefixes_stay_in_positions_and_in_the_text_of_spans() -> None:
+    piece = Piece(source=None, text="a\nb\nc", column=3, prefixes=("> ", "> ", "> "))
+    span = piece.span(0, 3)
+    assert span.text == "a\n> b"
+    assert (span.column, span.end_column) == (3, 4)
+    assert piece.cut(2, 5).span(0, 3).text == "b\n> c"
+
+
+@given(st.text(alphabet="ab\n", max_size=60), st.integers(0, 70), st.integers(0, 70))
+def test_positions_agree_with_counting(text: str, start: int, end: int) -> None:
+    span = Piece(source=None, text=text).span(start, end)
+    lines = text.split("\n")
+    begin = sum(len(line) + 1 for line in lines[: span.line - 1]) + span.column - 1
+    stop = sum(len(line) + 1 for line in lines[: span.end_line - 1]) + span.end_column - 1
+    assert text[begin:stop] == span.text
+    assert LineIndex(text).position(begin) == (span.line, span.column)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_can_arrive(content: bytes) -> None:
+    loaded = load("x", content, SMALL, 1000)
+    assert "\r" not in loaded.source.text
+
+
+@given(st.text(max_size=300), st.integers(0, 100))
+def test_any_text_can_arrive(content: str, budget: int) -> None:
+    loaded = load(None, content, SMALL, budget)
+    loaded.source.text.encode()

@@ -1,0 +1,261 @@
+"""Tracebacks as single processes, ranks, Ray and torchrun print them."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.model.evidence import Traceback
+from kb.parse.readers import traceback_
+from kb.parse.source import Piece
+
+
+def read(text: str) -> tuple[Traceback, ...]:
+    return traceback_.read(Piece(source="train.log", text=text))
+
+
+SIMPLE = """start
+Traceback (most recent call last):
+  File "/code/train.py", line 7, in main
+    run()
+    ^^^^^
+  File "/code/run.py", line 9, in run
+    raise ValueError("boom")
+ValueError: boom: twice
+after
+"""
+
+
+def test_a_traceback_has_its_exception_message_frames_and_place() -> None:
+    (found,) = read(SIMPLE)
+    assert (found.exception, found.message, found.root, found.rank) == ("ValueError", "boom: twice", True, None)
+    assert found.frames == ("/code/train.py:7 main", "/code/run.py:9 run")
+    assert (found.span.line, found.span.end_line) == (2, 8)
+
+
+def test_of_a_chain_the_first_exception_is_the_root_and_stands_first() -> None:
+    text = (
+        "Traceback (most recent call last):\n  File \"a.py\", line 1, in a\nKeyError: 'x'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "b.py", line 2, in b\nRuntimeError: second\n\n'
+        "The above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "c.py", line 3, in c\nTypeError: third\n'
+    )
+    assert [(one.exception, one.root) for one in read(text)] == [
+        ("KeyError", True),
+        ("RuntimeError", False),
+        ("TypeError", False),
+    ]
+
+
+def test_interleaved_ranks_come_apart() -> None:
+    text = """[rank3]: Traceback (most recent call last):
+[rank0]: Traceback (most recent call last):
+[rank3]:   File "a.py", line 3, in f
+[rank0]:   File "b.py", line 9, in g
+[rank3]: ValueError: boom
+[rank0]: torch.distributed.DistBackendError: NCCL communicator was aborted
+"""
+    first, second = read(text)
+    assert (first.exception, first.rank, first.root, first.frames) == ("ValueError", 3, True, ("a.py:3 f",))
+    assert (second.rank, second.root, second.frames) == (0, False, ("b.py:9 g",))
+
+
+def test_the_same_failure_of_every_rank_is_one() -> None:
+    text = "".join(
+        f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "a.py", line 3, in f\n[rank{rank}]: '
+        f"ValueError: boom\n"
+        for rank in range(8)
+    )
+    assert len(read(text)) == 1
+
+
+@pytest.mark.parametrize(
+    ("prefix", "rank"),
+    [
+        ("[1,5]<stderr>:", 5),
+        ("[default2]: ", 2),
+        ("3: ", 3),
+        ("(main_task pid=12, ip=1.2.3.4) ", None),
+        ("\x1b[36m(WorkerDict pid=12)\x1b[0m ", None),
+        ("2024-05-01 10:20:30,123 - ERROR - ", None),
+        ("2024-05-01T10:20:30.5Z ", None),
+        ("> ", None),
+        ("    ", None),
+    ],
+)
+def test_process_prefixes_are_removed(prefix: str, rank: int | None) -> None:
+    lines = ["Traceback (most recent call last):", '  File "a.py", line 3, in f', "    x()", "AssertionError"]
+    found = read("\n".join(prefix + line for line in lines))
+    assert [(one.exception, one.message, one.rank, one.frames) for one in found] == [
+        ("AssertionError", "", rank, ("a.py:3 f",))
+    ]
+
+
+def test_torchrun_names_the_root_rank() -> None:
+    text = """[rank0]: Traceback (most recent call last):
+[rank0]:   File "b.py", line 9, in g
+[rank0]: RuntimeError: other
+[rank3]: Traceback (most recent call last):
+[rank3]:   File "a.py", line 3, in f
+[rank3]: ValueError: boom
+Traceback (most recent call last):
+  File "run.py", line 1, in <module>
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+Root Cause (first observed failure):
+[0]:
+  time      : 2024-10-22_06:18:55
+  host      : node0
+  rank      : 3 (local_rank: 3)
+  exitcode  : 1 (pid: 4220)
+"""
+    assert [(one.exception.rsplit(".")[-1], one.root) for one in read(text)] == [
+        ("ValueError", True), ("RuntimeError", False), ("ChildFailedError", False),
+    ]  # fmt: skip
+
+
+def test_a_table_that_names_a_rank_without_a_traceback_changes_nothing() -> None:
+    text = "ValueError: boom\nRoot Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 3)\n"
+    assert read(text)[0].root
+
+
+def test_what_only_follows_from_another_failure_is_no_root_unless_alone() -> None:
+    text = "ConnectionResetError: [Errno 104] Connection reset by peer\nValueError: boom\n"
+    assert [(one.exception, one.root) for one in read(text)] == [("ValueError", True), ("ConnectionResetError", False)]
+    assert read("BrokenPipeError: [Errno 32] Broken pipe")[0].root
+    assert read("RuntimeError: Connection closed by peer\nKeyError: 'x'")[0].exception == "KeyError"
+
+
+def test_ray_wraps_the_real_exception() -> None:
+    text = """Traceback (most recent call last):
+  File "main_ppo.py", line 63, in main
+    run_ppo(config)
+ray.exceptions.RayTaskError(OSError): ray::TaskRunner.run() (pid=4237, ip=10.1.1.1, repr=<X object>)
+  File "ray_trainer.py", line 212, in run
+    trainer.fit()
+OSError: no such thing
+"""
+    (found,) = read(text)
+    assert (found.exception, found.message) == ("OSError", "no such thing")
+    assert found.frames == ("main_ppo.py:63 main", "ray_trainer.py:212 run")
+
+
+def test_a_ray_wrapper_cut_off_still_names_its_cause() -> None:
+    (found,) = read("ray.exceptions.RayTaskError(ValueError): ray::f() (pid=1)")
+    assert found.exception == "ValueError"
+    (found,) = read(
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\nray.exceptions.RayTaskError(KeyError): gone'
+    )
+    assert (found.exception, found.message) == ("KeyError", "gone")
+
+
+def test_a_traceback_cut_off_at_the_top_is_read() -> None:
+    (found,) = read('    return f(x)\n  File "a.py", line 3, in g\n    assert x\nAssertionError: no\n')
+    assert (found.exception, found.frames) == ("AssertionError", ("a.py:3 g",))
+
+
+def test_a_traceback_cut_off_at_the_end_has_no_exception() -> None:
+    (found,) = read('Traceback (most recent call last):\n  File "a.py", line 3, in g\n    x = long(')
+    assert (found.exception, found.frames, found.root) == ("", ("a.py:3 g",), True)
+
+
+@pytest.mark.parametrize(
+    ("line", "exception"),
+    [
+        ("ValueError: Some specified arguments are not used", "ValueError"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "torch.OutOfMemoryError"),
+        ("I get RuntimeError: shape mismatch", "RuntimeError"),
+        ("AssertionError", "AssertionError"),
+        ("W0325 10:00:00 api.py:869] ValueError: boom", "ValueError"),
+    ],
+)
+def test_a_lone_last_line_counts(line: str, exception: str) -> None:
+    (found,) = read(line)
+    assert found.exception == exception
+    assert found.span.line == 1
+
+
+def test_an_indented_continuation_belongs_to_the_message() -> None:
+    (found,) = read("RuntimeError: Error(s) in loading state_dict:\n\tsize mismatch for score.weight\nnext line")
+    assert found.message == "Error(s) in loading state_dict:\nsize mismatch for score.weight"
+
+
+def test_a_message_on_the_next_line_is_taken() -> None:
+    (found,) = read(
+        'Traceback (most recent call last):\n  File "a.py", line 3, in g\nmy.pkg.SomeError:\nwhat happened\n'
+    )
+    assert found.message == "what happened"
+
+
+def test_a_message_after_an_empty_line_is_taken() -> None:
+    (found,) = read(
+        'Traceback (most recent call last):\n  File "a.py", line 3, in g\nmy.pkg.SomeError:\n\nwhat happened\n'
+    )
+    assert found.message == "what happened"
+    (found,) = read('Traceback (most recent call last):\n  File "a.py", line 3, in g\nmy.pkg.SomeError:\n=====\nmore\n')
+    assert found.message == ""
+
+
+def test_endless_recursion_keeps_a_bounded_number_of_frames() -> None:
+    text = (
+        "Traceback (most recent call last):\n" + '  File "a.py", line 3, in g\n' * 1000 + "RecursionError: too deep\n"
+    )
+    (found,) = read(text)
+    assert len(found.frames) == 200
+    assert found.exception == "RecursionError"
+
+
+def test_repeated_prefixes_are_no_trap() -> None:
+    (found,) = read("[rank1]: [rank1]: [rank1]: [rank1]: ValueError: boom")
+    assert (found.rank, found.message) == (1, "boom")
+
+
+def test_other_output_inside_a_traceback_is_not_its_exception() -> None:
+    text = 'Traceback (most recent call last):\n  File "a.py", line 3, in g\nEpoch: 3\n\nstill here\nTypeError: x\n'
+    assert [one.exception for one in read(text)] == ["TypeError"]
+
+
+def test_a_frame_after_a_finished_traceback_starts_another() -> None:
+    text = "ValueError: a\n  File \"b.py\", line 1\nKeyError: 'k'\n"
+    assert [(one.exception, one.frames) for one in read(text)] == [("ValueError", ()), ("KeyError", ("b.py:1",))]
+
+
+@pytest.mark.parametrize("text", ["", "all is well", "the Error rate is low", "Exception handling is on", "Error: x"])
+def test_talk_of_errors_is_no_traceback(text: str) -> None:
+    assert read(text) == ()
+
+
+def test_the_number_of_tracebacks_is_bounded() -> None:
+    assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == traceback_.MAX_TRACEBACKS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Error" * 200_000, "Traceback (most recent call last):\n" + "  x\n" * 100_000, "a." * 200_000 + "Error", "Root "
+    "Cause (first observed failure)\n" * 20_000 + "KeyError: 1"],
+)  # fmt: skip
+def test_hostile_text_takes_linear_time(text: str) -> None:
+    started = time.process_time()
+    read(text)
+    assert time.process_time() - started < 5
+
+
+PARTS = st.sampled_from(
+    ["Traceback (most recent call last):", '  File "a.py", line 3, in g', "    x()", "ValueError: b", "KeyError",
+    "\n", "[rank1]: ",
+     "During handling of the above exception, another", "RayTaskError(X): ray::f()", "  ", "> ", "Error:",
+     "Root Cause (first observed failure)", "x"]
+)  # fmt: skip
+
+
+@given(st.lists(PARTS, max_size=30).map("".join))
+def test_reading_never_raises_and_at_most_one_is_the_root(text: str) -> None:
+    found = read(text)
+    assert sum(one.root for one in found) == (1 if found else 0)
+    assert not found or found[0].root
+    for one in found:
+        assert one.span.text in text

@@ -1,0 +1,100 @@
+"""The composed answer: what stands in it, in which language, and that everything is cited."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kb.model.evidence import Problem, Receipt
+from kb.model.report import Severity, Status
+from service.compose import cause_views, compose, plain_text, receipt_line
+from service.diagnose import diagnose
+from service.weights import shipped
+from tests.service.values import case, context, evidence, finding, patched, scored, span
+
+LANGUAGES = ("en", "zh")
+
+
+def answered(language: str) -> tuple[str, tuple[object, ...]]:
+    shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
+    diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5, 0.0)], shared, shipped())
+    return compose(diagnosis, shared, language)
+
+
+def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
+    text, _ = answered("en")
+    for part in ("title of case-a", "cause of case-a", "rule-a says so", "train.sh:3:2", "drop --bad", "```diff"):
+        assert part in text
+    assert "lower the LR: the gradient is NaN already" in text
+    assert "clears rule-a" in text
+
+
+def test_an_answer_in_chinese_has_chinese_words() -> None:
+    text, _ = answered("zh")
+    for part in ("case-a 的原因", "中rule-a says so", "无效的做法", "中lower the LR：中the gradient is NaN already"):
+        assert part in text
+    assert "Does not help" not in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_markers_and_citations_are_the_same_set(language: str) -> None:
+    text, citations = answered(language)
+    assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}  # type: ignore[attr-defined]
+
+
+def test_the_receipt_opens_the_answer() -> None:
+    text, _ = answered("en")
+    assert text.startswith("> Read: train.sh (command, 3 lines).")
+
+
+def test_the_receipt_says_what_was_masked_and_what_was_not_read() -> None:
+    receipt = Receipt(masked=(("hf_token", 2),), problems=(Problem(code="yaml_error", message="m", span=span()),))
+    assert receipt_line(receipt, "en") == (
+        "> Masked before anything else saw it: 2 × hf_token.\n> Not read as it stands: train.sh:3:2 yaml_error."
+    )
+
+
+def test_an_unrelated_finding_is_listed_apart() -> None:
+    other = finding("rule-b", symptoms=("oom",), cases=(), severity=Severity.WARNING)
+    shared = context(evidence("loss_nan"), finding(), other)
+    text, _ = compose(diagnose([scored(case())], shared, shipped()), shared, "en")
+    assert text.index("### Also found, unrelated to the question") < text.index("rule-b says so")
+
+
+def test_a_default_is_said_to_be_one() -> None:
+    shared = context(evidence("loss_nan"), finding(evidence=(span(default=True),)))
+    text, _ = compose(diagnose([scored(case())], shared, shipped()), shared, "en")
+    assert "train.sh:3:2: not written, a default" in text
+
+
+def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
+    shared = context(evidence("loss_nan"), finding(evidence=(span("`rm -rf`"),)))
+    text, _ = compose(diagnose([scored(case())], shared, shipped()), shared, "en")
+    assert "`'rm -rf'`" in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_not_in_the_knowledge_base_is_said_plainly(language: str) -> None:
+    shared = context(evidence(framework=None, options=False))
+    text, citations = compose(diagnose([], shared, shipped()), shared, language)
+    assert ("no case" in text) or ("没有对应的案例" in text)
+    assert citations == ()
+
+
+def test_causes_on_the_wire_are_plain_text() -> None:
+    shared = context(evidence("loss_nan"), finding())
+    (view, *_) = cause_views(diagnose([scored(case())], shared, shipped()), "en")
+    assert (view.rank, view.case_id, view.findings) == (1, "case-a", ("rule-a",))
+    assert view.refutations[0].claim == "lower the LR"
+
+
+def test_a_finding_that_could_not_be_decided_is_not_evidence() -> None:
+    unsure = finding(status=Status.CANNOT_TELL)
+    shared = context(evidence("loss_nan"), unsure)
+    (view, *_) = cause_views(diagnose([scored(case())], shared, shipped()), "en")
+    assert view.findings == ()
+
+
+def test_markdown_marks_are_removed_from_plain_text() -> None:
+    assert plain_text("## Fix\n**Use** `bf16`, see [the docs](https://x.y).") == "Fix\nUse bf16, see the docs."

@@ -1,0 +1,148 @@
+"""Ranking and verdicts on hand-made knowledge."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.model.evidence import Evidence, Row
+from kb.model.report import Severity, Status
+from service.diagnose import GENERIC, diagnose, information_gain, known
+from service.features import NAMES, features, finding_weight, overlap
+from service.weights import shipped
+from tests.service.values import case, context, evidence, finding, missing, question, scored, span
+
+WEIGHTS = shipped()
+
+
+def test_a_fired_rule_makes_its_case_the_answer() -> None:
+    diagnosis = diagnose(
+        [scored(case("case-b"), 1.0, 1.0), scored(case("case-a"), 0.4, 0.0)],
+        context(evidence("loss_nan"), finding()),
+        WEIGHTS,
+    )
+    assert diagnosis.verdict == "answered"
+    assert diagnosis.causes[0].case.id == "case-a"
+
+
+def test_an_artefact_as_first_cause_means_no_fault() -> None:
+    artefact = case("case-a", kind="artefact", signals=("logits_huge",))
+    fired = finding(severity=Severity.INFO, symptoms=("logits_huge",), concludes="no_fault")
+    diagnosis = diagnose([scored(artefact)], context(evidence("logits_huge"), fired), WEIGHTS)
+    assert diagnosis.verdict == "no_fault"
+    assert [cause.case.id for cause in diagnosis.causes] == ["case-a"]
+
+
+def test_a_finding_about_something_else_does_not_make_the_verdict() -> None:
+    unrelated = finding(symptoms=("oom",), cases=("case-oom",))
+    oom = case("case-oom", signals=("oom",), frameworks=("verl",))
+    diagnosis = diagnose([scored(oom, 0.1, 0.0)], context(evidence("kl_negative"), unrelated), WEIGHTS)
+    assert diagnosis.verdict != "answered"
+
+
+def test_nothing_of_our_field_is_not_in_the_knowledge_base() -> None:
+    diagnosis = diagnose([scored(case())], context(evidence(framework=None, options=False)), WEIGHTS)
+    assert (diagnosis.verdict, diagnosis.causes, diagnosis.missing) == ("not_in_kb", (), ())
+
+
+def test_a_healthy_configuration_is_no_fault() -> None:
+    assert diagnose([], context(evidence()), WEIGHTS).verdict == "no_fault"
+
+
+def test_a_warning_keeps_a_configuration_from_being_called_healthy() -> None:
+    warned = context(evidence(), finding(severity=Severity.WARNING, cases=()))
+    assert diagnose([], warned, WEIGHTS).verdict != "no_fault"
+
+
+def test_a_log_without_trouble_is_no_fault() -> None:
+    found = evidence("healthy_log", options=False, framework=None)
+    with_rows = Evidence(runs=found.runs, rows=(Row(step=1, metrics={}, span=span()),), signals=found.signals)
+    assert diagnose([], context(with_rows), WEIGHTS).verdict == "no_fault"
+
+
+def test_a_vague_symptom_is_asked_back() -> None:
+    vague = context(evidence("loss_nan", framework=None, options=False))
+    diagnosis = diagnose(
+        [scored(case("a"), 0.5, 0.0), scored(case("b", frameworks=("verl",)), 0.5, 0.0)], vague, WEIGHTS
+    )
+    assert diagnosis.verdict == "need_input"
+    assert diagnosis.missing
+
+
+def test_the_first_thing_asked_is_what_separates_the_candidates() -> None:
+    vague = context(evidence("loss_nan", framework=None, options=False))
+    same = {"algorithms": ("dpo",), "model_families": (), "settings": (), "affected": {}}
+    candidates = [scored(case(f"c{n}", frameworks=(name,), **same), 0.6, 0.0) for n, name in enumerate(["trl", "verl"])]
+    assert diagnose(candidates, vague, WEIGHTS).missing[0].fact == "framework"
+
+
+def test_what_is_known_is_not_asked() -> None:
+    told = context(evidence("loss_nan", versions={"trl": "0.12.0"}))
+    asks = case(ask=(question("version:trl"), question("version:torch"), question("framework")))
+    facts = [item.fact for item in diagnose([scored(asks)], told, WEIGHTS).missing]
+    assert "version:trl" not in facts
+    assert "framework" not in facts
+    assert "version:torch" in facts
+
+
+def test_what_a_rule_lacks_is_asked_for() -> None:
+    unsure = finding(status=Status.CANNOT_TELL, missing=(missing("version:flash-attn"),))
+    diagnosis = diagnose([scored(case())], context(evidence("loss_nan"), unsure), WEIGHTS)
+    assert diagnosis.missing[0].fact == "version:flash-attn"
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        (("loss_nan",), ("loss_nan",), 1.0),
+        (("loss_nan",), ("grad_norm_nan",), 0.6),
+        (("loss_nan",), ("oom",), 0.0),
+        ((), ("oom",), 0.0),
+    ],
+)
+def test_symptoms_agree_when_common_or_kin(left: tuple[str, ...], right: tuple[str, ...], expected: float) -> None:
+    assert overlap(left, right) == expected
+
+
+def test_a_finding_counts_in_full_where_no_symptom_was_named() -> None:
+    assert finding_weight(finding(), frozenset()) == 1.0
+    assert finding_weight(finding(), frozenset({"oom"})) < 0.2
+
+
+def test_every_feature_is_given_and_no_other() -> None:
+    values = features(scored(case()), context(evidence("loss_nan"), finding()))
+    assert tuple(values) == NAMES
+
+
+def test_a_version_outside_the_affected_range_speaks_against() -> None:
+    one = case(affected={"trl": "<0.10"})
+    outside = features(scored(one), context(evidence(versions={"trl": "0.12.0"})))
+    inside = features(scored(one), context(evidence(versions={"trl": "0.9.6"})))
+    unknown = features(scored(one), context(evidence()))
+    assert (outside["version_outside"], outside["version_inside"]) == (1.0, 0.0)
+    assert (inside["version_outside"], inside["version_inside"]) == (0.0, 1.0)
+    assert (unknown["version_outside"], unknown["version_inside"]) == (0.0, 0.0)
+
+
+def test_another_framework_speaks_against() -> None:
+    values = features(scored(case(frameworks=("verl",))), context(evidence()))
+    assert (values["framework_match"], values["framework_clash"]) == (0.0, 1.0)
+
+
+def test_a_fact_that_all_causes_share_tells_nothing() -> None:
+    causes = diagnose([scored(case("a")), scored(case("b"))], context(evidence("loss_nan")), WEIGHTS).causes
+    assert information_gain("framework", causes) == 0.0
+
+
+@pytest.mark.parametrize("item", GENERIC, ids=lambda item: item.fact)
+def test_every_generic_question_is_known_once_answered(item: object) -> None:
+    fact = getattr(item, "fact", "")
+    assert not known(fact, evidence(framework=None, options=False))
+
+
+def test_the_order_of_the_candidates_does_not_matter() -> None:
+    candidates = [scored(case(name), 0.5, 0.0) for name in ("b", "a", "c")]
+    told = context(evidence("loss_nan"))
+    forward, backward = (diagnose(some, told, WEIGHTS) for some in (candidates, candidates[::-1]))
+    assert (
+        [cause.case.id for cause in forward.causes] == [cause.case.id for cause in backward.causes] == ["a", "b", "c"]
+    )

@@ -1,0 +1,115 @@
+"""Small hand-made knowledge for tests of ranking and composition."""
+
+from __future__ import annotations
+
+from kb.model.case import Case, Question, Refutation
+from kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
+from kb.model.place import Span
+from kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
+from kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
+from service.features import Context, Scored, symptoms_of
+
+
+def both(text: str) -> Text:
+    return Text(en=text, zh=f"中{text}")
+
+
+def span(text: str = "--bad", line: int = 3, attachment: str | None = "train.sh", default: bool = False) -> Span:
+    return Span(
+        attachment=attachment,
+        line=line,
+        column=2,
+        end_line=line,
+        end_column=2 + len(text),
+        text=text,
+        default=default,
+    )
+
+
+def case(id: str = "case-a", kind: str = "fault", **changes: object) -> Case:
+    values: dict[str, object] = {
+        "id": id,
+        "title": both(f"title of {id}"),
+        "kind": kind,
+        "family": "nan-loss",
+        "frameworks": ("trl",),
+        "evidence": "maintainer",
+        "reviewed": "2026-11-21",
+        "sections": {
+            "en": {"cause": f"cause of {id}", "fix": f"fix of {id}", "confirm": "look at `grad_norm`"},
+            "zh": {"cause": f"{id} 的原因", "fix": f"{id} 的修复", "confirm": "看 `grad_norm`"},
+        },
+        "sources": (Reference(url="https://example.org/1", says="maintainer"),),
+        "signals": ("loss_nan",),
+        "rules": ("rule-a",),
+        "refutations": (Refutation(claim=both("lower the LR"), why=both("the gradient is NaN already")),),
+    }
+    return Case(**(values | changes))  # type: ignore[arg-type]
+
+
+def finding(id: str = "rule-a", status: Status = Status.FIRED, **changes: object) -> Finding:
+    values: dict[str, object] = {
+        "rule_id": id,
+        "title": both(f"title of {id}"),
+        "severity": Severity.ERROR,
+        "status": status,
+        "message": both(f"{id} says so"),
+        "run_id": "run",
+        "symptoms": ("loss_nan",),
+        "cases": ("case-a",),
+        "evidence": (span(),),
+    }
+    return Finding(**(values | changes))  # type: ignore[arg-type]
+
+
+def patched() -> Fix:
+    return Fix(
+        text=both("drop --bad"), safety=Safety.SAFE, patch="--- a/train.sh\n+++ b/train.sh\n", clears=("rule-a",)
+    )
+
+
+def evidence(
+    *kinds: str, framework: str | None = "trl", versions: dict[str, str] | None = None, options: bool = True
+) -> Evidence:
+    option = Option(key="bad", value=True, raw=None, span=span(), key_span=span(), value_span=None, origin=Origin.FLAG)
+    run = RunConfig(
+        id="run",
+        framework=Recognised(value=framework, reason="said so") if framework else None,
+        options=(option,) if options else (),
+        settings={"bad": Setting(name="bad", value=True, option=option, source="written", key="bad")}
+        if options
+        else {},
+    )
+    return Evidence(
+        question="why?",
+        runs=(run,),
+        signals=tuple(Signal(kind=kind, span=span("nan", 9, "train.log")) for kind in kinds),
+        versions={
+            name: VersionFact(package=name, exact=exact, reason="pip list") for name, exact in (versions or {}).items()
+        },
+        receipt=Receipt(
+            inputs=(InputReceipt(name="train.sh", kind="command", bytes=10, lines=3, read=True, truncated=False),)
+        ),
+    )
+
+
+def context(found: Evidence, *findings: Finding, concepts: dict[str, float] | None = None) -> Context:
+    return Context(
+        evidence=found,
+        report=Report(findings=findings, ruleset_version="r1"),
+        symptoms=symptoms_of(found),
+        concepts=concepts or {},
+        case_concepts={},
+    )
+
+
+def scored(one: Case, score: float = 1.0, lead: float = 1.0) -> Scored:
+    return Scored(case=one, score=score, lead=lead)
+
+
+def missing(fact: str) -> Missing:
+    return Missing(fact=fact, why=both(f"why {fact}"), ask=both(f"ask {fact}"))
+
+
+def question(fact: str) -> Question:
+    return Question(fact=fact, ask=both(f"ask {fact}"), why=both(f"why {fact}"))
