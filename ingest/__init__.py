@@ -1,1 +1,1 @@
-"""Making knowledge: option catalogues, cleaned sources, drafted write-ups, the index. Nothing here answers questions."""
+"""Making knowledge: option catalogues, cleaned sources, drafted write-ups, the index. It answers no questions."""

@@ -7,10 +7,23 @@ from collections.abc import Iterator
 
 from ingest.document import Block, Raw
 
-_FURNITURE = ("script", "style", "noscript", "template", "svg", "iframe", "form", "button", "nav", "header", "footer", "aside")  # fmt: skip
+_FURNITURE = [
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "svg",
+    "iframe",
+    "form",
+    "button",
+    "nav",
+    "header",
+    "footer",
+    "aside",
+]
 _FURNITURE_NAMES = re.compile(
-    r"(?:^|[-_ ])(?:nav|menu|sidebar|breadcrumb|comment|footer|header|share|social|related|recommend|advert|ads?|banner|"
-    r"cookie|login|signin|subscribe|popup|modal|toolbar|copyright|pagination|toc)(?:[-_ ]|s?$)",
+    r"(?:^|[-_ ])(?:nav|menu|sidebar|breadcrumb|comment|footer|header|share|social|related|recommend|advert|ads?|"
+    r"banner|cookie|login|signin|subscribe|popup|modal|toolbar|copyright|pagination|toc)(?:[-_ ]|s?$)",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")

@@ -17,21 +17,26 @@ from ingest.document import Block, Document, Raw
 _TAIL = re.compile(
     r"^(?:(?:最新|热门|精选)?(?:内容|项目|文章)推荐|项目优选|相关推荐|推荐阅读|推荐项目|猜你喜欢|相关文章|热门推荐|精选留言|评论区?|"
     r"(?:recommended|related|popular|trending)\s+(?:projects?|articles?|posts?|reading|content|repositories)|"
-    r"you (?:may|might) also like|more from|read next|what to read next|leave a (?:comment|reply)|\d* ?comments?)\s*[:：]?$",
+    r"you (?:may|might) also like|more from|read next|what to read next|leave a (?:comment|reply)|\d* ?comments?)"
+    r"\s*[:：]?$",
     re.IGNORECASE,
 )
 """From such a line on, the rest of the page is not the article."""
 _PROMPT = re.compile(
     r"登录后|立即登录|点击登录|请先登录|注册账号|免费注册|扫码|关注公众号|微信公众号|点赞收藏|一键三连|打赏|开通会员|阅读全文|展开全文|版权声明|转载请注明|"
     r"收起$|举报$|^广告$|^赞助商?$|"
-    r"^(?:log|sign) ?in(?: to .*)?$|^sign up|^subscribe\b|^share this|^advertisement$|^sponsored|accept (?:all )?cookies|"
-    r"we use cookies|^follow us|^create (?:an|a free) account|^get the app|^skip to (?:main )?content|all rights reserved",
+    r"^(?:log|sign) ?in(?: to .*)?$|^sign up|^subscribe\b|^share this|^advertisement$|^sponsored|"
+    r"accept (?:all )?cookies|we use cookies|^follow us|^create (?:an|a free) account|^get the app|"
+    r"^skip to (?:main )?content|all rights reserved",
     re.IGNORECASE,
 )
 """A short line of this kind goes; a long one may be an article that speaks of logging in."""
 MAX_PROMPT = 60
 _BYLINE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?\s*作者[:：].{1,40}$|^作者[:：].{1,40}$")
-_LANGUAGES = r"Python|C\+\+|C|Java|JavaScript|TypeScript|Go|Rust|Dart|Dockerfile|Jinja|Markdown|Shell|Vue|HTML|CSS|ArkTS|Kotlin|Jupyter Notebook|暂无简介"
+_LANGUAGES = (
+    r"Python|C\+\+|C|Java|JavaScript|TypeScript|Go|Rust|Dart|Dockerfile|Jinja|Markdown|"
+    r"Shell|Vue|HTML|CSS|ArkTS|Kotlin|Jupyter Notebook|暂无简介"
+)
 _CARD = re.compile(rf"(?:{_LANGUAGES}|[。.）)\u4e00-\u9fff])\s*\d{{2,7}}$")
 _COUNT = re.compile(r"^\d[\d.,]*\s*[KkMm]?$")
 _LANGUAGE_ALONE = re.compile(rf"^(?:{_LANGUAGES})$")

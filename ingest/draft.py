@@ -100,7 +100,7 @@ def body(document: Document) -> str:
 
 
 def sections(found: Sequence[Block]) -> Mapping[str, str]:
-    """The article's blocks by section. Nothing is lost: what stands under an unknown heading stays with the one before."""
+    """The article's blocks by section. Nothing is lost: an unknown heading stays in the section before it."""
     parts: dict[str, list[str]] = {}
     current = "symptom"
     for block in found:

@@ -41,7 +41,7 @@ def add_release(checkout: Path, framework: str, tag: str, folder: Path) -> Path:
 
 
 def differences(stored: Mapping[str, Entry], found: Mapping[str, Entry]) -> list[str]:
-    """One line for each option that differs: ``-`` only stored, ``+`` only found, ``~`` another type, default, owner."""
+    """One line for each option that differs: ``-`` only stored, ``+`` only found, ``~`` not the same in both."""
     lines = [f"- {name}" for name in sorted(stored.keys() - found.keys())]
     lines += [f"+ {name}" for name in sorted(found.keys() - stored.keys())]
     for name in sorted(stored.keys() & found.keys()):

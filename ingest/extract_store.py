@@ -181,7 +181,7 @@ def write_side_tables(catalogue: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def _requirement(spec: str | Sequence[str]) -> str:
-    """One range from the lines of a tag's requirement files: the first, which is the unconditional one, and exclusions."""
+    """One range from a tag's requirement lines: the first, which is the unconditional one, and the exclusions."""
     if isinstance(spec, str):
         return spec
     return ",".join([spec[0], *(line for line in spec[1:] if line.startswith("!="))])

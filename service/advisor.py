@@ -11,9 +11,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from kb.glossary.terms import Glossary
+from kb.store.embedder import Embedder
 from kb.store.index import Index
-from langchain_core.embeddings import Embeddings
-
 from kb.cases.page import CaseSet
 from kb.errors import InvalidRequest
 from kb.model.case import Case
@@ -61,7 +60,7 @@ class Knowledge:
     rules: RuleSet
     glossary: Glossary
     index: Index
-    embedder: Embeddings
+    embedder: Embedder
     weights: Weights = field(default_factory=shipped)
     concepts: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -92,7 +91,7 @@ class Advisor:
         question = "\n".join((*(turn.question for turn in earlier), evidence.question))
         query = build_query(evidence, report, question, glossary=self.knowledge.glossary)
         language = language_of(request.language, evidence.question, query)
-        hits = retrieve(query, self.knowledge.index, self.knowledge.embedder, top_k=CANDIDATES)
+        hits = self._retrieve(query, CANDIDATES)
         watch.lap("retrieve")
         context = self._context(evidence, report, question)
         diagnosis = diagnose(self._candidates(hits, report), context, self.knowledge.weights, request.top_k)
@@ -127,7 +126,7 @@ class Advisor:
         evidence = parse(request.question, request.attachments)
         report = self._check(evidence)
         query = build_query(evidence, report, evidence.question, glossary=self.knowledge.glossary)
-        hits = retrieve(query, self.knowledge.index, self.knowledge.embedder, top_k=CANDIDATES)
+        hits = self._retrieve(query, CANDIDATES)
         context = self._context(evidence, report, evidence.question)
         return rank(self._candidates(hits, report), context, self.knowledge.weights)
 
@@ -140,7 +139,7 @@ class Advisor:
         """The cases nearest to a text, with scores and why."""
         evidence = parse(text)
         query = build_query(evidence, Report(), evidence.question, glossary=self.knowledge.glossary)
-        return retrieve(query, self.knowledge.index, self.knowledge.embedder, top_k=top_k, filters=filters)
+        return self._retrieve(query, top_k, filters)
 
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""
@@ -151,6 +150,12 @@ class Advisor:
         if self.history is None:
             raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
         self.history.give_feedback(feedback)
+
+    def _retrieve(self, query: Query, top_k: int, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
+        knowledge = self.knowledge
+        return retrieve(
+            query, knowledge.index, knowledge.embedder, top_k=top_k, filters=filters, cases=self._published
+        )
 
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules

@@ -22,7 +22,7 @@ MAY_IMPORT = {
 }
 MAX_LINES = 420
 MAX_FUNCTION = 65
-PURE = tuple(
+PURE = (
     [
         "kb/model",
         "kb/parse",

@@ -99,7 +99,7 @@ def test_windows_line_ends_change_nothing() -> None:
     ("old", "new", "line", "message"),
     [
         ("---\nid", "id", 1, "front matter"),
-        ("kind: fault", "kind: [fault", 6, "not YAML"),
+        ("kind: fault", "kind: [fault", 5, "not YAML"),
         ("kind: fault\n", "", 1, "field 'kind' is missing"),
         ("kind: fault", "kind: fault\ncolour: red", 5, "unknown field 'colour'"),
         ("kind: fault", "kind: fault\nkind: fault", 5, "'kind' stands twice"),
@@ -180,25 +180,44 @@ def test_an_unknown_id_gives_nothing() -> None:
 
 def test_a_rendered_case_holds_everything_in_one_language() -> None:
     text = render(case(), "zh")
-    for part in ("# 玩具", "## 现象", "## 哪些办法没有用", "**降低它。** 没有作用。", "<https://example.org/1> (报告者)", "受影响 `>=1.0,<2.0`"):
+    for part in (
+        "# 玩具",
+        "## 现象",
+        "## 哪些办法没有用",
+        "**降低它。** 没有作用。",
+        "<https://example.org/1> (报告者)",
+        "受影响 `>=1.0,<2.0`",
+    ):
         assert part in text
     assert "Lower it." not in text
 
 
 def test_a_rendered_case_says_how_sure_it_is_and_what_to_look_at_next() -> None:
     text = render(case(), "en")
-    for part in ("stated by the reporter", "No rule detects this: it cannot be seen", "`other-case`", "fixed in `2.0`", "The log?"):
+    for part in (
+        "stated by the reporter",
+        "No rule detects this: it cannot be seen",
+        "`other-case`",
+        "fixed in `2.0`",
+        "The log?",
+    ):
         assert part in text
 
 
 def test_a_rendered_artefact_says_that_nothing_is_wrong() -> None:
-    text = render(case(PAGE.replace("kind: fault", "kind: artefact").replace('no_rule: "it cannot be seen"', "rules: [r]")))
+    text = render(
+        case(PAGE.replace("kind: fault", "kind: artefact").replace('no_rule: "it cannot be seen"', "rules: [r]"))
+    )
     assert "Nothing is wrong with the run" in text
     assert "Detected by: `r`" in text
 
 
 def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines() -> None:
-    lines = [line for line in PAGE.splitlines(keepends=True) if not line.startswith(("affected", "fixed", "related", "no_rule"))]
+    lines = [
+        line
+        for line in PAGE.splitlines(keepends=True)
+        if not line.startswith(("affected", "fixed", "related", "no_rule"))
+    ]
     text = render(case("".join(lines)))
     assert "Versions" not in text
     assert "Related" not in text

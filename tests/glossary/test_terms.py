@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -138,7 +139,7 @@ def test_a_character_whose_lower_case_is_longer_keeps_the_positions() -> None:
 def test_any_text_is_searched_and_matches_are_in_order_and_apart(text: str) -> None:
     matches = GLOSSARY.find(text)
     assert [text[match.start : match.end] for match in matches] == [match.text for match in matches]
-    assert all(left.end <= right.start for left, right in zip(matches, matches[1:], strict=False))
+    assert all(left.end <= right.start for left, right in pairwise(matches))
     assert tuple(dict.fromkeys(match.concept for match in matches)) == GLOSSARY.ids(text)
 
 
@@ -151,8 +152,14 @@ def test_any_text_is_searched_and_matches_are_in_order_and_apart(text: str) -> N
         ("- {id: a, kind: thing, en: [loss], zh: [损失]}", "id and kind"),
         ("- {id: a, kind: metric, en: [loss], zh: [损失], colour: red}", "unknown field 'colour'"),
         ("- {id: a, kind: metric, en: ['...'], zh: [损失]}", "holds no word"),
-        ("- {id: a, kind: metric, en: [x], zh: [甲]}\n- {id: a, kind: metric, en: [y], zh: [乙]}", ":2: id 'a' stands twice"),
-        ("- {id: a, kind: metric, en: [x], zh: [甲]}\n- {id: b, kind: metric, en: [x], zh: [乙]}", "belongs to a and to b"),
+        (
+            "- {id: a, kind: metric, en: [x], zh: [甲]}\n- {id: a, kind: metric, en: [y], zh: [乙]}",
+            ":2: id 'a' stands twice",
+        ),
+        (
+            "- {id: a, kind: metric, en: [x], zh: [甲]}\n- {id: b, kind: metric, en: [x], zh: [乙]}",
+            "belongs to a and to b",
+        ),
         ("- {id: a", "not YAML"),
     ],
 )

@@ -210,6 +210,8 @@ def test_what_a_user_says_is_stated(text: str, kinds: set[str]) -> None:
         "it isn't a hang",
         "loss 没有爆炸", "kl is not negative", "程序不会卡死", "there are no loss spikes", "loss no longer nan",
         "nanny and information",
+        "my dataset has nan in a column",
+        "see nan.log and np.nan",
     ],
 )  # fmt: skip
 def test_what_a_user_denies_is_not_stated(text: str) -> None:

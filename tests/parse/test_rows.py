@@ -38,9 +38,10 @@ def test_a_hugging_face_dict_is_one_row_with_its_numbers() -> None:
 
 def test_numbers_may_be_quoted_or_wrapped_by_numpy_and_torch() -> None:
     (row,) = read(
-        "{'loss': '0.5', 'grad_norm': tensor(0.25, device='cuda:0'), 'kl': np.float64(-inf), 'entropy': Infinity}"
+        "{'loss': '0.5', 'nll_loss': DTensor(0.5), 'grad_norm': tensor(0.25, device='cuda:0'),"
+        " 'kl': np.float64(-inf), 'entropy': Infinity}"
     )
-    assert values(row) == {"loss": 0.5, "grad_norm": 0.25, "kl": -math.inf, "entropy": math.inf}
+    assert values(row) == {"loss": 0.5, "nll_loss": 0.5, "grad_norm": 0.25, "kl": -math.inf, "entropy": math.inf}
     assert row.metrics["grad_norm"].span.text == "'grad_norm': tensor(0.25, device='cuda:0')"
     assert row.metrics["kl"].span.text == "'kl': np.float64(-inf)"
 

@@ -102,6 +102,7 @@ def test_a_loss_of_zero_with_a_nan_gradient_is_a_hidden_nan() -> None:
         ({"loss": 1, "kl": 50}, "kl_huge"),
         ({"loss": 1.19e34}, "loss_diverging"),
         ({"loss": -0.3}, "loss_negative"),
+        ({"train_runtime": 10, "train_loss": 0.0}, "loss_zero"),
     ],
 )
 def test_one_row_shows(row: Mapping[str, object], kind: str) -> None:

@@ -1,0 +1,165 @@
+"""From options as written to canonical settings, defaults included.
+
+A name that is absent from the answer is unknown: the framework does not have it, its default is computed, differs
+between the releases in question, or the configuration is cut off. `kb.frameworks.settings` holds the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from kb.frameworks import catalogue
+from kb.frameworks.defaults import candidates, defaults
+from kb.frameworks.derive import Draft, derive
+from kb.frameworks.owners import is_class, owners
+from kb.frameworks.settings import Key, Spec, index, specs
+from kb.frameworks.spelling import Spelling, spelling
+from kb.frameworks.values import Nothing, normalise
+from kb.model.run import Option, Setting, VersionFact
+
+__all__ = ["SETTINGS", "Spelling", "canonicalise", "flatten", "keys_of", "name_of", "spelling"]
+
+SETTINGS: tuple[str, ...] = tuple(specs())
+"""Every canonical name, in the page's order."""
+
+_NONE: Mapping[str, VersionFact] = MappingProxyType({})
+_LOOSE = ("transformers", "deepspeed", "accelerate", "peft", "bnb", "trl", "axolotl")
+"""Columns tried, in this order, where no framework was recognised."""
+
+
+def canonicalise(
+    options: Sequence[Option],
+    framework: str | None,
+    algorithm: str | None = None,
+    stage: str | None = None,
+    versions: Mapping[str, VersionFact] = _NONE,
+    partial: bool = False,
+    *,
+    model_family: str | None = None,
+) -> Mapping[str, Setting]:
+    """Canonical name → setting.
+
+    Written settings always; the framework's default where it is certain (see `kb.frameworks.defaults`); settings that
+    follow from others (``use_peft`` from a LoRA rank). The version of the framework is taken from ``versions`` or,
+    failing that, bounded by the options used. ``partial``: a cut-off configuration gets no defaults.
+    """
+    flat = tuple(flatten(options))
+    fact = versions.get(framework or "") or _inferred(framework, flat)
+    releases = candidates(framework, fact) if framework else ()
+    pinned = versions.get("transformers")
+    transformers = pinned.exact if pinned else None
+    mine = owners(framework, algorithm, (option.scope for option in flat)) if framework else ()
+    written: dict[str, tuple[int, Setting]] = {}
+    for option in flat:
+        for rank, spec, key, negated in _meanings(option, framework, algorithm, releases):
+            value = normalise(spec.kind, key.how, option.value, negated=negated)
+            if isinstance(value, Nothing) or (
+                rank == 1 and value == "auto" and spec.kind not in ("dtype", "attention")
+            ):
+                continue
+            old = written.get(spec.name)
+            if old is None or old[0] <= rank:
+                setting = Setting(
+                    name=spec.name, value=value, option=option, source=f"written: {option.key}", key=option.key
+                )
+                written[spec.name] = (rank, setting)
+    found = {name: setting for name, (_, setting) in written.items()}
+    if framework and not partial:
+        for name, default in defaults(framework, releases, mine, algorithm, transformers).items():
+            if name not in found:
+                found[name] = Setting(
+                    name=name, value=default.value, option=None, source=default.source, key=default.key
+                )
+    draft = Draft(
+        framework=framework or "", algorithm=algorithm, stage=stage, releases=releases, versions=versions,
+        partial=partial, options=flat, settings=found, model_family=model_family,
+    )  # fmt: skip
+    derive(draft)
+    return MappingProxyType({name: found[name] for name in SETTINGS if name in found})
+
+
+def flatten(options: Iterable[Option]) -> Iterator[Option]:
+    """Options with a mapping as value also as one dotted option for each entry, at the place of the whole."""
+    for option in options:
+        yield option
+        if isinstance(option.value, Mapping):
+            for key in option.value:
+                yield from flatten([replace(option, key=f"{option.key}.{key}", value=option.value[key])])
+
+
+def name_of(framework: str | None, key: str, scope: str = "", algorithm: str | None = None) -> str | None:
+    """The canonical setting that an option spells, or None."""
+    for column, name in _columns(framework, key, scope):
+        for spec, each in index(column).get(name, ()):
+            if each.fits(algorithm):
+                return spec.name
+    return None
+
+
+def keys_of(framework: str, name: str, version: str | None = None) -> tuple[str, ...]:
+    """The framework's spellings of a canonical setting, newest first; only those of ``version`` where it is given."""
+    spec = specs().get(name)
+    if spec is None:
+        return ()
+    names = [key.key for key in spec.keys(framework)]
+    if version is None:
+        return tuple(names)
+    return tuple(each for each in names if catalogue.exists(framework, each, version) is not False)
+
+
+def _inferred(framework: str | None, options: Sequence[Option]) -> VersionFact | None:
+    if framework is None:
+        return None
+    low, high, reason = catalogue.infer_versions(
+        framework, (each.key for each in options if _own(framework, each.scope))
+    )
+    if low is None and high is None:
+        return None
+    return VersionFact(package=framework, exact=None, low=low, high=high, reason=reason)
+
+
+def _own(framework: str, scope: str) -> bool:
+    return not scope or is_class(framework, scope)
+
+
+def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str]]:
+    """(column, option name in it) for an option, most telling first."""
+    lowered = scope.lower()
+    if lowered in ("deepspeed", "accelerate", "env", "launcher"):
+        return [(lowered, key)]
+    if scope in ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig"):
+        return [("peft", key)]
+    if scope == "BitsAndBytesConfig":
+        return [("bnb", key)]
+    if "from_pretrained" in lowered or scope.startswith("Auto") or scope.startswith("FastL"):
+        return [("model", key)]
+    if scope.endswith("Trainer"):
+        return [("trainer", key)]
+    own = [framework] if framework else list(_LOOSE)
+    found = [(column, key) for column in own]
+    head, _, rest = key.partition(".")
+    if rest and head in ("deepspeed", "model_init_kwargs", "model_kwargs"):
+        found.append(("deepspeed" if head == "deepspeed" else "model", rest))
+    return found
+
+
+def _meanings(
+    option: Option, framework: str | None, algorithm: str | None, releases: Sequence[str]
+) -> Iterator[tuple[int, Spec, Key, bool]]:
+    """(rank, setting, spelling, negated) of all that one option says. Higher ranks win, then later ones."""
+    done: set[str] = set()
+    for column, name in _columns(framework, option.key, option.scope):
+        rank = {"deepspeed": 1, "accelerate": 1, "launcher": 1, "env": 2}.get(column, 3)
+        if column == framework:
+            rank = 3
+        pairs, negated = index(column).get(name, ()), False
+        if not pairs and column == framework and not option.scope.endswith("Trainer"):
+            info = catalogue.option(framework, name, releases[0] if len(releases) == 1 else None)
+            if info is not None:
+                pairs, negated = index(column).get(info.key, ()), info.negated
+        for spec, key in pairs:
+            if key.fits(algorithm) and spec.name not in done:
+                done.add(spec.name)
+                yield rank, spec, key, negated

@@ -1,0 +1,398 @@
+"""Which options a framework has at which release, with types, defaults and owners.
+
+The facts were read from the tagged sources of the frameworks by `ingest.extract`; nothing is guessed. A framework is
+named as in `kb.frameworks`; a release as on the package index (``0.8.11``; a leading ``v`` is accepted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from kb.frameworks.tables import Table, side, table
+from kb.frameworks.versions import bare, satisfies, version_key
+from kb.model.run import Value
+
+_FRAMEWORKS = (
+    "openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl",
+    "transformers", "deepspeed", "accelerate", "peft", "bitsandbytes-config",
+)  # fmt: skip
+INHERITS = ("trl", "llamafactory", "ms-swift")
+"""Frameworks whose arguments extend HF TrainingArguments."""
+_DASHES = (*INHERITS, "transformers", "accelerate")
+_PREFIXES = ("openrlhf", *INHERITS, "transformers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionInfo:
+    """One option at one catalogued release.
+
+    ``framework`` is the catalogue it was found in (``transformers`` for an inherited one), ``key`` its full name.
+    ``default_known`` is False where the default is computed at run time or the option is required.
+    ``default_by`` holds the owners (commands, classes) whose default differs. ``last`` None: still there.
+    ``negated``: the option was written as the ``--no_x`` switch of ``x``. ``abbreviated``: as a unique prefix.
+    """
+
+    framework: str
+    key: str
+    version: str
+    type: str | None
+    default: Value
+    default_known: bool
+    required: bool
+    owners: tuple[str, ...]
+    first: str
+    last: str | None
+    default_by: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
+    choices: tuple[Value, ...] = ()
+    nargs: str | int | None = None
+    action: str | None = None
+    deprecated: bool = False
+    negated: bool = False
+    abbreviated: bool = False
+
+    @property
+    def switch(self) -> bool:
+        """Whether it is an argparse switch that takes no value (``store_true``)."""
+        return self.action in ("store_true", "store_false")
+
+    @property
+    def boolean(self) -> bool:
+        """Whether its value is a truth value."""
+        return self.switch or (self.type or "").replace("Optional[", "").rstrip("]") in ("bool", "bool | None")
+
+    def default_for(self, owners: Iterable[str]) -> tuple[bool, Value]:
+        """(known, default) for a command or class: known only where all given owners of the option agree."""
+        mine = [owner for owner in owners if owner in self.owners]
+        found = [self.default_by.get(owner, self.default) for owner in mine or self.owners]
+        if not self.default_known or any(value != found[0] for value in found) or found[0] in ("<required>", "???"):
+            return False, None
+        return True, found[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """First and last release with an option; ``last`` None while it is there; ``gap``: it was away in between."""
+
+    first: str
+    last: str | None
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """``old`` became ``new`` between two releases, for one command (``*``: all)."""
+
+    old: str
+    new: str
+    last_old: str
+    first_new: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """What an unknown option probably should be. ``why``: renamed | removed | later | framework | spelling."""
+
+    key: str
+    why: str
+    framework: str
+    first: str | None = None
+    last: str | None = None
+
+
+def frameworks() -> tuple[str, ...]:
+    """The catalogued frameworks, in a fixed order."""
+    return _FRAMEWORKS
+
+
+def versions(framework: str) -> tuple[str, ...]:
+    """The catalogued releases, oldest first; empty for an unknown framework."""
+    found = table(framework)
+    return found.versions if found else ()
+
+
+def releases(framework: str) -> tuple[str, ...]:
+    """Every release that the lives of the options were read from, oldest first."""
+    found = table(framework)
+    return found.examined if found else ()
+
+
+def nearest(framework: str, version: str | None) -> str | None:
+    """The catalogued release that stands for ``version`` (the newest where it is None)."""
+    found = table(framework)
+    if found is None:
+        return None
+    return found.nearest(version) if version else found.versions[-1]
+
+
+def keys(framework: str, version: str | None = None) -> tuple[str, ...]:
+    """Option names of a release, or all that ever were, sorted; without inherited ones."""
+    found = table(framework)
+    if found is None:
+        return ()
+    if version is None:
+        return tuple(sorted(found.names))
+    return tuple(sorted(name for name in found.names if found.alive(name, version)))
+
+
+def history(framework: str) -> Mapping[str, Life]:
+    """Every option's life."""
+    found = table(framework)
+    return {name: _life(found, name) for name in sorted(found.names)} if found else {}
+
+
+def pins(framework: str, version: str) -> Mapping[str, str]:
+    """Package → range that this release requires. Between two catalogued releases only what both require alike."""
+    known: Mapping[str, Mapping[str, str]] = side("pins").get(framework, {})
+    wanted = version_key(bare(version))
+    before = [each for each in known if version_key(each) <= wanted]
+    after = [each for each in known if version_key(each) >= wanted]
+    if not before or not after:
+        return {}
+    low, high = known[before[-1]], known[after[0]]
+    return {package: spec for package, spec in low.items() if high.get(package) == spec}
+
+
+def exists(framework: str, key: str, version: str | None, *, transformers: str | None = None) -> bool | None:
+    """Whether a release accepts an option by its full name.
+
+    None where it cannot be told: no version given and it came or went, or no examined release decides.
+    """
+    found = table(framework)
+    if found is None:
+        return None
+    if key in found.names:
+        if version is not None:
+            own = found.alive(key, version)
+        else:
+            life = _life(found, key)
+            own = True if life.last is None and life.first == found.examined[0] and not life.gap else None
+        if own is not False:
+            return own
+    if framework not in INHERITS:
+        return False
+    answers = {exists("transformers", key, each) for each in inherited_from(framework, version, transformers)}
+    return answers.pop() if len(answers) == 1 else None
+
+
+@lru_cache(maxsize=256)
+def inherited_from(framework: str, version: str | None, transformers: str | None = None) -> tuple[str, ...]:
+    """The catalogued transformers releases a framework's TrainingArguments may come from, oldest first."""
+    if transformers is not None:
+        near = nearest("transformers", transformers)
+        return (near,) if near else ()
+    every = versions("transformers")
+    if version is None:
+        return every
+    near = nearest(framework, version)
+    spec = side("pins").get(framework, {}).get(near, {}).get("transformers", "")
+    return tuple(each for each in every if satisfies(each, spec)) or every[-1:]
+
+
+def option(
+    framework: str,
+    key: str,
+    version: str | None = None,
+    *,
+    owner: str | None = None,
+    transformers: str | None = None,
+) -> OptionInfo | None:
+    """What ``key`` is at a release (newest that has it where ``version`` is None), or None where it does not exist.
+
+    Understands what the framework's own parser does: ``-`` for ``_`` (HF parsers), unique abbreviations (argparse),
+    ``--no_x`` for a boolean that defaults to true, and inherited TrainingArguments. ``owner`` limits abbreviation to
+    one command or class. Where the option certainly does not exist at ``version`` the answer is None.
+    """
+    found = table(framework)
+    if found is None:
+        return None
+    name = key.replace("-", "_") if framework in _DASHES else key
+    direct = _direct(found, name, version, transformers)
+    if direct is not None:
+        return direct
+    if framework in _DASHES and name.startswith(("no_", "no-")):
+        positive = _direct(found, name[3:], version, transformers)
+        if positive is not None and positive.boolean and True in (positive.default, *positive.default_by.values()):
+            return _with(positive, negated=True)
+    if framework not in _PREFIXES or len(name) < 2 or name in found.names:
+        return None
+    matches = _prefixed(found, name, version, owner, transformers)
+    return _with(matches[0], abbreviated=True) if len(matches) == 1 else None
+
+
+def _direct(found: Table, name: str, version: str | None, transformers: str | None) -> OptionInfo | None:
+    own = _info(found, name, version)
+    if own is not None:
+        return own
+    if found.framework in INHERITS:
+        hf = table("transformers")
+        for each in reversed(inherited_from(found.framework, version, transformers)):
+            inherited = _info(hf, name, each) if hf else None
+            if inherited is not None:
+                return inherited
+    return None
+
+
+def _prefixed(
+    found: Table, name: str, version: str | None, owner: str | None, transformers: str | None
+) -> list[OptionInfo]:
+    names = [known for known in found.names if known.startswith(name)]
+    if found.framework in INHERITS:
+        hf = table("transformers")
+        names += [known for known in (hf.names if hf else ()) if known.startswith(name) and known not in found.names]
+    infos = [info for known in sorted(names) if (info := _direct(found, known, version, transformers))]
+    if owner is not None:
+        infos = [info for info in infos if owner in info.owners or info.framework != found.framework]
+    if version is None:
+        infos = [info for info in infos if info.last is None] or infos
+    return infos
+
+
+def _info(found: Table, name: str, version: str | None) -> OptionInfo | None:
+    line = found.line(name)
+    if line is None:
+        return None
+    if version is None:
+        pair = found.closest(name, found.versions[-1])
+    else:
+        if found.alive(name, version) is False:
+            return None
+        pair = found.closest(name, found.nearest(version))
+    if pair is None:
+        return None
+    at, info = pair
+    default = info.get("default")
+    computed = isinstance(default, Mapping) and "$expr" in default
+    life = _life(found, name)
+    return OptionInfo(
+        framework=found.framework,
+        key=name,
+        version=at,
+        type=info.get("type"),
+        default=None if computed else _frozen(default),
+        default_known=not computed,
+        required=default in ("<required>", "???"),
+        owners=found.owner_sets[info["in"]],
+        first=life.first,
+        last=life.last,
+        default_by={owner: _frozen(value) for owner, value in info.get("default_by", {}).items()},
+        choices=tuple(_frozen(choice) for choice in info.get("choices") or ()),
+        nargs=info.get("nargs"),
+        action=info.get("action"),
+        deprecated=bool(info.get("deprecated")),
+    )
+
+
+def _frozen(value: Any) -> Value:
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    frozen: Value = value
+    return frozen
+
+
+def _with(info: OptionInfo, *, negated: bool = False, abbreviated: bool = False) -> OptionInfo:
+    parts = {name: getattr(info, name) for name in OptionInfo.__slots__}
+    return OptionInfo(**{**parts, "negated": negated, "abbreviated": abbreviated})
+
+
+def _life(found: Table, name: str) -> Life:
+    line = found.line(name)
+    assert line is not None
+    life = line["life"]
+    return Life(first=life[0], last=life[1], gap=len(life) > 2)
+
+
+def renamed(framework: str, key: str) -> tuple[Rename, ...]:
+    """Every rename step that starts or ends at ``key``, oldest first."""
+    steps: list[Rename] = []
+    for step in side("renames").get(framework, ()):
+        for command, pairs in step["map"].items():
+            for old, new in pairs.items():
+                if key in (old, new):
+                    steps.append(
+                        Rename(
+                            old=old, new=new, command=command, last_old=step["from_last"], first_new=step["to_first"]
+                        )
+                    )
+    return tuple(sorted(steps, key=lambda each: (version_key(each.first_new), each.command, each.old, each.new)))
+
+
+def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, str | None, str]:
+    """(lowest, highest, reason): the releases in which all these options exist; (None, None, "") where nothing follows.
+
+    Options that the catalogue does not know are left out. Where no release has them all, the answer says so and
+    bounds nothing.
+    """
+    found = table(framework)
+    if found is None:
+        return None, None, ""
+    low: tuple[str, str] | None = None
+    high: tuple[str, str] | None = None
+    for key in sorted(set(written)):
+        name = key.replace("-", "_") if framework in _DASHES and key not in found.names else key
+        line = found.line(name)
+        if line is None:
+            continue
+        first, last = line["life"][0], line["life"][1]
+        if first != found.examined[0] and (low is None or version_key(first) > version_key(low[0])):
+            low = (first, name)
+        if last is not None and (high is None or version_key(last) < version_key(high[0])):
+            high = (last, name)
+    if low and high and version_key(low[0]) > version_key(high[0]):
+        return (
+            None,
+            None,
+            f"no release of {framework} has both {low[1]} (since {low[0]}) and {high[1]} (until {high[0]})",
+        )
+    said = [f"{low[1]} exists since {framework} {low[0]}"] if low else []
+    said += [f"{high[1]} exists until {framework} {high[0]}"] if high else []
+    return low and low[0], high and high[0], "; ".join(said)
+
+
+def suggest(framework: str, key: str, version: str | None = None) -> Suggestion | None:
+    """What an unknown option probably should be, or None.
+
+    In this order: it was renamed, it was removed or comes later, it is another framework's, it is misspelt.
+    """
+    from kb.frameworks.nearmiss import closest_key  # only for unknown options
+
+    found = table(framework)
+    if found is None:
+        return None
+    name = key.replace("-", "_") if framework in _DASHES else key
+    for step in reversed(renamed(framework, name)):
+        other = step.new if step.old == name else step.old
+        if version is None or exists(framework, other, version):
+            return Suggestion(key=other, why="renamed", framework=framework, first=step.first_new, last=step.last_old)
+    if name in found.names:
+        life = _life(found, name)
+        gone = version is None or version_key(bare(version)) > version_key(life.first)
+        return Suggestion(
+            key=name, why="removed" if gone else "later", framework=framework, first=life.first, last=life.last
+        )
+    alive = [each for each in found.names if version is None or found.alive(each, version) is not False]
+    if framework in INHERITS:
+        alive += [each for each in keys("transformers") if each not in found.names]
+    near = closest_key(name, alive)
+    if near is not None:
+        return Suggestion(key=near, why="spelling", framework=framework)
+    for other in _FRAMEWORKS:
+        elsewhere = table(other)
+        if other != framework and elsewhere is not None and name in elsewhere.names:
+            return Suggestion(key=name, why="framework", framework=other)
+    return None
+
+
+def templates() -> tuple[str, ...]:
+    """LLaMA-Factory's chat template names."""
+    return tuple(side("templates")["templates"])
+
+
+def template_of(model: str) -> str | None:
+    """The LLaMA-Factory template of a hub model id, or None for base models and unknown ones."""
+    known: str | None = side("templates")["model_to_template"].get(model)
+    return known

@@ -1,0 +1,160 @@
+"""What a framework does where nothing is written, by release. A default is given only where it is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from kb.frameworks.catalogue import INHERITS, inherited_from
+from kb.frameworks.settings import Key, Spec, specs
+from kb.frameworks.tables import Table, table
+from kb.frameworks.values import Nothing, normalise
+from kb.frameworks.versions import bare, version_key
+from kb.model.run import Value, VersionFact
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A certain default: its value, the option it belongs to, and the releases it was read at."""
+
+    value: Value
+    key: str
+    source: str
+
+
+_UNKNOWN = object()
+_NO_SUCH = object()
+
+
+def candidates(framework: str, fact: VersionFact | None) -> tuple[str, ...]:
+    """The releases a run may use: the stated one, or all catalogued ones inside the known bounds (ends included)."""
+    found = table(framework)
+    if found is None:
+        return ()
+    if fact is not None and fact.exact:
+        return (bare(fact.exact),)
+    low = fact.low if fact else None
+    high = fact.high if fact else None
+    inside = [
+        each
+        for each in found.versions
+        if (low is None or version_key(low) <= version_key(each))
+        and (high is None or version_key(each) <= version_key(high))
+    ]
+    ends = [bare(each) for each in (low, high) if each is not None]
+    return tuple(sorted({*inside, *ends}, key=version_key))
+
+
+@lru_cache(maxsize=64)
+def defaults(
+    framework: str,
+    releases: tuple[str, ...],
+    owners: tuple[str, ...],
+    algorithm: str | None,
+    transformers: str | None,
+) -> Mapping[str, Default]:
+    """Every canonical setting whose default is the same in all ``releases`` and for all ``owners``.
+
+    Left out: settings that these releases do not have, defaults computed at run time, and those that differ. A switch
+    that is off where it exists counts as off in releases that do not have it.
+    """
+    found = table(framework)
+    if found is None or not releases:
+        return {}
+    hf = table("transformers") if framework in INHERITS else None
+    parents = tuple(inherited_from(framework, each, transformers) if hf else () for each in releases)
+    answer: dict[str, Default] = {}
+    for spec in specs().values():
+        keys = [key for key in spec.keys(framework) if key.fits(algorithm)]
+        if not keys:
+            continue
+        seen: list[tuple[Any, str]] = []
+        for release, above in zip(releases, parents, strict=True):
+            seen.append(_default(found, hf, spec, keys, _At(release, found.nearest(release), above, owners)))
+        one = _agreed(seen)
+        if one is not None:
+            value, key = one
+            answer[spec.name] = Default(value, key, _source(framework, releases, key))
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    release: str
+    near: str
+    parents: tuple[str, ...]
+    owners: tuple[str, ...]
+
+
+def _agreed(seen: Sequence[tuple[Any, str]]) -> tuple[Value, str] | None:
+    if any(value is _UNKNOWN for value, _ in seen):
+        return None
+    real = [(value, key) for value, key in seen if value is not _NO_SUCH]
+    if not real or any(not _same(value, real[0][0]) for value, _ in real):
+        return None
+    if len(real) < len(seen) and real[0][0] is not False:
+        return None
+    value, key = real[-1]
+    return value, key
+
+
+def _same(left: object, right: object) -> bool:
+    return left == right and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _source(framework: str, releases: Sequence[str], key: str) -> str:
+    span = releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
+    flag = "--" if framework == "openrlhf" else ""
+    return f"default of {framework} {span} {flag}{key}"
+
+
+def _default(found: Table, hf: Table | None, spec: Spec, keys: Sequence[Key], at: _At) -> tuple[Any, str]:
+    """(value, key) at one release; the value may be _UNKNOWN or _NO_SUCH."""
+    silent: str | None = None
+    for key in keys:
+        value = _raw(found, hf, key.key, at)
+        if value is _NO_SUCH:
+            continue
+        if value is _UNKNOWN:
+            return _UNKNOWN, key.key
+        read = normalise(spec.kind, key.how, value)
+        if isinstance(read, Nothing):
+            silent = silent or key.key
+            continue
+        return read, key.key
+    return (None, silent) if silent else (_NO_SUCH, "")
+
+
+def _raw(found: Table, hf: Table | None, name: str, at: _At) -> Any:
+    if found.line(name) is not None and found.alive(name, at.release) is not False:
+        pair = found.closest(name, at.near)
+        if pair is not None:
+            value = _owned(pair[1], found, at.owners)
+            if value is not _NO_SUCH:
+                return value
+    if hf is None or hf.line(name) is None:
+        return _NO_SUCH
+    values = []
+    for parent in at.parents:
+        info = hf.info(name, parent)
+        values.append(_NO_SUCH if info is None else _owned(info, hf, ()))
+    if not values or any(not _same(value, values[0]) for value in values):
+        return _UNKNOWN
+    return values[0]
+
+
+def _owned(info: Mapping[str, Any], found: Table, owners: tuple[str, ...]) -> Any:
+    holders = found.owner_sets[info["in"]]
+    mine = [owner for owner in owners if owner in holders] if owners else list(holders)
+    if not mine:
+        return _NO_SUCH
+    special = info.get("default_by", {})
+    values = [special.get(owner, info.get("default")) for owner in mine]
+    if any(value != values[0] for value in values):
+        return _UNKNOWN
+    value = values[0]
+    if isinstance(value, Mapping) or value in ("<required>", "???") or (isinstance(value, str) and "${" in value):
+        return _UNKNOWN
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,298 @@
+"""Settings that follow from other settings: what a framework turns on by itself, presets, and words for the same thing.
+
+Sources: the frameworks' own code at the tags named beside each function; the facts are also on the rule pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kb.frameworks.catalogue import INHERITS
+from kb.frameworks.versions import version_key
+from kb.model.run import Option, Setting, Unresolved, Value, VersionFact
+
+_PRESET = re.compile(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
+_FULL = ("full", "freeze", "none", "longlora_full")
+
+
+@dataclass(slots=True)
+class Draft:
+    """A configuration while its settings are completed. ``settings`` grows; nothing written is ever replaced."""
+
+    framework: str
+    algorithm: str | None
+    stage: str | None
+    releases: Sequence[str]
+    versions: Mapping[str, VersionFact]
+    partial: bool
+    options: Sequence[Option]
+    settings: dict[str, Setting]
+    model_family: str | None = None
+
+    def value(self, name: str) -> Value:
+        """A setting's value; None where unset or unknown (ask `known` first where that matters)."""
+        setting = self.settings.get(name)
+        return setting.value if setting else None
+
+    def known(self, name: str) -> bool:
+        """Whether the setting is there and is a value (not an unresolved variable)."""
+        return name in self.settings and not isinstance(self.settings[name].value, Unresolved)
+
+    def written(self, name: str) -> bool:
+        """Whether the user wrote it."""
+        setting = self.settings.get(name)
+        return setting is not None and setting.option is not None
+
+    def put(self, name: str, value: Value, source: str, origin: str | None = None) -> None:
+        """Set ``name``, standing on the option of the setting ``origin`` (so that it counts as written if that is)."""
+        base = self.settings.get(origin) if origin else None
+        self.settings[name] = Setting(
+            name=name,
+            value=value,
+            option=base.option if base else None,
+            source=source,
+            key=base.key if base else "",
+        )
+
+    def all_releases(self, low: str | None = None, below: str | None = None) -> bool:
+        """Whether every release in question is at least ``low`` and before ``below``."""
+        return bool(self.releases) and all(
+            (low is None or version_key(each) >= version_key(low))
+            and (below is None or version_key(each) < version_key(below))
+            for each in self.releases
+        )
+
+    def drop(self, *names: str) -> None:
+        """Forget defaults (never what was written)."""
+        for name in names:
+            if name in self.settings and not self.written(name):
+                del self.settings[name]
+
+
+def derive(draft: Draft) -> None:
+    """Complete ``draft.settings`` in place."""
+    for step in _STEPS:
+        step(draft)
+
+
+def _launch_config(draft: Draft) -> None:
+    """An accelerate or DeepSpeed file that is named but not attached may set these: their defaults are not certain."""
+    scopes = {option.scope for option in draft.options}
+    named = any(option.scope == "launcher" and option.key in ("config_file", "config-file") for option in draft.options)
+    if draft.framework in (*INHERITS, "transformers", "axolotl") and named and "accelerate" not in scopes:
+        draft.drop("deepspeed", "fsdp", "bf16", "fp16")
+
+
+def _openrlhf(draft: Draft) -> None:
+    """OpenRLHF: DeepSpeed is built in; packing and ring attention need flash attention (openrlhf/cli, all tags)."""
+    if draft.framework != "openrlhf":
+        return
+    ring = draft.value("sequence_parallel")
+    if draft.value("packing") is True and draft.settings.get("attention") is not None:
+        _implied_flash(draft, "packing")
+    elif draft.value("packing") is True:
+        draft.put("attention", "flash2", "packing_samples turns flash attention on", "packing")
+    elif isinstance(ring, int) and ring > 1 and draft.value("attention") in (None, "eager"):
+        _implied_flash(draft, "sequence_parallel")
+    if draft.known("bf16") and draft.value("bf16") is not None and not draft.known("deepspeed_bf16"):
+        draft.put("deepspeed_bf16", draft.value("bf16"), "OpenRLHF passes its dtype to DeepSpeed", "bf16")
+    if draft.value("fp16") is True:
+        draft.put("deepspeed_fp16", True, "OpenRLHF passes its dtype to DeepSpeed", "fp16")
+    elif draft.value("fp16") is False or draft.all_releases(below="0.9.2") or draft.written("bf16"):
+        draft.put("deepspeed_fp16", False, "this release of OpenRLHF writes no fp16 section for DeepSpeed")
+    if draft.stage != "reward":
+        _put_default(draft, "peft_task_type", "CAUSAL_LM", "set in OpenRLHF's code")
+
+
+def _implied_flash(draft: Draft, origin: str) -> None:
+    if draft.value("attention") == "eager" and not _written_eager(draft):
+        draft.settings.pop("attention", None)
+        draft.put("attention", "flash2", f"{draft.settings[origin].key} turns flash attention on", origin)
+
+
+def _written_eager(draft: Draft) -> bool:
+    setting = draft.settings.get("attention")
+    return setting is not None and setting.option is not None and setting.key != "flash_attn"
+
+
+def _tuner(draft: Draft) -> None:
+    """``use_peft`` and ``tuner`` from each other, from a LoRA rank, or from a PEFT configuration in the script."""
+    if not draft.known("use_peft"):
+        rank = draft.value("lora_rank")
+        if draft.framework in ("openrlhf", "verl") and draft.known("lora_rank") and isinstance(rank, int):
+            draft.put("use_peft", rank > 0, "LoRA is on where its rank is above 0", "lora_rank")
+        elif draft.known("tuner"):
+            word = draft.value("tuner")
+            none = word is None or str(word).lower() in _FULL
+            draft.put("use_peft", not none, f"tuner {word if word is not None else 'unset'}", "tuner")
+    peft = next((option for option in draft.options if option.scope in ("LoraConfig", "AdaLoraConfig")), None)
+    if peft is not None and draft.value("use_peft") is not True:
+        draft.settings["use_peft"] = Setting(
+            name="use_peft", value=True, option=peft, source="a PEFT configuration is made", key=peft.key
+        )
+    python = any(option.scope[:1].isupper() for option in draft.options)
+    if not draft.known("use_peft") and draft.framework in ("trl", "transformers") and python and not draft.partial:
+        mentions = ("peft_config", "use_peft", "lora_r", "lora_alpha")
+        if not any(option.key in mentions for option in draft.options):
+            draft.put("use_peft", False, "the script makes no PEFT configuration")
+    if not draft.known("tuner") and draft.known("use_peft"):
+        draft.put("tuner", "lora" if draft.value("use_peft") is True else "full", "from use_peft", "use_peft")
+    if draft.known("peft_task_type") and isinstance(draft.value("peft_task_type"), str):
+        old = draft.settings["peft_task_type"]
+        draft.settings["peft_task_type"] = Setting(
+            name=old.name, value=str(old.value).upper(), option=old.option, source=old.source, key=old.key
+        )
+    if draft.framework == "llamafactory":
+        _put_default(draft, "peft_task_type", "CAUSAL_LM", "set in LLaMA-Factory's code")
+
+
+def _put_default(draft: Draft, name: str, value: Value, source: str) -> None:
+    if name not in draft.settings and not draft.partial:
+        draft.put(name, value, source)
+
+
+def _quantisation(draft: Draft) -> None:
+    """Bits and ``load_in_*bit`` from each other."""
+    bits = draft.value("quantization_bits")
+    if bits in (4, 8) and not draft.written(f"load_in_{bits}bit"):
+        draft.put(f"load_in_{bits}bit", True, f"{bits}-bit base model", "quantization_bits")
+    tuner = draft.value("tuner")
+    if tuner == "qlora" and not draft.written("load_in_4bit"):
+        draft.put("load_in_4bit", True, "adapter qlora", "tuner")
+    if not draft.known("quantization_bits"):
+        for each in (4, 8):
+            if draft.value(f"load_in_{each}bit") is True:
+                draft.put("quantization_bits", each, f"load_in_{each}bit", f"load_in_{each}bit")
+                return
+        if draft.value("load_in_4bit") is False and draft.value("load_in_8bit") in (False, None):
+            draft.put("quantization_bits", None, "no quantisation", "load_in_4bit")
+
+
+def _deepspeed(draft: Draft) -> None:
+    """ZeRO stage, offload and the fp16 engine from a preset's name, an attached file, or the lack of both."""
+    word = draft.value("deepspeed")
+    if isinstance(word, str):
+        name = word.rsplit("/", 1)[-1]
+        match = _PRESET.search(name)
+        if match and "zero_stage" not in draft.settings:
+            draft.put("zero_stage", int(match[1]), f"from the name {name}", "deepspeed")
+        if match and "offload" in name.lower() and "optimizer_offload" not in draft.settings:
+            draft.put("optimizer_offload", True, f"from the name {name}", "deepspeed")
+            if match[1] == "3":
+                draft.put("param_offload", True, f"from the name {name}", "deepspeed")
+    file_options = {
+        option.key: option for option in draft.options
+        if option.scope == "deepspeed" or option.key.startswith(("deepspeed.", "deepspeed_config."))
+    }  # fmt: skip
+    for engine in ("fp16", "bf16"):
+        name = f"deepspeed_{engine}"
+        option = next((o for key, o in file_options.items() if key.endswith(f"{engine}.enabled")), None)
+        if option is not None and option.value == "auto":
+            draft.settings.pop(name, None)
+            if draft.known(engine) and draft.value(engine) is not None:
+                draft.put(name, draft.value(engine) is True, f"auto follows {engine}", engine)
+        elif name not in draft.settings and file_options and not draft.partial:
+            draft.put(name, False, f"the DeepSpeed configuration has no {engine} section")
+        elif name not in draft.settings and draft.known("deepspeed") and word is None and not _launched(draft):
+            draft.put(name, False, "no DeepSpeed")
+        elif name not in draft.settings and _known_preset(draft, word) and isinstance(draft.value(engine), bool):
+            draft.put(name, draft.value(engine) is True, f"the preset's auto follows {engine}", engine)
+
+
+def _launched(draft: Draft) -> bool:
+    """Whether accelerate may bring a DeepSpeed configuration of its own."""
+    return any(
+        (option.scope == "accelerate" and ("deepspeed" in option.key or "DEEPSPEED" in str(option.value)))
+        or (
+            option.scope == "launcher" and option.key in ("use_deepspeed", "deepspeed_config_file", "accelerate_config")
+        )
+        for option in draft.options
+    )
+
+
+def _known_preset(draft: Draft, word: Value) -> bool:
+    """Presets whose precision is ``auto``: those of ms-swift by word, LLaMA-Factory's examples by file name."""
+    if not isinstance(word, str):
+        return False
+    if draft.framework == "ms-swift":
+        return re.fullmatch(r"zero[0-3](_offload)?", word) is not None
+    return draft.framework == "llamafactory" and re.fullmatch(r".*ds_z[0-3](_offload)?_config\.json", word) is not None
+
+
+def _precision(draft: Draft) -> None:
+    """bf16 where it is on by itself; dtype where it follows the precision flags."""
+    if (
+        draft.framework in ("trl", "unsloth")
+        and "bf16" in draft.settings
+        and draft.value("bf16") is None
+        and draft.all_releases(low="0.19.0")
+        and draft.known("fp16")
+    ):
+        draft.settings.pop("bf16")
+        draft.put("bf16", draft.value("fp16") is not True, "TRL turns bf16 on unless fp16 is (since 0.19.0)")
+    if draft.framework == "ms-swift" and draft.written("weights_dtype"):
+        for engine in ("bf16", "fp16"):
+            if draft.value(engine) is None:
+                draft.put(engine, draft.value("weights_dtype") == engine, "follows torch_dtype", "weights_dtype")
+    if draft.framework == "llamafactory" and "weights_dtype" not in draft.settings:
+        for name in ("pure_bf16", "bf16"):
+            if draft.value(name) is True:
+                draft.put("weights_dtype", "bf16", f"LLaMA-Factory loads in bf16 under {name}", name)
+                break
+    if draft.framework == "axolotl" and "weights_dtype" not in draft.settings and draft.value("bf16") is True:
+        draft.put("weights_dtype", "bf16", "axolotl loads in bf16 under bf16", "bf16")
+    mixed = draft.value("mixed_precision")
+    on_hf = draft.framework in (*INHERITS, "transformers") and not draft.written("bf16") and not draft.written("fp16")
+    if on_hf and mixed in ("bf16", "fp16"):
+        draft.put(str(mixed), True, "accelerate's mixed precision", "mixed_precision")
+
+
+def _optimizer(draft: Draft) -> None:
+    """HF's default optimizer: ``adamw_torch``; the fused one with torch 2.8 or newer on recent transformers.
+
+    Read in transformers 4.46.3 (no), 4.57.1 and 5.5.3 (yes); in between it is left open.
+    """
+    if draft.framework not in (*INHERITS, "transformers") or "optimizer" in draft.settings or draft.partial:
+        return
+    hf, torch = draft.versions.get("transformers"), draft.versions.get("torch")
+    release = version_key(hf.exact) if hf and hf.exact else None
+    if release is not None and release <= version_key("4.46.3"):
+        draft.put("optimizer", "adamw_torch", "default of transformers before 4.57 optim")
+    elif torch and torch.exact and version_key(torch.exact) < version_key("2.8"):
+        draft.put("optimizer", "adamw_torch", "default of transformers with torch before 2.8 optim")
+    elif torch and torch.exact and release is not None and release >= version_key("4.57.1"):
+        draft.put("optimizer", "adamw_torch_fused", "default of transformers with torch 2.8 or newer optim")
+
+
+def _llamafactory_attention(draft: Draft) -> None:
+    """``flash_attn: auto`` becomes fa2 for Gemma-2 where flash-attn is installed (since 0.8.3)."""
+    setting = draft.settings.get("attention")
+    if draft.framework != "llamafactory" or setting is None or setting.value != "auto":
+        return
+    if draft.model_family == "gemma2":
+        if "flash-attn" in draft.versions:
+            source = "flash_attn auto takes fa2 for Gemma-2 where flash-attn is installed"
+            draft.settings["attention"] = Setting(
+                name="attention", value="flash2", option=setting.option, source=source, key=setting.key
+            )
+        elif setting.option is None:
+            del draft.settings["attention"]
+
+
+def _swift_learning_rate(draft: Draft) -> None:
+    """ms-swift since 3.0: 1e-5 for full training, 1e-4 with PEFT (learning_rate unset)."""
+    if draft.framework != "ms-swift" or draft.written("learning_rate") or not draft.all_releases(low="3.0.0"):
+        return
+    if "learning_rate" in draft.settings and draft.value("learning_rate") is None and draft.known("use_peft"):
+        full = draft.value("use_peft") is False
+        del draft.settings["learning_rate"]
+        draft.put("learning_rate", 1e-5 if full else 1e-4, "ms-swift's default for full training" if full else
+                  "ms-swift's default with PEFT")  # fmt: skip
+
+
+_STEPS: tuple[Callable[[Draft], None], ...] = (
+    _launch_config, _openrlhf, _tuner, _quantisation, _precision, _deepspeed, _optimizer, _llamafactory_attention,
+    _swift_learning_rate,
+)  # fmt: skip

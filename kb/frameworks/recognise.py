@@ -1,0 +1,393 @@
+"""Which framework, algorithm, stage and model a paste is about, each with the reason and the place.
+
+What decides, in this order: the program that is started, the classes that are called, option names and values that
+only one framework has, and last what the user says in prose. Names of runs, paths and data sets never decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from kb.frameworks.catalogue import INHERITS
+from kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
+from kb.frameworks.models import family_of_type, find_family, model_family
+from kb.frameworks.settings import index
+from kb.frameworks.tables import table
+from kb.model.place import Span
+from kb.model.run import Option, Recognised, Region, VersionFact
+
+__all__ = ["TRAINING_STAGES", "Recognition", "model_family", "recognise", "stage_of"]
+
+TRAINING_STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill")
+
+_PROSE_FRAMEWORKS = (
+    ("openrlhf", r"open-?rlhf"),
+    ("llamafactory", r"llama[-_ ]?factory|llamafactory-cli"),
+    ("ms-swift", r"ms[-_ ]?swift|swift(?=\s*(?:sft|rlhf|框架|训练|\d))"),
+    ("verl", r"verl"),
+    ("axolotl", r"axolotl"),
+    ("unsloth", r"unsloth"),
+    ("trl", r"trl"),
+)
+_PROSE_ALGORITHMS = (
+    ("kto", r"kto|kahneman"), ("simpo", r"simpo"), ("orpo", r"orpo"), ("cpo", r"cpo"), ("grpo", r"grpo"),
+    ("rloo", r"rloo"), ("dpo", r"dpo"), ("ppo", r"ppo"), ("gkd", r"gkd"),
+    ("reward", r"reward[- ]?model(?:l?ing)?|rm (?:training|model)|(?:train(?:ing)?|训练) ?(?:a )?rm|奖励模型"),
+    ("sft", r"sft|supervised fine-?tun\w+|指令微调"), ("pt", r"continued? pre-?training|预训练"),
+)  # fmt: skip
+_EDGE = r"(?<![A-Za-z0-9_/.\-])(?:{})(?![A-Za-z0-9_/\-])"
+_SIGNATURES: Mapping[str, tuple[str, ...]] = {
+    "verl": ("actor_rollout_ref.", "algorithm.adv_estimator", "reward_model.reward_manager"),
+    "deepspeed": ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"),
+    "accelerate": ("compute_environment", "distributed_type", "machine_rank"),
+    "axolotl": ("base_model", "sequence_len", "val_set_size", "rl_beta", "sample_packing", "flash_attention"),
+    "llamafactory": (
+        "finetuning_type",
+        "cutoff_len",
+        "pref_beta",
+        "pref_loss",
+        "pref_ftx",
+        "dataset_dir",
+        "kto_chosen_weight",
+    ),
+    "ms-swift": (
+        "rlhf_type",
+        "sft_type",
+        "train_type",
+        "tuner_type",
+        "attn_impl",
+        "template_type",
+        "split_dataset_ratio",
+    ),
+    "openrlhf": ("micro_train_batch_size", "zero_stage", "ds.zero_stage", "train.micro_batch_size", "prompt_data"),
+    "peft": ("peft_type",),
+}
+_NONE: Mapping[str, VersionFact] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recognition:
+    """What was recognised; None where nothing says it."""
+
+    framework: Recognised | None = None
+    algorithm: Recognised | None = None
+    stage: Recognised | None = None
+    model: Recognised | None = None
+    model_family: Recognised | None = None
+
+
+@dataclass(slots=True)
+class _Found:
+    framework: Recognised | None = None
+    algorithm: Recognised | None = None
+    stage: Recognised | None = None
+    entries: list[tuple[Entry, Recognised]] = field(default_factory=list)
+
+
+def recognise(
+    regions: Sequence[Region],
+    options: Sequence[Option],
+    question: str = "",
+    versions: Mapping[str, VersionFact] = _NONE,
+) -> Recognition:
+    """Recognise one run from its regions and options, and the user's words where those say nothing."""
+    found = _Found()
+    prose = _prose(question, regions)
+    _from_programs(found, regions)
+    _from_classes(found, options)
+    if found.framework is None:
+        found.framework = _from_keys(options)
+    elif found.entries and not found.entries[0][0].certain:
+        _doubt(found, options)
+    _refine(found, options)
+    if found.framework is None:
+        found.framework = _mentioned(prose, _PROSE_FRAMEWORKS, "said in the question") or _installed(versions)
+    if found.algorithm is None and not (found.stage and found.stage.value in ("inference", "export")):
+        found.algorithm = _mentioned(prose, _PROSE_ALGORITHMS, "said in the question")
+    if found.stage is None and found.algorithm is not None:
+        found.stage = Recognised(
+            value=stage_of(found.algorithm.value),
+            reason=f"algorithm {found.algorithm.value}",
+            span=found.algorithm.span,
+        )
+    model = _model(found.framework.value if found.framework else None, options)
+    return Recognition(
+        framework=found.framework,
+        algorithm=found.algorithm,
+        stage=found.stage,
+        model=model,
+        model_family=_family(model, options, prose),
+    )
+
+
+def _from_programs(found: _Found, regions: Sequence[Region]) -> None:
+    for region in regions:
+        if region.entry is None:
+            continue
+        entry = program_entry(region.entry.value)
+        if entry is not None:
+            found.entries.append((entry, region.entry))
+    # A training command says more about the run than a server that is started beside it.
+    found.entries.sort(key=lambda pair: (pair[0].stage in ("inference", "export"), not pair[0].certain))
+    for entry, place in found.entries[:1]:
+        reason = f"{place.value} is {entry.framework}'s"
+        found.framework = Recognised(value=entry.framework, reason=reason, span=place.span)
+        if entry.algorithm:
+            found.algorithm = Recognised(
+                value=entry.algorithm, reason=f"{place.value} trains {entry.algorithm}", span=place.span
+            )
+        if entry.stage:
+            found.stage = Recognised(value=entry.stage, reason=f"{place.value} is for {entry.stage}", span=place.span)
+
+
+def _from_classes(found: _Found, options: Sequence[Option]) -> None:
+    best: tuple[int, Entry, Option] | None = None
+    for option in options:
+        entry = class_entry(option.scope)
+        if entry is not None:
+            weight = 0 if entry.algorithm else 1
+            if best is None or weight < best[0]:
+                best = (weight, entry, option)
+    if best is None:
+        return
+    _, entry, option = best
+    weak = found.framework is not None and not found.entries[0][0].certain if found.entries else False
+    if found.framework is None or weak:
+        found.framework = Recognised(
+            value=entry.framework, reason=f"{option.scope} is {entry.framework}'s", span=option.span
+        )
+    if entry.algorithm and (found.algorithm is None or weak):
+        found.algorithm = Recognised(
+            value=entry.algorithm, reason=f"{option.scope} trains {entry.algorithm}", span=option.span
+        )
+
+
+def _doubt(found: _Found, options: Sequence[Option]) -> None:
+    """A bare script name (``train_dpo.py``) names a framework only where its options are that framework's."""
+    entry = found.entries[0][0]
+    plain = [option for option in options if not option.scope]
+    if found.framework is None or found.framework.value != entry.framework or not plain:
+        return
+    known = [option for option in plain if _accepts(entry.framework, option.key)]
+    if 2 * len(known) >= len(plain):
+        return
+    other = _from_keys(options)
+    hf = [option for option in plain if _accepts("transformers", option.key)]
+    if other is None and entry.algorithm is not None and len(hf) >= 2:
+        reason = f"a script for {entry.algorithm} with the options of HF's trainer"
+        other = Recognised(value="trl", reason=reason, span=hf[0].span)
+    found.framework = other
+
+
+def _accepts(framework: str, key: str) -> bool:
+    if framework in INHERITS and _accepts("transformers", key):
+        return True
+    return _knows(framework, key, key.replace("-", "_"))
+
+
+def _from_keys(options: Sequence[Option]) -> Recognised | None:
+    plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
+    for framework, signature in _SIGNATURES.items():
+        for option in plain:
+            if option.key in signature or option.key.startswith(tuple(s for s in signature if s.endswith("."))):
+                if option.scope and framework != option.scope:
+                    continue
+                if framework in ("deepspeed", "accelerate") and _others(plain, framework):
+                    continue
+                rivals = _rivals(framework, plain)
+                if not rivals:
+                    return Recognised(
+                        value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
+                    )
+    return _by_score([option for option in plain if not option.scope])
+
+
+def _others(plain: Sequence[Option], framework: str) -> bool:
+    """Whether the paste holds more than this launcher or engine file: then it does not name the framework."""
+    return any(option.scope != framework and option.key.split(".")[0] not in _heads(framework) for option in plain)
+
+
+def _heads(framework: str) -> frozenset[str]:
+    found = table(framework)
+    names = found.names if found else ()
+    extra = {"optimizer", "scheduler", "fp16", "bf16", "bfloat16", "wall_clock_breakdown", "steps_per_print", "debug"}
+    return frozenset({name.split(".")[0] for name in names} | extra)
+
+
+def _rivals(framework: str, plain: Sequence[Option]) -> bool:
+    """Whether another framework knows clearly more of these options."""
+    scores = _scores([option for option in plain if not option.scope])
+    mine = scores.get(framework, 0.0)
+    return any(score > mine + 1 for name, score in scores.items() if name != framework)
+
+
+def _scores(options: Sequence[Option]) -> dict[str, float]:
+    names = ("openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl")
+    hf = table("transformers")
+    scores = dict.fromkeys(names, 0.0)
+    for option in options:
+        key = option.key.replace("-", "_")
+        holders = [name for name in names if _knows(name, option.key, key)]
+        if hf is not None and key in hf.names:
+            continue
+        for name in holders:
+            scores[name] += 1 / len(holders)
+    return scores
+
+
+def _knows(name: str, written: str, underscored: str) -> bool:
+    found = table(name)
+    if found is None:
+        return False
+    return written in found.names or (name not in ("openrlhf", "verl") and underscored in found.names)
+
+
+def _by_score(options: Sequence[Option]) -> Recognised | None:
+    if not options:
+        return None
+    scores = sorted(((score, name) for name, score in _scores(options).items()), reverse=True)
+    (best, name), (second, _) = scores[0], scores[1]
+    if best < 1.0 or best < 1.5 * second:
+        return None
+    known = next(option for option in options if _knows(name, option.key, option.key.replace("-", "_")))
+    return Recognised(value=name, reason=f"the options are those of {name}", span=known.span)
+
+
+def _refine(found: _Found, options: Sequence[Option]) -> None:
+    """The algorithm where an option's value says it: stage, rlhf_type, rl, the advantage estimator."""
+    framework = found.framework.value if found.framework else ""
+    if found.stage and found.stage.value in ("inference", "export"):
+        return
+    hints = ALGORITHM_WORDS.get(framework, {})
+    verdict: tuple[int, str, Option] | None = None
+    for option in options:
+        if option.scope and option.scope != framework and class_entry(option.scope) is None:
+            continue
+        words = hints.get(option.key) or hints.get(option.key.replace("-", "_"))
+        if words is None:
+            continue
+        value = option.value[0] if isinstance(option.value, tuple) and option.value else option.value
+        algorithm = words.get(str(value).lower())
+        strength = list(hints).index(option.key.replace("-", "_") if option.key not in hints else option.key)
+        if algorithm is not None and (verdict is None or strength >= verdict[0]):
+            verdict = (strength, algorithm, option)
+    if verdict is not None:
+        _, algorithm, option = verdict
+        reason = f"{option.key} {option.value}" if not isinstance(option.value, bool) else option.key
+        found.algorithm = Recognised(value=algorithm, reason=reason, span=option.span)
+        found.stage = Recognised(value=stage_of(algorithm), reason=reason, span=option.span)
+    elif found.algorithm is None and framework:
+        _by_default(found, framework, options)
+
+
+def _by_default(found: _Found, framework: str, options: Sequence[Option]) -> None:
+    """The algorithm a program trains where no option names one."""
+    programs = [place for entry, place in found.entries if entry.framework == framework]
+    words = " ".join(place.value for place in programs)
+    written = {option.key for option in options}
+    default = ""
+    if framework == "ms-swift" and "rlhf" in words and "rlhf_type" not in written:
+        default = "dpo"
+    elif framework == "verl" and "main_ppo" in words and "algorithm.adv_estimator" not in written:
+        default = "ppo"
+    elif _says_nothing(framework, written):
+        default = "sft"
+    if default:
+        span = programs[0].span if programs else options[0].span if options else None
+        found.algorithm = Recognised(
+            value=default, reason=f"what {framework} trains where nothing else is said", span=span
+        )
+
+
+def _says_nothing(framework: str, written: set[str]) -> bool:
+    """A whole training file of these frameworks that names no algorithm: they then do supervised fine-tuning."""
+    if framework == "axolotl":
+        return "rl" not in written and {"base_model", "datasets"} <= written
+    return framework == "llamafactory" and "stage" not in written and {"model_name_or_path", "dataset"} <= written
+
+
+def _model(framework: str | None, options: Sequence[Option]) -> Recognised | None:
+    columns = [framework] if framework else ["trl", "openrlhf", "axolotl", "ms-swift"]
+    best: tuple[int, Option] | None = None
+    for option in options:
+        if not isinstance(option.value, str) or not option.value:
+            continue
+        rank = 9
+        if "from_pretrained" in option.scope and option.key in ("pretrained_model_name_or_path", "0", "model_name"):
+            rank = 2
+        elif option.scope.endswith("Trainer") and option.key == "model":
+            rank = 1
+        elif not option.scope or class_entry(option.scope) is not None:
+            for column in columns:
+                pairs = index(column).get(option.key, ())
+                if any(spec.name == "model" for spec, _ in pairs):
+                    rank = min(rank, 0)
+        if rank < 9 and (best is None or rank < best[0]):
+            best = (rank, option)
+    if best is None:
+        return None
+    return Recognised(value=str(best[1].value), reason=f"{best[1].key}", span=best[1].value_span or best[1].span)
+
+
+def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence[tuple[int, str]]) -> Recognised | None:
+    if model is not None:
+        family = model_family(model.value)
+        if family is not None:
+            return Recognised(value=family, reason=f"model {model.value}", span=model.span)
+    for option in options:
+        if option.key.rsplit(".", 1)[-1] == "model_type" and isinstance(option.value, str):
+            family = family_of_type(option.value) or model_family(option.value)
+            if family is not None:
+                return Recognised(value=family, reason=f"model_type {option.value}", span=option.span)
+    for number, line in prose:
+        named = find_family(line)
+        if named is not None:
+            family, start, end = named
+            return Recognised(value=family, reason="said in the question", span=_span(number, line, start, end))
+    return None
+
+
+def _prose(question: str, regions: Sequence[Region]) -> list[tuple[int, str]]:
+    """(line number, text) of the question's lines that are the user's own words."""
+    covered: set[int] = set()
+    for region in regions:
+        if region.source is None and region.kind != "prose":
+            covered.update(range(region.start_line, region.end_line + 1))
+    return [(number, line) for number, line in enumerate(question.split("\n"), 1) if number not in covered]
+
+
+def _mentioned(
+    prose: Sequence[tuple[int, str]], table_of_words: Sequence[tuple[str, str]], reason: str
+) -> Recognised | None:
+    """The first thing said; where two start on the same spot, the one listed first."""
+    for number, line in prose:
+        hits = []
+        for order, (name, pattern) in enumerate(table_of_words):
+            match = re.search(_EDGE.format(pattern), line, re.IGNORECASE)
+            if match:
+                hits.append((match.start(), order, name, match.end()))
+        if hits:
+            start, _, name, end = min(hits)
+            return Recognised(value=name, reason=reason, span=_span(number, line, start, end))
+    return None
+
+
+def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
+    """The one training framework in a version listing; TRL only where no framework that builds on it is there."""
+    names = [name for name in ("openrlhf", "llamafactory", "ms-swift", "verl", "axolotl") if name in versions]
+    if not names and "trl" in versions:
+        names = ["trl"]
+    if len(names) != 1:
+        return None
+    return Recognised(
+        value=names[0], reason=f"{names[0]} is the only framework installed", span=versions[names[0]].span
+    )
+
+
+def _span(number: int, line: str, start: int, end: int) -> Span:
+    return Span(
+        attachment=None, line=number, column=start + 1, end_line=number, end_column=end + 1, text=line[start:end]
+    )

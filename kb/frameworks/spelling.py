@@ -1,0 +1,172 @@
+"""How to write a canonical setting for a framework at a release, so that a fix is in the user's own terms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kb.frameworks import catalogue
+from kb.frameworks.catalogue import OptionInfo
+from kb.frameworks.owners import owners
+from kb.frameworks.settings import Key, Spec, specs
+from kb.model.run import Origin, Value
+
+_CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
+              "offloads")  # fmt: skip
+_DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
+_ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}
+_ATTENTION_LLAMAFACTORY = {"flash2": "fa2", "flash3": "fa3", "eager": "disabled", "sdpa": "sdpa", "auto": "auto"}
+_ATTENTION_SWIFT = {"flash2": "flash_attn", "flash3": "flash_attention_3", "flex": "flex_attention"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """Write ``key`` with ``raw`` as its text (None: a bare flag), after removing the options named in ``drop``.
+
+    ``key`` None: removing is all there is to do.
+    """
+
+    key: str | None
+    raw: str | None
+    drop: tuple[str, ...] = ()
+
+
+def spelling(
+    framework: str,
+    name: str,
+    value: Value,
+    version: str | None = None,
+    origin: Origin = Origin.FLAG,
+    *,
+    algorithm: str | None = None,
+    prefer: str | None = None,
+) -> Spelling | None:
+    """How ``name`` = ``value`` is written; None where the framework (at ``version``) cannot say it.
+
+    ``prefer`` is the key the user wrote: it is kept where it can say the value. Without a version the newest release
+    decides. ``drop`` names the other spellings of the same setting.
+    """
+    spec = specs().get(name)
+    if spec is None:
+        return None
+    mine = owners(framework, algorithm)
+    keys = [key for key in spec.keys(framework) if key.fits(algorithm)]
+    alive = [(key, info) for key in keys if (info := _usable(framework, key, version, mine, origin)) is not None]
+    if prefer is not None:
+        alive.sort(key=lambda pair: pair[0].key != prefer)
+    for key, info in alive:
+        text = _write(framework, spec, key, info, value, version)
+        if text is None:
+            continue
+        others = tuple(other.key for other, _ in alive if other.key != key.key)
+        if text == "":
+            return Spelling(key=None, raw=None, drop=(key.key, *others))
+        if isinstance(info, OptionInfo) and info.switch:
+            return Spelling(key=key.key, raw=None, drop=others)
+        return Spelling(key=key.key, raw=_in_file(text, origin), drop=others)
+    return None
+
+
+def _usable(
+    framework: str, key: Key, version: str | None, mine: tuple[str, ...], origin: Origin
+) -> OptionInfo | bool | None:
+    """The option where the release has it (True for an entry of an open dictionary), else None."""
+    info = catalogue.option(framework, key.key, version)
+    if info is None or info.abbreviated:
+        head = key.key.split(".", 1)[0]
+        open_entry = "." in key.key and origin is not Origin.FLAG and catalogue.option(framework, head, version)
+        return True if open_entry and head.endswith(("kwargs", "config", "deepspeed")) else None
+    if version is None and info.last is not None:
+        return None
+    if mine and info.framework == framework and not set(mine) & set(info.owners):
+        return None
+    return info
+
+
+def _write(
+    framework: str, spec: Spec, key: Key, info: OptionInfo | bool, value: Value, version: str | None
+) -> str | None:
+    """The text of ``value``; "" to leave the option out; None where this key cannot say it."""
+    switch = isinstance(info, OptionInfo) and info.switch
+    if key.how:
+        return _write_special(key, value, switch)
+    if value is None:
+        return "" if framework != "verl" else "null"
+    if spec.kind == "flag" or isinstance(value, bool):
+        if switch:
+            return "true" if value is True else ""
+        return "true" if value is True else "false"
+    if spec.kind == "dtype":
+        text = _dtype(framework, str(value), info)
+    elif spec.kind == "attention":
+        text = _attention(framework, str(value), version)
+    elif spec.kind == "targets" and value == ("all-linear",):
+        text = "all" if framework == "llamafactory" else "all-linear"
+    elif isinstance(value, tuple):
+        text = ("," if framework == "llamafactory" else " ").join(_number(item) for item in value)
+    else:
+        text = _number(value)
+    choices = info.choices if isinstance(info, OptionInfo) else ()
+    return text if not choices or text in {str(choice) for choice in choices} else None
+
+
+def _write_special(key: Key, value: Value, switch: bool) -> str | None:
+    match key.how:
+        case "not":
+            on = value is False
+            return "true" if on else "" if switch else "false"
+        case "bf16_switch":
+            return {"bf16": "true", "auto": ""}.get(str(value))
+        case "flash_switch":
+            return {"flash2": "true", "eager": "" if switch else "false"}.get(str(value))
+        case "llamafactory_attention":
+            return _ATTENTION_LLAMAFACTORY.get(str(value))
+        case "is_bf16" | "is_fp16":
+            return key.how[3:] if value is True else None
+        case "offloads":
+            return "cpu" if value is True else "none"
+        case how if how not in _CONSTANTS:
+            return "true" if value == how or value == (how,) else None
+        case _:
+            return None
+
+
+def _dtype(framework: str, word: str, info: OptionInfo | bool) -> str:
+    """bf16 as this option spells it: by its choices, else the short word for OpenRLHF and switches of verl."""
+    choices = {str(choice) for choice in info.choices} if isinstance(info, OptionInfo) else set()
+    if word in choices or (framework in ("openrlhf", "verl") and not choices):
+        return word
+    return _DTYPE_LONG.get(word, word)
+
+
+def _attention(framework: str, word: str, version: str | None) -> str:
+    if framework == "ms-swift":
+        return _ATTENTION_SWIFT.get(word, word)
+    return _ATTENTION_LONG.get(word, word)
+
+
+def _number(value: Value) -> str:
+    if isinstance(value, float):
+        return re.sub(r"e([+-])0+(?=\d)", r"e\1", f"{value:g}").replace("e+", "e")
+    return str(value)
+
+
+def _in_file(text: str, origin: Origin) -> str:
+    """Text as the file format needs it: quoted in JSON and Python; ``1.0e-6`` in YAML, where 1e-6 is text."""
+    if origin in (Origin.JSON, Origin.PYTHON, Origin.DUMP):
+        if text in ("true", "false"):
+            return text if origin is Origin.JSON else text.capitalize()
+        if _is_number(text):
+            return text
+        return f'"{text}"'
+    if origin is Origin.YAML and "e" in text and _is_number(text) and "." not in text:
+        return text.replace("e", ".0e", 1)
+    return text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text not in ("nan", "inf", "infinity")

@@ -1,0 +1,134 @@
+"""The catalogue files, read one line at a time: only the options that are asked for are ever parsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from kb.frameworks.versions import bare, version_key
+
+DATA = Path(__file__).parent / "data"
+
+
+class Table:
+    """One framework's options. ``versions`` are the catalogued releases, ``examined`` those the lives come from."""
+
+    def __init__(self, text: str) -> None:
+        lines = text.split("\n")
+        head, _, body = lines[1].partition(": ")
+        meta = json.loads(body.rstrip(","))
+        if head != '"_"':
+            raise ValueError("not a catalogue file")
+        self.framework: str = meta["framework"]
+        self.versions: tuple[str, ...] = tuple(meta["versions"])
+        self.examined: tuple[str, ...] = tuple(meta["examined"])
+        self.owner_sets: tuple[tuple[str, ...], ...] = tuple(tuple(owners) for owners in meta["owners"])
+        self._lines: dict[str, str] = {}
+        for line in lines[2:]:
+            name, found, rest = line.partition('": ')
+            if found:
+                self._lines[name[1:]] = rest
+        self._parsed: dict[str, dict[str, Any]] = {}
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """All option names ever seen (the keys; the values are unparsed)."""
+        return self._lines
+
+    def line(self, name: str) -> dict[str, Any] | None:
+        """One option's ``life`` and ``runs``, or None."""
+        known = self._parsed.get(name)
+        if known is None:
+            raw = self._lines.get(name)
+            if raw is None:
+                return None
+            known = self._parsed[name] = json.loads(raw.rstrip(","))
+        return known
+
+    def info(self, name: str, version: str) -> dict[str, Any] | None:
+        """What the option is at a catalogued release; None where it is not there."""
+        line = self.line(name)
+        if line is None:
+            return None
+        index = self.versions.index(version)
+        for start, stop, info in line["runs"]:
+            if start <= index <= stop:
+                return dict(info)
+        return None
+
+    def closest(self, name: str, version: str) -> tuple[str, dict[str, Any]] | None:
+        """The option at the catalogued release nearest to ``version`` that has it: at it, else later, else earlier."""
+        line = self.line(name)
+        if line is None or not line["runs"]:
+            return None
+        index = self.versions.index(version)
+        later = [(start, info) for start, _, info in line["runs"] if start > index]
+        for start, stop, info in line["runs"]:
+            if start <= index <= stop:
+                return version, dict(info)
+        if later:
+            return self.versions[later[0][0]], dict(later[0][1])
+        _, stop, info = line["runs"][-1]
+        return self.versions[stop], dict(info)
+
+    def nearest(self, version: str) -> str:
+        """The catalogued release that stands for ``version``.
+
+        The latest not after it; but where that is of an older minor (or major) series and a release of the same
+        series is catalogued, the earliest of the same series: defaults change at the start of a series.
+        """
+        wanted = version_key(bare(version))
+        before = [known for known in self.versions if version_key(known) <= wanted]
+        best = before[-1] if before else self.versions[0]
+        for digits in (2, 1):
+            series = _padded(wanted[0])[:digits]
+            if _padded(version_key(best)[0])[:digits] == series:
+                return best
+            same = [known for known in self.versions if _padded(version_key(known)[0])[:digits] == series]
+            if same and (digits == 2 or not before or wanted[0][0] > 0):
+                return same[0] if version_key(same[0]) > wanted else same[-1]
+        return best
+
+    def alive(self, name: str, version: str) -> bool | None:
+        """Whether a release has the option; None where no examined release decides it."""
+        line = self.line(name)
+        if line is None:
+            return False
+        life = line["life"]
+        wanted = version_key(bare(version))
+        first, last = version_key(life[0]), None if life[1] is None else version_key(life[1])
+        if first <= wanted and (last is None or wanted <= last):
+            if len(life) == 2:
+                return True
+            return self.info(name, self.nearest(version)) is not None
+        if wanted < first:
+            earlier = [key for key in map(version_key, self.examined) if key < first]
+            return False if earlier and wanted <= earlier[-1] else None if earlier else False
+        later = [key for key in map(version_key, self.examined) if last is not None and key > last]
+        return False if later and wanted >= later[0] else None
+
+
+def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
+    return (*numbers, 0, 0, 0)
+
+
+@lru_cache(maxsize=32)
+def table(framework: str) -> Table | None:
+    """One framework's table, or None where there is no catalogue of it."""
+    if framework.startswith("_") or "/" in framework or "\\" in framework:
+        return None
+    path = DATA / f"{framework}.json"
+    try:
+        return Table(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+@lru_cache(maxsize=8)
+def side(name: str) -> Mapping[str, Any]:
+    """A side table: ``pins``, ``renames`` or ``templates``."""
+    document: dict[str, Any] = json.loads((DATA / f"_{name}.json").read_text(encoding="utf-8"))
+    return document

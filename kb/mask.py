@@ -1,0 +1,266 @@
+"""Secrets and e-mail addresses → asterisks, before anything else reads or stores a text.
+
+Length and line breaks stay, so every line and column stays the user's; what names the kind of secret (``hf_``, the key
+of ``password=``, a mail address's domain) stays readable. Token shapes are those that the issuers document. Pure,
+deterministic, linear: candidates are found by plain substring search and looked at within bounded windows.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+_PREFIX = 16  # the longest prefix of a known shape
+_ROUNDS = 4  # a mask can lay bare another secret's edge; more than two rounds have not been seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """The masked text and how many secrets of each kind were found."""
+
+    text: str
+    counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def mask(text: str) -> Masked:
+    """Mask every secret in ``text``: same length, same line breaks, and masking again changes nothing."""
+    counts: dict[str, int] = {}
+    for _ in range(_ROUNDS):
+        found = _ranges(text)
+        if not found:
+            break
+        parts: list[str] = []
+        done = 0
+        for start, end, kind in found:
+            parts.append(text[done:start])
+            parts.append(_NOT_BREAK.sub("*", text[start:end]))
+            counts[kind] = counts.get(kind, 0) + 1
+            done = end
+        parts.append(text[done:])
+        text = "".join(parts)
+    return Masked(text=text, counts=MappingProxyType(dict(sorted(counts.items()))))
+
+
+_NOT_BREAK = re.compile(r"[^\r\n]")
+
+_SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
+    (kind, needles, re.compile(pattern))
+    for kind, needles, pattern in (
+        ("huggingface_token", ("hf_", "api_org_"), r"(?<![A-Za-z0-9])(?:hf_|api_org_)(?P<secret>[A-Za-z0-9]{16,})"),
+        (
+            "api_key",
+            ("sk-",),
+            r"(?<![A-Za-z0-9-])sk-(?:proj-|ant-|svcacct-|admin-|or-v1-)?(?=[A-Za-z_-]{0,64}\d)(?P<secret>[A-Za-z0-9_-]{16,})",
+        ),
+        ("github_token", ("gh",), r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_)(?P<secret>[A-Za-z0-9_]{20,})"),
+        ("gitlab_token", ("glpat-",), r"glpat-(?P<secret>[\w-]{16,})"),
+        (
+            "slack_token",
+            ("xox", "xapp-"),
+            r"(?<![A-Za-z0-9])(?:xox[a-z](?:\.xox[a-z])?|xapp)-(?P<secret>[A-Za-z0-9-]{10,})",
+        ),
+        ("webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,})"),
+        ("webhook", ("/hook/",), r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/(?P<secret>[\w-]{8,})"),
+        ("webhook", ("/webhook/send?key=",), r"/webhook/send\?key=(?P<secret>[\w-]{8,})"),
+        ("webhook", ("api/webhooks/",), r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d+/[\w-]{8,})"),
+        ("google_key", ("AIza",), r"(?<![A-Za-z0-9])AIza(?P<secret>[\w-]{30,})"),
+        ("google_key", ("ya29.",), r"(?<![A-Za-z0-9])ya29\.(?P<secret>[\w-]{20,})"),
+        ("aws_key", ("AKIA", "ASIA"), r"(?<![A-Za-z0-9])(?:AKIA|ASIA)(?P<secret>[A-Z0-9]{16})(?![A-Za-z0-9])"),
+        ("jwt", ("eyJ",), r"(?<![A-Za-z0-9])eyJ(?P<secret>[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)"),
+        ("package_token", ("npm_",), r"(?<![A-Za-z0-9])npm_(?P<secret>[A-Za-z0-9]{30,})"),
+        ("package_token", ("pypi-",), r"(?<![A-Za-z0-9])pypi-(?=[A-Za-z_-]{0,64}\d)(?P<secret>[\w-]{40,})"),
+        ("api_key", ("gsk_", "nvapi-", "r8_"), r"(?<![A-Za-z0-9])(?:gsk_|nvapi-|r8_)(?P<secret>[\w-]{30,})"),
+        (
+            "modelscope_token",
+            ("ms-",),
+            r"(?<![A-Za-z0-9])ms-(?P<secret>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
+        ),
+        ("wandb_key", ("wandb_v1_",), r"wandb_v1_(?P<secret>[\w-]{16,})"),
+        (
+            "azure_key",
+            ("AccountKey=", "SharedAccessKey="),
+            r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/=]{20,})",
+        ),
+        ("azure_key", ("sig=",), r"[?&]sig=(?P<secret>[A-Za-z0-9%+/=]{20,})"),
+        ("url_password", ("://",), r"://[^\s/:@\"'<>]{0,128}:(?P<secret>(?![${*])[^\s@/\"'<>]{1,256})@"),
+        ("url_password", ("://",), r"://(?P<secret>[A-Za-z0-9_-]{20,256})@"),
+    )
+)
+_FOLDED: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
+    (kind, needle, re.compile(pattern, re.IGNORECASE))
+    for kind, needle, pattern in (
+        (
+            "authorization", "authorization",
+            r"authorization\\?[\"']?[ \t]*[:=,][ \t]*f?\\?[\"']?(?:(?:bearer|basic|token|digest)[ \t]+)?"
+            r"(?P<secret>(?![${*<]|(?:bearer|basic|token|digest)\b)[^\s\"'\\]{6,4096})",
+        ),
+        (
+            "authorization", "bearer",
+            r"bearer[ \t]+(?=[A-Za-z._~+/=-]{0,64}\d)(?P<secret>[A-Za-z0-9._~+/=-]{12,4096})",
+        ),
+        (
+            "wandb_key", "wandb",
+            r"wandb(?:(?!commit|sha\d|revision)[^\n]){0,80}?(?<![0-9a-zA-Z/@])"
+            r"(?P<secret>[0-9a-f]{40})(?![0-9a-zA-Z])",
+        ),
+        ("password", "machine", r"machine[ \t]+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?P<secret>(?!\*)\S{1,512})"),
+        ("password", "sshpass", r"sshpass[ \t]+-p[ \t]*[\"']?(?P<secret>(?![$*])[^\s\"']{1,256})"),
+    )
+)  # fmt: skip
+
+_LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
+_MAIL_HOST = re.compile(
+    r"@(?:[A-Za-z0-9-]{1,63}\.){1,5}(?:com|org|net|edu|gov|mil|info|dev|app|xyz|tech|cloud|[a-z]{2})(?![A-Za-z0-9_(])"
+)
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BODY = re.compile(r"[A-Za-z0-9+/=\\\s:,\-*]*")
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+_CORES = ("api_key", "api-key", "apikey", "secret", "token", "passwd", "password", "passphrase", "access_key",
+          "access-key",
+          "accesskey", "encryption_key", "private_key", "密码", "口令", "密钥")  # fmt: skip
+_ALWAYS = re.compile(
+    r"(?:.*_)?(?:\w*api_?key|\w*secret(?:_?(?:access_?)?key)?|\w*access_?key(?:_id|_secret)?|\w*passwd|\w*password"
+    r"|passphrase|encryption_key|private_key|密码|口令|密钥)s?"
+)
+_TOKEN = re.compile(r"(?:.*_)?(?P<before>[a-z0-9]*?)_?token")
+_SPECIAL = frozenset(
+    {
+        "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "image", "img", "video", "audio", "vision",
+        "start", "end", "begin", "first", "last", "next", "prev", "previous", "special", "added",
+        "additional", "extra", "think", "thinking", "tool", "text", "new", "per", "step", "label", "chat",
+        "split", "prompt", "response", "reward", "point", "box", "patch", "max", "min", "num", "total", "boi",
+        "eoi", "eot", "eom", "bot", "placeholder", "separator", "non", "sub", "loss", "single", "each", "by",
+    }
+)  # fmt: skip
+_VALUE = re.compile(
+    r"(?P<close>\\?[\"'])?[ \t]*\]?[ \t]*(?P<separator>=>|:=|==?|[:：]|,|是)?[ \t]*[rbu]?"
+    r"(?:(?P<quote>\\?[\"'])(?P<quoted>[^\"'\n]{1,2048})|(?P<bare>[^\s,;'\"\\)\]}&]{1,4096}))"
+)
+_NOTHING = re.compile(
+    r"(?:none|null|nil|true|false|yes|no|on|off|auto|empty|unset|hidden|redacted|required|optional|str|bool|int|self"
+    r"|[\d.,:+-]+(?:e[+-]?\d+)?|.{0,16}?\*{3,}.{0,4})", re.IGNORECASE,
+)  # fmt: skip
+_REFERENCE = re.compile(r"[$<{%(\[|]|~/|\.{0,2}/|[\w.]+\(|os\.|args\.|self\.|config\.|cfg\.|\w+\[")
+_HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
+
+
+def _ranges(text: str) -> list[tuple[int, int, str]]:
+    """Stretches to mask, in order, not overlapping. A known shape in a keyed value keeps its prefix."""
+    found: list[tuple[int, int, str]] = [*_blocks(text), *_shaped(text)]
+    lowered = text.lower()
+    if len(lowered) != len(text):  # "İ" becomes two characters: offsets would shift
+        lowered = "".join(char.lower() if char.isascii() else char for char in text)
+    for kind, needle, pattern in _FOLDED:
+        if needle in lowered:
+            found.extend((*match.span("secret"), kind) for match in pattern.finditer(text))
+    exact = _merged(found)
+    starts = [start for start, _, _ in exact]
+    for start, end, kind in (*_keyed(text, lowered), *_mails(text)):
+        nearest = bisect_right(starts, start + _PREFIX) - 1
+        if nearest < 0 or exact[nearest][1] <= start or exact[nearest][1] + 4 < end:
+            found.append((start, end, kind))
+    return _merged(found)
+
+
+def _merged(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    kept: list[tuple[int, int, str]] = []
+    for start, end, kind in sorted(found, key=lambda item: item[0]):  # stable: of equal starts the first named stays
+        if kept and start < kept[-1][1]:
+            kept[-1] = (kept[-1][0], max(end, kept[-1][1]), kept[-1][2])
+        else:
+            kept.append((start, end, kind))
+    return kept
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
+    if "PRIVATE KEY" not in text:
+        return
+    done = 0
+    for begin in _BEGIN.finditer(text):
+        if begin.start() < done:
+            continue
+        end = text.find("-----END", begin.end(), begin.end() + 65536)
+        if end < 0:
+            body = _BODY.match(text, begin.end())
+            end = body.end() if body else begin.end()
+        done = end
+        if text[begin.end() : end].strip("*\\n \t\r\n"):
+            yield begin.end(), end, "private_key"
+
+
+def _shaped(text: str) -> Iterator[tuple[int, int, str]]:
+    for kind, needles, pattern in _SHAPES:
+        if any(needle in text for needle in needles):
+            for match in pattern.finditer(text):
+                yield (*match.span("secret"), kind)
+
+
+def _mails(text: str) -> Iterator[tuple[int, int, str]]:
+    if "@" not in text:
+        return
+    for match in _MAIL_HOST.finditer(text):
+        window = text[max(0, match.start() - 64) : match.start()]
+        local = window[len(window.rstrip(_LOCAL)) :].lstrip("._%+-")
+        if local and local not in ("git", "https", "http"):
+            yield match.start() - len(local), match.start(), "email"
+
+
+def _keyed(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
+    """Values of keys that say what they hold, in every notation: ``K=v``, ``"k": "v"``, ``--k v``, ``f(k="v")``."""
+    for core in _CORES:
+        at = lowered.find(core)
+        while at >= 0:
+            after = at + len(core)
+            start, end = _name(text, at, after)
+            if _names_secret(text[start:end]) and (value := _value(text, start, end)) is not None:
+                yield value
+            at = lowered.find(core, after)
+
+
+def _name(text: str, start: int, end: int) -> tuple[int, int]:
+    window = text[max(0, start - 64) : start]
+    start -= len(window) - len(window.rstrip(_NAME))
+    window = text[end : end + 32]
+    return start, end + len(window) - len(window.lstrip(_NAME))
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().strip(".-").replace("-", "_").rpartition(".")[2]
+
+
+def _names_secret(name: str) -> bool:
+    plain = _plain_name(name)
+    if _ALWAYS.fullmatch(plain):
+        return True
+    match = _TOKEN.fullmatch(plain)
+    return match is not None and match["before"] not in _SPECIAL and not _SPECIAL.intersection(plain.split("_"))
+
+
+def _value(text: str, start: int, end: int) -> tuple[int, int, str] | None:
+    match = _VALUE.match(text, end)
+    if match is None:
+        return None
+    separator, name = match["separator"], text[start:end]
+    flag = name.startswith("-")
+    if separator in (None, "是") and not flag and not (separator and match["bare"]):
+        return None
+    if separator == "," and not (match["close"] and match["quote"]):
+        return None
+    group = "quoted" if match["quoted"] is not None else "bare"
+    value = match[group].rstrip("\\")
+    if _NOTHING.fullmatch(value) or _REFERENCE.match(value) or (separator is None and value.startswith("-")):
+        return None
+    if not _ALWAYS.fullmatch(_plain_name(name)):  # a token: only what looks like one
+        if len(value) < 8 or " " in value or not (_HAS_DIGIT_AND_LETTER.match(value) or len(value) >= 24):
+            return None
+        return match.start(group), match.start(group) + len(value), "token"
+    if len(value) < 3 or (
+        group == "bare" and not flag and separator in (":", "：") and value.isalpha() and len(value) < 5
+    ):
+        return None
+    kind = "password" if "pass" in name.lower() or name in ("密码", "口令") else "secret"
+    return match.start(group), match.start(group) + len(value), kind

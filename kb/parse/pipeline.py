@@ -1,0 +1,237 @@
+"""The whole way from inputs to `Evidence`: mask, decode, segment, read, join. See `kb.parse.parse`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kb.frameworks import catalogue
+from kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
+from kb.model.place import Attachment, Source
+from kb.model.run import Region, RunConfig, VersionFact
+from kb.parse import prose, runs, signals
+from kb.parse.intake import Loaded, load
+from kb.parse.readers import dump, ini_, json_, python_, rows, shell, toml_, traceback_, versions, yaml_
+from kb.parse.segment import Block, segment
+from kb.parse.source import Limits, Piece, Reading
+
+_READERS = {
+    "yaml": yaml_.read, "json": json_.read, "python": python_.read, "toml": toml_.read, "ini": ini_.read,
+    "dump": dump.read,
+}  # fmt: skip
+_LOGGED = ("log", "metrics", "prose", "dump")
+_MOST_PROBLEMS = 200
+
+
+@dataclass(slots=True)
+class _Found:
+    """What has been read so far, of all inputs."""
+
+    units: list[runs.Unit] = field(default_factory=list)
+    regions: list[Region] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    tracebacks: list[Traceback] = field(default_factory=list)
+    listed: list[VersionFact] = field(default_factory=list)
+    prose: list[prose.ProseFacts] = field(default_factory=list)
+    logs: list[Piece] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -> Evidence:
+    """See `kb.parse.parse`."""
+    found = _Found()
+    receipts: list[InputReceipt] = []
+    sources: list[Source] = []
+    masked: Counter[str] = Counter()
+    budget = limits.total
+    for name, content in ((None, question), *((a.name, a.content) for a in attachments[: limits.attachments])):
+        loaded = load(name, content, limits, budget)
+        budget = max(0, budget - sum(len(part.text) for part in loaded.parts))
+        kind = _read(loaded, name, found)
+        masked.update(dict(loaded.masked))
+        found.problems.extend(loaded.problems)
+        sources.append(loaded.source)
+        receipts.append(_receipt(loaded, kind))
+    for left in attachments[limits.attachments :]:
+        receipts.append(_unread(left, limits, found))
+    facts = _versions(found)
+    configured = runs.join(found.units, _words(sources[0].text, found.regions), facts)
+    facts = _with_inferred(facts, configured[0])
+    return Evidence(
+        question=sources[0].text, runs=configured, rows=tuple(found.rows), tracebacks=tuple(found.tracebacks),
+        signals=signals.signals(
+            found.rows, found.tracebacks, found.logs, found.prose, peak_learning_rate=_peak(configured[0])
+        ),
+        versions=facts, regions=tuple(found.regions), sources=tuple(sources),
+        receipt=Receipt(
+            inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=tuple(found.problems[:_MOST_PROBLEMS])
+        ),
+    )  # fmt: skip
+
+
+def _read(loaded: Loaded, name: str | None, found: _Found) -> str:
+    """Read one input's parts; its kind, for the receipt."""
+    kinds: Counter[str] = Counter()
+    for part in loaded.parts:
+        blocks = segment(part, name=name)
+        found.listed.extend(versions.read(part))
+        found.tracebacks.extend(traceback_.read(part))
+        for block in blocks:
+            kinds[block.kind] += len(block.piece.text)
+            _block(block, found, log=name is not None and block.kind == "log")
+    if name is None:
+        return "question"
+    return kinds.most_common(1)[0][0] if kinds else "text"
+
+
+def _block(block: Block, found: _Found, *, log: bool) -> None:
+    piece, kind = block.piece, block.kind
+    if not block.closed:
+        message = "a code block is opened and never closed; read to the end"
+        found.problems.append(Problem(code="unclosed_fence", message=message, span=piece.span(0, 0)))
+    if kind in _LOGGED or kind == "json":
+        read, problems = rows.read(piece)
+        found.rows.extend(read)
+        found.problems.extend(problems)
+    if kind == "prose":
+        found.prose.append(prose.read(piece))
+    if kind in ("log", "dump", "metrics"):
+        found.logs.append(piece)
+    if kind == "command":
+        _commands(block, found)
+    elif kind in _READERS:
+        reading = _READERS[kind](piece)
+        found.problems.extend(reading.problems)
+        _unit(block, reading, found)
+    else:
+        if log and kind == "log":
+            _logged_config(block, found)
+        found.regions.append(_region(kind, piece))
+
+
+def _logged_config(block: Block, found: _Found) -> None:
+    """Arguments that a framework printed into its log."""
+    reading = dump.read(block.piece)
+    if reading.options:
+        _unit(replace(block, kind="dump"), reading, found)
+
+
+def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:
+    reading = reading or Reading()
+    last = piece.position(len(piece.text.rstrip()))[0]
+    return Region(
+        kind=kind,
+        source=piece.source,
+        start_line=piece.line,
+        end_line=last,
+        options=reading.options,
+        partial=reading.partial,
+    )
+
+
+def _unit(block: Block, reading: Reading, found: _Found) -> None:
+    region = _region(block.kind, block.piece, reading)
+    role = runs.role_of(block.kind, reading.options)
+    if role in ("deepspeed", "accelerate"):
+        options = tuple(o if o.scope else replace(o, scope=role) for o in region.options)
+        region = replace(region, options=options)
+    if not block.closed:
+        region = replace(region, partial=True)
+    found.regions.append(region)
+    if role:
+        place = reading.options[0].key_span
+        found.units.append(runs.Unit(region=region, anchor=replace(place, default=True), role=role, name=block.name))
+
+
+def _commands(block: Block, found: _Found) -> None:
+    script = shell.read(block.piece)
+    found.problems.extend(script.problems)
+    source = block.piece.source
+    for name, content in script.files:
+        for inner in segment(content, name=name):
+            _block(inner, found, log=False)
+    for command in script.commands:
+        region = Region(
+            kind="command", source=source, start_line=command.lines[0], end_line=command.lines[1], options=command.options,
+            entry=command.entry, launcher=command.launcher, partial=command.partial or not block.closed,
+        )  # fmt: skip
+        found.regions.append(region)
+        role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
+        anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
+        found.units.append(
+            runs.Unit(
+                region=region,
+                anchor=anchor,
+                role=role,
+                name=block.name,
+                files=command.config_files,
+                from_log=_is_log(block),
+            )
+        )
+    if not script.commands:
+        region = replace(_region("command", block.piece), options=script.exports)
+        found.regions.append(region)
+        if script.exports:
+            place = replace(script.exports[0].key_span, default=True)
+            found.units.append(runs.Unit(region=region, anchor=place, role="env", name=block.name))
+
+
+def _is_log(block: Block) -> bool:
+    return block.name.lower().endswith((".log", ".out", ".err"))
+
+
+def _words(question: str, regions: Iterable[Region]) -> str:
+    """The question with every line blank that is not the user's own words; line numbers stay."""
+    lines = question.split("\n")
+    for region in regions:
+        if region.source is None and region.kind != "prose":
+            for number in range(region.start_line - 1, min(region.end_line, len(lines))):
+                lines[number] = ""
+    return "\n".join(lines)
+
+
+def _receipt(loaded: Loaded, kind: str) -> InputReceipt:
+    source = loaded.source
+    return InputReceipt(
+        name=source.name, kind=kind if loaded.read else "binary", bytes=source.byte_count, lines=loaded.lines,
+        read=loaded.read, truncated=source.truncated, note=loaded.note,
+    )  # fmt: skip
+
+
+def _unread(left: Attachment, limits: Limits, found: _Found) -> InputReceipt:
+    note = f"only the first {limits.attachments} attachments are read"
+    found.problems.append(Problem(code="too_many", message=f"{left.name} was not read: {note}"))
+    size = len(left.content)
+    return InputReceipt(name=left.name, kind="unread", bytes=size, lines=0, read=False, truncated=True, note=note)
+
+
+def _versions(found: _Found) -> dict[str, VersionFact]:
+    """Listings before prose, exact before a range; among equals the first one read."""
+    facts: dict[str, VersionFact] = {}
+    said: Iterable[VersionFact] = (fact for one in found.prose for fact in one.versions)
+    for fact in (*found.listed, *said):
+        before = facts.get(fact.package)
+        if before is None or (before.exact is None and fact.exact is not None):
+            facts[fact.package] = fact
+    return dict(sorted(facts.items()))
+
+
+def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, VersionFact]:
+    """The range of versions in which all options exist, where nobody said which version it is."""
+    if run.framework is None or run.framework.value in facts:
+        return facts
+    own = [o.key for o in run.options if o.scope not in ("env", "launcher", "deepspeed", "accelerate")]
+    low, high, reason = catalogue.infer_versions(run.framework.value, own)
+    if low is None and high is None:
+        return facts
+    name = run.framework.value
+    return dict(
+        sorted({**facts, name: VersionFact(package=name, exact=None, reason=reason, low=low, high=high)}.items())
+    )
+
+
+def _peak(run: RunConfig) -> float | None:
+    setting = run.settings.get("learning_rate")
+    value = setting.value if setting else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,236 @@
+"""Facts in what a user writes, in English, Chinese or both: versions, names, and signals he states.
+
+A stated signal counts only if it is not denied ("no nan", "没有 nan", "不是 OOM", "how to avoid OOM"). A version counts
+only if it is said to be in use: "升级到 4.45", "fixed in 4.45", "requires >= 4.45" name a target. Versions given by two
+numbers only ("transformers 4.43") are a range, as any patch release may be meant; several versions of one package are
+the range between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kb.model.evidence import Signal
+from kb.model.place import Span
+from kb.model.run import VersionFact
+from kb.parse.prose_patterns import (
+    ALGORITHMS,
+    DENIED_INSIDE,
+    FRAMEWORKS,
+    INSIDE_DENIAL,
+    JOINED,
+    MODEL,
+    NOT_A_MODEL,
+    NOT_FINITE,
+    NOT_TRAINING,
+    STATED,
+    SUBJECTS,
+    denied,
+)
+from kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
+from kb.parse.signals_text import PATTERNS, find
+from kb.parse.source import Piece
+
+MAX_CHARACTERS = 100_000
+"""Nobody writes more: beyond it stands pasted output, which the other readers take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A name in prose: ``value`` is normalised (``llamafactory``, ``dpo``); a model's name is kept as written."""
+
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProseFacts:
+    """What one piece of prose states. Mentions are in the order of the text, each value once."""
+
+    versions: tuple[VersionFact, ...] = ()
+    frameworks: tuple[Mention, ...] = ()
+    algorithms: tuple[Mention, ...] = ()
+    models: tuple[Mention, ...] = ()
+    signals: tuple[Signal, ...] = ()
+
+
+def read(piece: Piece) -> ProseFacts:
+    """Everything stated in the first `MAX_CHARACTERS` of ``piece``. Never raises."""
+    if len(piece.text) > MAX_CHARACTERS:
+        piece = piece.cut(0, MAX_CHARACTERS)
+    return ProseFacts(
+        versions=_versions(piece),
+        frameworks=_mentions(piece, FRAMEWORKS),
+        algorithms=_mentions(piece, ALGORITHMS),
+        models=_models(piece),
+        signals=_signals(piece),
+    )
+
+
+_NAMES = (
+    *PACKAGES, "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2",
+    "flash-attention",
+    "flashattention-2", "flashattention", "flashattn", "llama-factory", "llama_factory", "llama factory",
+    "llmtuner", "ms swift",
+    "ms_swift", "swift", "pytorch", "open-rlhf", "bnb", "liger kernel", "liger_kernel", "deep speed", "transformer",
+    "tranformers",
+)  # fmt: skip
+_NAME = "|".join(re.escape(name) for name in sorted(_NAMES, key=lambda name: (-len(name), name)))
+_VERSION_OF = re.compile(
+    rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"
+    r"(?P<between>[\s:：=@`'\"(（]{0,4}+(?:(?i:version|ver|v|is|are|was|at|to|is at|is on|版本|版|是|为|用的是"
+    r"|的版本是|的版本|版本是|版本为"
+    r"|版本号|版本号是|升级到|降到|升到)[\s:：=`'\"]{0,3}+){0,2}+)"
+    rf"(?P<sign>(?:[<>]=?|==?|~=)?+)\s?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
+)
+_VERSION_BEFORE = re.compile(
+    rf"(?<![A-Za-z0-9_./-])[vV]?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"
+    rf"|of)\s{{0,2}}+(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])"
+)
+_MORE = re.compile(
+    rf"\s{{0,2}}+(?:,|，|、|/|and|or|和|与|跟|以及|还有|或)\s{{0,2}}+(?:also "
+    rf"|也)?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
+)
+_AFTER = (
+    (re.compile(r"\s?(?:以下|之前|or (?:older|lower|below|earlier))"), "<="),
+    (re.compile(r"\s?(?:以上|之后|or (?:newer|higher|above|later))"), ">="),
+)
+
+
+def _versions(piece: Piece) -> tuple[VersionFact, ...]:
+    text = piece.text
+    said: dict[str, list[tuple[str | None, str | None, str | None, int, int]]] = {}
+    matches = sorted([*_VERSION_OF.finditer(text), *_VERSION_BEFORE.finditer(text)], key=lambda match: match.start())
+    for match in matches:
+        name = package(match["name"])
+        if is_target(text, match):
+            continue
+        groups = match.groupdict()
+        version = public(match["version"])
+        if "." not in version and not groups.get("sign"):
+            continue
+        sign = groups.get("sign") or next((s for pattern, s in _AFTER if pattern.match(text, match.end())), "")
+        said.setdefault(name, []).append((*_known(sign, version), match.start(), match.end()))
+        at = match.end()
+        while not sign and (more := _MORE.match(text, at)) is not None and "." in more["version"]:
+            said[name].append((*_known("", public(more["version"])), match.start(), more.end()))
+            at = more.end()
+    return tuple(_fact(piece, name, claims) for name, claims in said.items())
+
+
+def _known(sign: str, version: str) -> tuple[str | None, str | None, str | None]:
+    """(exact, low, high) of one claim."""
+    if sign and sign not in ("=", "=="):
+        return (None, *bounds(f"{sign}{version}"))
+    if version.count(".") == 1:
+        return None, version, next_release(version)
+    return version, None, None
+
+
+def _fact(piece: Piece, name: str, claims: list[tuple[str | None, str | None, str | None, int, int]]) -> VersionFact:
+    exact, low, high, start, end = claims[0]
+    distinct = {claim[:3] for claim in claims}
+    if len(distinct) > 1:
+        lows = [claim[0] or claim[1] for claim in claims]
+        highs = [claim[0] or claim[2] for claim in claims]
+        low = None if None in lows else min((v for v in lows if v), key=_order)
+        high = None if None in highs else max((v for v in highs if v), key=_order)
+        exact, end = None, max(claim[4] for claim in claims)
+    span = piece.span(start, end)
+    what = "several versions are named" if len(distinct) > 1 else "the user says"
+    return VersionFact(
+        package=name, exact=exact, reason=f"{what}: {' '.join(span.text.split())[:120]}", span=span, low=low, high=high
+    )
+
+
+def _order(version: str) -> tuple[tuple[int, ...], bool]:
+    numbers = tuple(int(part) for part in re.findall(r"[0-9]+", version.split(".dev", 1)[0])[:6])
+    return numbers, ".dev" not in version
+
+
+def _mentions(piece: Piece, table: tuple[tuple[str, re.Pattern[str]], ...]) -> tuple[Mention, ...]:
+    found: list[tuple[int, int, str]] = []
+    for value, pattern in table:
+        for match in pattern.finditer(piece.text):
+            if not denied(piece.text, match.start()):
+                found.append((match.start(), match.end(), value))
+                break
+    return tuple(Mention(value=value, span=piece.span(start, end)) for start, end, value in sorted(found))
+
+
+def _models(piece: Piece) -> tuple[Mention, ...]:
+    found: dict[str, Mention] = {}
+    for match in MODEL.finditer(piece.text):
+        name = match[0].rstrip(".-_/ ")
+        if NOT_A_MODEL.search(name) or denied(piece.text, match.start()):
+            continue
+        found.setdefault(name.lower(), Mention(value=name, span=piece.span(match.start(), match.start() + len(name))))
+    return tuple(found.values())
+
+
+def _signals(piece: Piece) -> tuple[Signal, ...]:
+    found: dict[str, Signal] = {}
+    for kind, start, end in sorted(
+        [*_stated(piece.text), *_not_finite(piece.text), *_quoted(piece.text)], key=lambda f: (f[1], f[2], f[0])
+    ):
+        found.setdefault(kind, _signal(piece, kind, start, end))
+    if "loss_zero" in found and "grad_norm_nan" in found:
+        one = found["grad_norm_nan"]
+        found["loss_zero_grad_norm_nan"] = Signal(
+            kind="loss_zero_grad_norm_nan", span=one.span, stated=True, detail="stated: loss 0 and grad_norm nan"
+        )
+    return tuple(found.values())
+
+
+def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
+    span = piece.span(start, end)
+    return Signal(kind=kind, span=span, stated=True, detail=f"stated: {' '.join(span.text.split())[:120]}")
+
+
+def _stated(text: str) -> Iterator[tuple[str, int, int]]:
+    for kind, pattern in STATED:
+        for match in pattern.finditer(text):
+            inside = DENIED_INSIDE.get(kind, INSIDE_DENIAL).search(match[0])
+            if inside is None and not denied(text, match.start()):
+                yield kind, match.start(), match.end()
+                break
+
+
+def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
+    """Error messages quoted in a sentence."""
+    for entry in PATTERNS:
+        match = find(entry, text)
+        if match is not None and not denied(text, match.start()):
+            yield entry.kind, match.start(), match.end()
+
+
+_SENTENCE_END = re.compile(r"[;!?。；！？\n]|\.(?=\s)")
+
+
+def _not_finite(text: str) -> Iterator[tuple[str, int, int]]:
+    """ "loss 和 grad_norm 都是 nan": every subject that the word refers to."""
+    for match in NOT_FINITE.finditer(text):
+        infinite = match["what"].lower().startswith("inf")
+        window = max(0, match.start() - 40)
+        begin = max((end.end() for end in _SENTENCE_END.finditer(text, window, match.start())), default=window)
+        if denied(text, match.start()):
+            continue
+        named = list(SUBJECTS.finditer(text, begin, match.start()))
+        if not named:
+            after = SUBJECTS.match(text, match.end() + (text[match.end() : match.end() + 1] in (" ", "的")))
+            named = [after] if after is not None else []
+            if not named:
+                around = text[begin : match.end() + 20]
+                if not infinite and NOT_TRAINING.search(around) is None:
+                    yield "loss_nan", match.start(), match.end()
+                continue
+        subjects = [named[-1]]
+        for one in reversed(named[:-1]):
+            if JOINED.fullmatch(text, one.end(), subjects[0].start()) is None:
+                break
+            subjects.insert(0, one)
+        for one in subjects:
+            kind = f"{one.lastgroup}_{'inf' if infinite and one.lastgroup in ('loss', 'grad_norm') else 'nan'}"
+            yield kind, min(one.start(), match.start()), max(one.end(), match.end())

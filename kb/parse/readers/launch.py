@@ -1,0 +1,190 @@
+"""Which word of a command line is the launcher, which the program, and where the program's own options begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kb.parse.readers.shell_expand import Arg
+
+_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
+_SCRIPT = re.compile(r".+\.py|.+\.pyw")
+_VERBS = {
+    "swift": True, "megatron": True, "trl": True, "axolotl": True, "llamafactory-cli": True, "lmf": True,
+    "tune": True, "xtuner": True, "unsloth": True, "vllm": True,
+}  # fmt: skip
+"""Programs that take a verb as their first word."""
+_PROGRAMS = {"trtllm-serve", "sglang_router"}
+_DISTRIBUTED = ("deepspeed", "torchrun", "accelerate", "deepspeed.exe", "torchrun.exe")
+_RUNNER_MODULES = {
+    "torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun", "accelerate.commands.launch": "accelerate",
+    "deepspeed.launcher.runner": "deepspeed", "deepspeed.launcher.launch": "deepspeed", "deepspeed": "deepspeed",
+}  # fmt: skip
+_BARE = {
+    "standalone", "module", "m", "no_python", "no-python", "use_env", "use-env", "multi_gpu", "multi-gpu", "use_deepspeed",
+    "use-deepspeed", "use_fsdp", "use-fsdp", "cpu", "quiet", "q", "save_pid", "force_multi", "no_local_rank", "debug", "no_ssh",
+    "no-wait", "no_wait", "verbose", "same_network", "use_megatron_lm", "u", "O", "B", "tpu", "use_xpu", "bind_cores_to_core",
+    "exclusive", "unbuffered", "no-capture-output", "E", "it", "rm", "enable_each_rank_log",
+}  # fmt: skip
+"""Launcher flags that take no value (their absence from the list costs nothing where a script or module follows)."""
+_WRAPPERS = {
+    "sudo", "srun", "timeout", "nice", "ionice", "numactl", "stdbuf", "docker", "podman", "singularity", "apptainer", "kubectl",
+    "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pdm", "xvfb-run", "taskset", "proxychains4", "proxychains", "rlaunch",
+    "env", "script", "screen", "tmux", "catchsegv", "mpirun", "mpiexec", "horovodrun", "coscmd", "setsid", "unbuffer", "watch",
+    "nsys", "ncu", "py-spy", "strace", "dlc", "rjob", "volc", "arnold", "bsub", "qsub", "sbatch", "ray", "command", "tee",
+}  # fmt: skip
+_MAIN_HYDRA = re.compile(r"verl\.|.*\bmain_(?:ppo|grpo|dapo|eval|generation|\w+)\b|recipe\.")
+
+
+class Launch(NamedTuple):
+    """Indices into the words: ``command`` the launcher (or the program), ``program`` the program, ``rest`` its first option."""
+
+    launcher: str | None
+    entry: str | None
+    command: int
+    program: int
+    rest: int
+    overrides: bool  # words like key=value are overrides, never the value of the flag before them
+
+
+def find(args: Sequence[Arg]) -> Launch | None:
+    """The launch that a command line is, or None where it starts nothing of interest (``cd``, ``pip install`` …)."""
+    if not args:
+        return None
+    if args[0].text.startswith("--"):
+        return Launch(None, None, 0, 0, 0, False)  # flags alone: the program was not pasted
+    first = _base(args[0].text)
+    ray = _ray(args)
+    if ray >= 0:
+        inner = _at(args, ray) or Launch(None, None, ray, ray, ray, False)
+        return inner._replace(launcher="ray", command=0)
+    if first == "srun" or first in _WRAPPERS:
+        for index in range(1, len(args)):
+            inner = _at(args, index, wrapped=True)
+            if inner is not None:
+                return inner._replace(launcher=inner.launcher or ("srun" if first == "srun" else None), command=index)
+        return None
+    return _at(args, 0)
+
+
+def _ray(args: Sequence[Arg]) -> int:
+    """Index after ``--`` of ``ray job submit … --``, else -1."""
+    texts = [arg.text for arg in args[:3]]
+    if [_base(t) for t in texts[:1]] != ["ray"] or texts[1:3] != ["job", "submit"]:
+        return -1
+    return next((n + 1 for n, arg in enumerate(args) if arg.text == "--" and n + 1 < len(args)), -1)
+
+
+def _at(args: Sequence[Arg], index: int, *, wrapped: bool = False) -> Launch | None:
+    name = _base(args[index].text)
+    if name in _DISTRIBUTED:
+        return _distributed(args, index, name.removesuffix(".exe"))
+    if _PYTHON.fullmatch(name):
+        return _python(args, index)
+    if name in _VERBS or name in _PROGRAMS:
+        verb = index + 1 < len(args) and args[index + 1].text[:1] not in ("-", "–", "—", "")
+        if name in _PROGRAMS or not verb:
+            return Launch(None, name, index, index, index + 1, False) if not wrapped else None
+        verb_text = args[index + 1].text
+        overrides = name in ("llamafactory-cli", "lmf", "tune")
+        return Launch(None, f"{name} {verb_text}", index, index, index + 2, overrides)
+    text = args[index].text
+    if _SCRIPT.fullmatch(text) or (_MODULE.fullmatch(text) and _flags_follow(args, index) and not text.endswith(".sh")):
+        return Launch(None, text, index, index, index + 1, bool(_MAIN_HYDRA.match(text)))
+    if not wrapped and index == 0 and _many_flags(args):
+        return Launch(None, text, index, index, index + 1, False)
+    return None
+
+
+def _base(text: str) -> str:
+    return text.rpartition("/")[2]
+
+
+def _flags_follow(args: Sequence[Arg], index: int) -> bool:
+    return index + 1 < len(args) and (args[index + 1].text.startswith("--") or "=" in args[index + 1].text)
+
+
+def _many_flags(args: Sequence[Arg]) -> bool:
+    """An unknown program with several long flags of the kind training programs have."""
+    known = re.compile(
+        r"--(?:model|dataset|learning_rate|output_dir|lr|per_device|train|deepspeed|config|bf16|max_)\w*"
+    )
+    return sum(1 for arg in args if known.match(arg.text)) >= 2
+
+
+def _distributed(args: Sequence[Arg], index: int, name: str) -> Launch | None:
+    at = index + 1
+    if name == "accelerate":
+        if at >= len(args) or args[at].text != "launch":
+            return None
+        at += 1
+    program, module = _program(args, at)
+    if program < 0:
+        return Launch(name, None, index, len(args), len(args), False)
+    return _nested(args, index, program, name, module=module)
+
+
+def _program(args: Sequence[Arg], at: int) -> tuple[int, bool]:
+    """Index of the script or module among launcher flags, or -1, and whether it is a module."""
+    module = False
+    while at < len(args):
+        text = args[at].text
+        if not text.startswith("-") or text == "-":
+            return at, module
+        name, equals, value = text.lstrip("-").partition("=")
+        if name in ("m", "module"):
+            module = True
+            if equals and value:
+                return at, True
+            at += 1
+        elif equals or name in _BARE:
+            at += 1
+        else:
+            after = args[at + 1].text if at + 1 < len(args) else ""
+            at += 1 if after.startswith("-") or _SCRIPT.fullmatch(after) else 2
+    return -1, module
+
+
+def _python(args: Sequence[Arg], index: int) -> Launch | None:
+    at = index + 1
+    while at < len(args) and args[at].text.startswith("-"):
+        text = args[at].text
+        if text == "-m" and at + 1 < len(args):
+            return _module(args, index, at + 1)
+        if text.startswith("-c"):
+            return None
+        at += 2 if text in ("-X", "-W") else 1
+    if at >= len(args):
+        return None
+    return _nested(args, index, at, "python", module=False)
+
+
+def _module(args: Sequence[Arg], index: int, at: int) -> Launch | None:
+    runner = _RUNNER_MODULES.get(args[at].text)
+    if runner is None:
+        return _nested(args, index, at, "python", module=True)
+    program, module = _program(args, at + 1)
+    if program < 0:
+        return Launch(runner, None, index, len(args), len(args), False)
+    return _nested(args, index, program, runner, module=module)
+
+
+def _nested(args: Sequence[Arg], index: int, program: int, launcher: str, *, module: bool) -> Launch | None:
+    """The program under a launcher; a launcher may start ``swift rlhf`` or another python as well."""
+    text = args[program].text
+    name = text.partition("=")[2] if module and "=" in text else text
+    if not module:
+        if name in ("-c", "-") or name.endswith("setup.py"):
+            return None
+        base = _base(name)
+        if launcher != "python" and (_PYTHON.fullmatch(base) or base in _VERBS):
+            inner = _at(args, program)
+            if inner is not None:
+                return inner._replace(launcher=launcher, command=index)
+        if launcher == "python" and base in (*_VERBS, "torchrun", "deepspeed", "accelerate"):
+            inner = _at(args, program)
+            if inner is not None:
+                return inner._replace(command=index)
+    return Launch(launcher, name, index, program, program + 1, bool(_MAIN_HYDRA.match(name)))

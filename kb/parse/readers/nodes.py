@@ -1,0 +1,166 @@
+"""What the configuration readers read into (leaves, lists, entries with offsets), and how that becomes `Option` values.
+
+Nested entries become dotted keys (``zero_optimization.stage``), lists of scalars one tuple, entries inside lists get
+the index as a part of the key (``datasets.0.path``). Work is bounded: an alias bomb ends at `MOST_NODES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+from kb.model.evidence import Problem
+from kb.model.run import Option, Origin, Unresolved, Value
+from kb.parse.source import Piece
+
+MOST_OPTIONS = 4000
+MOST_NODES = 20000
+DEEPEST = 48
+
+
+@dataclass(slots=True, kw_only=True)
+class Leaf:
+    """One scalar at ``[start, end)``; quotation marks are inside the range and not in ``raw``."""
+
+    start: int
+    end: int
+    value: Value
+    raw: str
+    quoted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Items:
+    """A list, tuple or set."""
+
+    start: int
+    end: int
+    items: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pair:
+    """One entry; ``[start, end)`` is the key's range."""
+
+    key: str
+    start: int
+    end: int
+    value: Node
+
+
+@dataclass(slots=True, kw_only=True)
+class Entries:
+    """A mapping, or the keyword arguments of a call to ``name``."""
+
+    start: int
+    end: int
+    pairs: list[Pair] = field(default_factory=list)
+    name: str = ""
+
+
+Node: TypeAlias = "Leaf | Items | Entries"
+
+
+class Flattener:
+    """Nodes → options of one piece. ``skip`` names keys (dotted) that are left out with all they hold."""
+
+    def __init__(
+        self, piece: Piece, origin: Origin, *, skip: Collection[str] = (), place: Callable[[int], int] | None = None
+    ) -> None:
+        self.piece = piece
+        self.origin = origin
+        self.skip = skip
+        self.place = place or (lambda offset: offset)
+        self.options: list[Option] = []
+        self.problems: list[Problem] = []
+        self.visited = 0
+        self.full = False
+
+    def add(self, node: Node, scope: str = "", prefix: str = "", depth: int = 0) -> None:
+        """Append the options below ``node``, whose own key is ``prefix``."""
+        if depth > DEEPEST or self._spent():
+            self._stop(node)
+        elif isinstance(node, Entries):
+            self._entries(node, scope, prefix, depth)
+        elif isinstance(node, Items):
+            for number, item in enumerate(node.items):
+                if isinstance(item, Entries | Items):
+                    self.add(item, scope, f"{prefix}{number}.", depth + 1)
+
+    def _entries(self, node: Entries, scope: str, prefix: str, depth: int) -> None:
+        seen: set[str] = set()
+        for pair in node.pairs:
+            key = prefix + pair.key
+            if key in self.skip:
+                continue
+            if key in seen:
+                self.problem(
+                    "duplicate_key", f"{key} is written more than once; the last one counts", pair.start, pair.end
+                )
+            seen.add(key)
+            value = pair.value
+            holds_entries = isinstance(value, Items) and any(isinstance(item, Entries) for item in value.items)
+            if holds_entries or (isinstance(value, Entries) and value.pairs):
+                self.add(value, scope, f"{key}.", depth + 1)
+            elif self._spent():
+                self._stop(value)
+            else:
+                self._option(pair, key, scope)
+            if self.full:
+                return
+
+    def _option(self, pair: Pair, key: str, scope: str) -> None:
+        node = pair.value
+        start, end = self.place(node.start), self.place(node.end)
+        key_start, key_end = self.place(pair.start), self.place(pair.end)
+        raw = node.raw if isinstance(node, Leaf) else self.piece.text[start:end]
+        value = self.value(node)
+        if self.full:
+            return
+        whole_start, whole_end = (key_start, end) if start >= key_end else (key_start, key_end)
+        self.options.append(
+            Option(
+                key=key, value=value, raw=raw, span=self.piece.span(whole_start, whole_end),
+                key_span=self.piece.span(key_start, key_end), value_span=self.piece.span(start, end),
+                origin=self.origin, scope=scope, quoted=isinstance(node, Leaf) and node.quoted,
+            )
+        )  # fmt: skip
+
+    def value(self, node: Node, depth: int = 0) -> Value:
+        """The node as one `Value`."""
+        if depth > DEEPEST or self._spent():
+            self._stop(node)
+            return None
+        if isinstance(node, Leaf):
+            return node.value
+        if isinstance(node, Items):
+            return tuple(self.value(item, depth + 1) for item in node.items if not self.full)
+        return MappingProxyType({pair.key: self.value(pair.value, depth + 1) for pair in node.pairs if not self.full})
+
+    def problem(self, code: str, message: str, start: int, end: int) -> None:
+        """Note something that could not be read as it stands."""
+        span = self.piece.span(self.place(start), self.place(end))
+        self.problems.append(Problem(code=code, message=message, span=span))
+
+    def _spent(self) -> bool:
+        self.visited += 1
+        return self.full or self.visited > MOST_NODES or len(self.options) >= MOST_OPTIONS
+
+    def _stop(self, node: Node) -> None:
+        if not self.full:
+            self.problem(
+                "too_large", "more options or deeper nesting than is read; the rest is left out", node.start, node.start
+            )
+        self.full = True
+
+
+def leaf(text: str, start: int, end: int, value: Value) -> Leaf:
+    """An unquoted leaf that is written as ``text[start:end]``."""
+    return Leaf(start=start, end=end, value=value, raw=text[start:end])
+
+
+def unresolved(text: str, start: int, end: int) -> Leaf:
+    """A leaf whose value the paste does not hold."""
+    return leaf(text, start, end, Unresolved(text[start:end]))

@@ -1,0 +1,380 @@
+"""Python text → options with positions: keyword arguments of calls and entries of configuration dicts. Never executed.
+
+``scope`` is the called name's last part: the class (``DPOConfig``), or ``from_pretrained`` for ``X.from_pretrained``
+(its first argument is the option ``pretrained_model_name_or_path``). Dict literals assigned to a name that says
+configuration have scope ``deepspeed`` where they are one for DeepSpeed, else none;
+``os.environ[...] = ...`` has ``env``.
+Names resolve through plain assignments; what only running the program would tell is `Unresolved`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+
+from kb.model.run import Origin, Scalar, Value
+from kb.parse.readers.literal import Scanner
+from kb.parse.readers.nodes import DEEPEST, Entries, Flattener, Items, Leaf, Node, Pair, leaf, unresolved
+from kb.parse.source import Piece, Reading
+
+_LONGEST = 300_000  # longer text is scanned, not parsed
+_MOST_BRACKETS = 90
+_CLEAN = re.compile("[\x00\r\x0b\x0c\ud800-\udfff]")
+_MAGIC = re.compile(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
+_PROMPT = re.compile(r"^(?:>>> ?|\.\.\. )", re.MULTILINE)
+_CALLS = re.compile(
+    r"(?<![\w.])(?P<name>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|from_pretrained|get_peft_model|\w+_main|dict))[ \t]*\("
+)
+_DICTS = re.compile(r"(?P<name>\b\w*(?:args|config|cfg|kwargs|params|arguments)\w*)\s*=\s*(?=\{)", re.IGNORECASE)
+_CONFIG_NAME = re.compile(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
+_DEEPSPEED_NAME = re.compile(r"(?:^|_)ds(?:_|$)|deepspeed|zero", re.IGNORECASE)
+_DEEPSPEED_KEYS = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"})
+_FUNCTIONS = frozenset({"from_pretrained", "get_peft_model", "prepare_model_for_kbit_training", "initialize"})
+_IGNORED = frozenset(
+    {"ArgumentParser", "Path", "Namespace", "HfArgumentParser", "Exception", "ValueError", "RuntimeError"}
+)
+_FIRST = re.compile(
+    r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[a-z_]\w*[ \t]*=[^=\n][^\n]*,[ \t]*(?:#[^\n]*)?(?=\n|\Z)"
+)  # `key=value,`
+_KEYWORD_LINE = re.compile(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
+
+
+def read(piece: Piece) -> Reading:
+    """All options that ``piece`` spells out; ``partial`` where it is a fragment, elided or unreadable in part."""
+    flattener = Flattener(piece, Origin.PYTHON)
+    text = _PROMPT.sub(lambda match: " " * len(match[0]), _CLEAN.sub(" ", piece.text))
+    text = _MAGIC.sub(r"\1#", text)
+    parsed = _parse(text)
+    if parsed is None:
+        partial = _scan(text, flattener)
+    else:
+        tree, source, shift, fragment = parsed
+        program = _Program(tree, source, shift, text)
+        partial = fragment
+        for scope, entries in program.groups():
+            if len(entries.pairs) or scope:
+                flattener.add(entries, scope)
+        partial = partial or program.partial
+    return Reading(
+        options=tuple(flattener.options), problems=tuple(flattener.problems), partial=partial or flattener.full
+    )
+
+
+def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
+    """(tree, parsed source, characters put before the text, whether it is only a fragment of a call)."""
+    if len(text) > _LONGEST or _depth(text) > _MOST_BRACKETS:
+        return None
+    first = _FIRST.search(text)
+    loose = (
+        first is not None and first[0].count("(") == first[0].count(")") and first[0].count("[") == first[0].count("]")
+    )
+    wraps = [("", ""), ("if 1:\n", "\n"), ("_(\n", "\n)"), ("_ = (\n", "\n)")]
+    for before, after in [wraps[2], *wraps] if loose else wraps:
+        source = before + text + after
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(source), source, len(before), before.startswith("_(")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+    return None
+
+
+def _depth(text: str) -> int:
+    """The most brackets, or signs in a row, that stand open at once: what drives a recursive parser deep."""
+    deepest = depth = run = 0
+    for char in text:
+        if char in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in ")]}":
+            depth = max(0, depth - 1)
+        run = run + 1 if char in "-+~*.:" else 0 if not char.isspace() else run
+        deepest = max(deepest, run)
+    return deepest
+
+
+def _scan(text: str, flattener: Flattener) -> bool:
+    """What a text that is not Python still says: calls and dicts that can be read, else ``key=value`` lines."""
+    scanner = Scanner(text, code="python_error")
+    flattener.problem("python_error", "this is not complete Python; read as far as it goes", 0, min(len(text), 80))
+    found = False
+    starts = [(match.start("name"), match) for match in _CALLS.finditer(text)]
+    starts += [(match.end(), match) for match in _DICTS.finditer(text)]
+    for start, match in sorted(starts, key=lambda item: item[0]):
+        if start < scanner.at or _commented(text, start):
+            continue
+        scope = _scope(match["name"])
+        scanner.at = match.end()
+        if match.re is _CALLS:
+            scanner.at = start
+            node: Node | None = scanner.call(match, 0)
+            if scope in _IGNORED:
+                continue
+        else:
+            scope = "deepspeed" if _DEEPSPEED_NAME.search(match["name"]) else ""
+            node = scanner.entries(0)
+        if isinstance(node, Entries):
+            found = found or bool(node.pairs)
+            flattener.add(node, "" if scope == "dict" else scope)
+    if not found:
+        for match in _KEYWORD_LINE.finditer(text):
+            if match.start() < scanner.at:
+                continue
+            scanner.at = match.end()
+            value = scanner.value(1)
+            if value is not None:
+                pair = Pair(
+                    key=match["key"], start=match.start("key"), end=match.end("key"), value=scanner.whole(value)
+                )
+                flattener.add(Entries(start=match.start(), end=scanner.at, pairs=[pair]))
+    for code, message, start, end in scanner.flaws:
+        flattener.problem(code, message, start, end)
+    return True
+
+
+def _commented(text: str, at: int) -> bool:
+    return "#" in text[text.rfind("\n", 0, at) + 1 : at]
+
+
+def _scope(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+class _Program:
+    """One parsed text: assignments, calls and dicts, as entries with offsets into the user's text."""
+
+    def __init__(self, tree: ast.Module, source: str, shift: int, text: str) -> None:
+        self.text = text
+        self.shift = shift
+        self.partial = False
+        self.lines = source.split("\n")
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line) + 1)
+        self.nodes = list(ast.walk(tree))
+        self.names: dict[str, ast.expr | None] = {}
+        self.used: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._assigned(target, node.value)
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                self._assigned(node.target, node.value)
+            elif isinstance(node, ast.AugAssign | ast.For):
+                self._assigned(node.target, None)
+
+    def _assigned(self, target: ast.expr, value: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self.names[target.id] = None if target.id in self.names else value
+
+    def groups(self) -> Iterator[tuple[str, Entries]]:
+        """(scope, entries) in the order written."""
+        found: list[tuple[int, str, Entries]] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and (scope := self._called(node)) is not None:
+                found.append((self.offset(node.lineno, node.col_offset), scope, self._call(node, scope)))
+        for node in self.nodes:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                group = self._assignment(node.targets[0], node.value)
+                if group is not None:
+                    found.append((group[1].start, *group))
+        for node in self.nodes:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Dict):
+                entries = self.node(node.value)
+                if isinstance(entries, Entries):
+                    found.append((entries.start, _dict_scope("", entries), entries))
+        for _, scope, entries in sorted(found, key=lambda item: item[0]):
+            yield scope, entries
+
+    def _called(self, call: ast.Call) -> str | None:
+        """The scope of a call whose arguments are configuration, or None."""
+        name = (
+            call.func.attr
+            if isinstance(call.func, ast.Attribute)
+            else call.func.id
+            if isinstance(call.func, ast.Name)
+            else ""
+        )
+        if name == "_" and self.shift:
+            return ""
+        if name in _IGNORED or not (name[:1].isupper() or name in _FUNCTIONS or name.endswith("_main")):
+            return None
+        return name
+
+    def _call(self, call: ast.Call, scope: str) -> Entries:
+        entries = Entries(start=self.start(call), end=self.end(call))
+        if any(isinstance(arg, ast.Constant) and arg.value is Ellipsis for arg in call.args):
+            self.partial = True
+        if scope == "from_pretrained" and call.args:
+            first = self.node(call.args[0])
+            entries.pairs.append(
+                Pair(key="pretrained_model_name_or_path", start=first.start, end=first.end, value=first)
+            )
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                self._spread(keyword.value, entries)
+                continue
+            start = self.offset(keyword.lineno, keyword.col_offset)
+            value = self.node(keyword.value)
+            entries.pairs.append(Pair(key=keyword.arg, start=start, end=start + len(keyword.arg), value=value))
+        return entries
+
+    def _spread(self, value: ast.expr, entries: Entries) -> None:
+        """``**{...}`` and ``**name``."""
+        held = self._held(value)
+        node = self.node(held) if held is not None else None
+        if isinstance(node, Entries):
+            self.used.add(id(held))
+            entries.pairs.extend(node.pairs)
+        else:
+            self.partial = True
+
+    def _held(self, value: ast.expr) -> ast.expr | None:
+        return self.names.get(value.id) if isinstance(value, ast.Name) else value
+
+    def _assignment(self, target: ast.expr, value: ast.expr) -> tuple[str, Entries] | None:
+        start = self.start(target)
+        if isinstance(target, ast.Name):
+            if id(value) in self.used or not _CONFIG_NAME.search(target.id):
+                return None
+            entries = self.node(value)
+            return (_dict_scope(target.id, entries), entries) if isinstance(entries, Entries) else None
+        if isinstance(target, ast.Subscript):
+            key = target.slice
+            if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+                return None
+            base = ast.unparse(target.value) if isinstance(target.value, ast.Attribute | ast.Name) else ""
+            if base not in ("os.environ", "environ") and not _CONFIG_NAME.search(base):
+                return None
+            scope = "env" if "environ" in base else _dict_scope(base, None)
+            pair = Pair(key=key.value, start=self.start(key), end=self.end(key), value=self.node(value))
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            held = self.names.get(target.value.id)
+            owner = self._called(held) if isinstance(held, ast.Call) else None
+            if owner is None and not _CONFIG_NAME.search(target.value.id):
+                return None
+            scope, end = owner or "", self.end(target)
+            pair = Pair(key=target.attr, start=end - len(target.attr), end=end, value=self.node(value))
+        else:
+            return None
+        return scope, Entries(start=start, end=pair.value.end, pairs=[pair])
+
+    def node(self, expr: ast.expr, depth: int = 0) -> Node:
+        """An expression as leaves, lists and entries; what is not spelled out is unresolved."""
+        start, end = self.start(expr), self.end(expr)
+        if depth < DEEPEST:
+            if isinstance(expr, ast.List | ast.Tuple | ast.Set):
+                return Items(start=start, end=end, items=[self.node(item, depth + 1) for item in expr.elts])
+            if isinstance(expr, ast.Dict):
+                return self._dict(expr, depth)
+            if (
+                isinstance(expr, ast.Call)
+                and isinstance(expr.func, ast.Name)
+                and expr.func.id == "dict"
+                and not expr.args
+            ):
+                return self._call(expr, "dict")
+            if isinstance(expr, ast.Name):
+                held = self.names.get(expr.id)
+                if isinstance(held, ast.Dict) and depth < 4:
+                    self.used.add(id(held))
+                    return self.node(held, depth + 8)
+                return self._named(expr, held, start, end)
+        known, value = self._fixed(expr)
+        if not known:
+            return unresolved(self.text, start, end)
+        if isinstance(expr, ast.Constant) and isinstance(value, str):
+            return Leaf(start=start, end=end, value=value, raw=value, quoted=True)
+        return leaf(self.text, start, end, value)
+
+    def _named(self, expr: ast.Name, held: ast.expr | None, start: int, end: int) -> Node:
+        if isinstance(held, ast.List | ast.Tuple):
+            items = [self._fixed(item) for item in held.elts]
+            if all(known for known, _ in items):
+                return leaf(self.text, start, end, tuple(value for _, value in items))
+        known, value = self._fixed(held) if held is not None else (False, None)
+        return leaf(self.text, start, end, value) if known else unresolved(self.text, start, end)
+
+    def _dict(self, expr: ast.Dict, depth: int) -> Entries:
+        entries = Entries(start=self.start(expr), end=self.end(expr))
+        for key, value in zip(expr.keys, expr.values, strict=True):
+            if key is None:
+                self._spread(value, entries)
+            elif isinstance(key, ast.Constant):
+                pair = Pair(
+                    key=str(key.value), start=self.start(key), end=self.end(key), value=self.node(value, depth + 1)
+                )
+                entries.pairs.append(pair)
+        return entries
+
+    def _fixed(self, expr: ast.expr, depth: int = 0) -> tuple[bool, Value]:
+        """(whether the text spells it out, the value): constants, signs, dotted names, plain arithmetic, names."""
+        if depth > 16:
+            return False, None
+        if isinstance(expr, ast.Constant):
+            held = expr.value
+            if held is None or isinstance(held, str | int | float):
+                return True, held
+            return False, None
+        if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub | ast.UAdd):
+            known, value = self._fixed(expr.operand, depth + 1)
+            if known and isinstance(value, int | float) and not isinstance(value, bool):
+                return True, -value if isinstance(expr.op, ast.USub) else value
+        elif isinstance(expr, ast.BinOp):
+            return self._arithmetic(expr, depth)
+        elif isinstance(expr, ast.Attribute):
+            return _dotted(expr)
+        elif isinstance(expr, ast.Name) and (assigned := self.names.get(expr.id)) is not None:
+            return self._fixed(assigned, depth + 1)
+        return False, None
+
+    def _arithmetic(self, expr: ast.BinOp, depth: int) -> tuple[bool, Value]:
+        (_, left), (_, right) = self._fixed(expr.left, depth + 1), self._fixed(expr.right, depth + 1)
+        numbers = all(isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < 1e18 for x in (left, right))
+        if not numbers or not isinstance(left, int | float) or not isinstance(right, int | float):
+            return False, None
+        result: Scalar = None
+        match expr.op:
+            case ast.Add():
+                result = left + right
+            case ast.Sub():
+                result = left - right
+            case ast.Mult():
+                result = left * right
+            case ast.Div() if right:
+                result = left / right
+            case ast.FloorDiv() if right:
+                result = left // right
+        return result is not None, result
+
+    def start(self, node: ast.expr) -> int:
+        return self.offset(node.lineno, node.col_offset)
+
+    def end(self, node: ast.expr) -> int:
+        return self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+
+    def offset(self, line: int, column: int) -> int:
+        """`ast` counts UTF-8 bytes; the offset into the user's text counts code points."""
+        text = self.lines[line - 1]
+        if not text.isascii():
+            column = len(text.encode()[:column].decode(errors="ignore"))
+        return self.starts[line - 1] + column - self.shift
+
+
+def _dotted(expr: ast.Attribute) -> tuple[bool, Value]:
+    parts: list[str] = []
+    node: ast.expr = expr
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or node.id in ("self", "args", "config", "cfg", "script_args", "os", "sys"):
+        return False, None
+    return True, ".".join([node.id, *reversed(parts)])
+
+
+def _dict_scope(name: str, node: Node | None) -> str:
+    keys = {pair.key for pair in node.pairs} if isinstance(node, Entries) else set()
+    return "deepspeed" if _DEEPSPEED_NAME.search(name) or keys & _DEEPSPEED_KEYS else ""

@@ -1,0 +1,352 @@
+"""Logged rows: what a trainer printed about a step, whatever the trainer.
+
+Read are Hugging Face dicts (also behind a progress bar, a rank prefix or a time), JSON lines, ``trainer_state.json``,
+progress-bar postfixes (OpenRLHF), ``step:1 - key:value`` lines (verl), Megatron's ``|`` lines, CSV and notebook tables,
+lists with one metric per line, and rows that a user copied into his sentence, in half-width or full-width punctuation.
+A line counts as a row only if it names at least one outcome (`metrics.makes_row`): a learning rate alone is a setting.
+
+The reading is in two passes: numbers first, as plain tuples; spans and `Metric` values only for the rows that are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from kb.model.evidence import Metric, Problem, Row
+from kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
+from kb.parse.source import Piece
+
+HEAD_ROWS = TAIL_ROWS = 1000
+NOTABLE_ROWS = 500
+SAMPLED_ROWS = 1000
+
+_MAX_METRICS = 300
+_CONTINUED_LINES = 60
+_CUES = (
+    "oss",
+    "OSS",
+    "grad",
+    "Grad",
+    "reward",
+    "Reward",
+    "kl",
+    "KL",
+    "log",
+    "entropy",
+    "perplexity",
+    "ppl",
+    "acc",
+    "len",
+)
+
+_KEY = r"[A-Za-z_][\w/.()@-]{0,99}+"
+_WRAP = r"(?:(?:(?:np|numpy|torch)\.)?(?:float(?:16|32|64)?|int(?:32|64)?|bfloat16|(?:DT|t)ensor)\([ '\"\[]{0,2}+)?+"
+_END = r"(?!\w|%|/|\.[0-9]|:[0-9])"
+_PAIR = re.compile(
+    rf"(?<![\w/.@-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
+    rf"(?P<wrap>{_WRAP})(?P<number>{NUMBER}){_END}['\"]?+"
+)
+_WORDS = re.compile(  # "loss 0.58, grad_norm 0.160": a blank or a verb between, for the names that are no other word
+    r"(?<![\w/.@-])(?P<key>(?i:(?:nll_|eval_|train_)?loss|grad[_ ]norm|learning_rate|lr|kl|(?:rewards|logps"
+    r"|logits)/\w{1,20}+))"
+    rf"(?=[ \t是为在])(?:[ \t]{{1,4}}(?:is|was|are|at|of)(?= )|[ \t]{{0,4}}[是为在])?+[ \t]{{0,4}}+(?P<number>{NUMBER})"
+    r"(?![\w%/]|\.[0-9])"
+)
+_LONE = re.compile(
+    rf"^[\s>*•·|\-]{{0,40}}+['\"`]?+{_KEY}(?: [A-Za-z]{{1,20}}+){{0,2}}+['\"`]?+[ \t]{{0,40}}+[:=：|][ \t]{{0,40}}+"
+    rf"['\"]?+"
+    rf"{_WRAP}{NUMBER}['\"\])]{{0,4}}+[\s,;|，；]{{0,40}}+$"
+)
+_STRING_STEP = re.compile(r"""['"]global_step(?:/max_steps)?['"]\s{0,4}+:\s{0,4}+['"](?P<step>[0-9]{1,12}+)/""")
+_BAR = re.compile(r"(?<![0-9.])(?P<step>[0-9]{1,12}+)/[0-9]{1,12}+ \[[0-9?]")
+_STEP_WORD = re.compile(
+    r"(?<![\w/])(?i:global[_ ]step|step|iteration|iter)s?+[ :=#\[]{1,4}+(?P<step>[0-9]{1,12}+)(?![\w.%])"
+)
+_MEGATRON = re.compile(r"(?<!\w)iteration\s{1,20}+(?P<step>[0-9]{1,12}+)/\s{0,20}+[0-9]{1,12}+\s{0,4}+\|")
+_MEGATRON_FIELD = re.compile(
+    rf"(?P<key>[A-Za-z][A-Za-z0-9 ()_/-]{{0,60}}+):[ \t]{{0,20}}+(?P<number>{NUMBER})(?=\s{{0,20}}+(?:\||$))"
+)
+_VERL = re.compile(r"(?<!\w)step:[0-9]{1,12}+ - ")
+_NAME_CELL = re.compile(r"^[A-Za-z_][\w/ .():-]{0,99}+$")
+_NUMBER_CELL = re.compile(rf"^{NUMBER}$")
+_NOISE = frozenset({"pid", "ip", "rank", "cuda", "local_rank", "port", "time", "device", "gpu", "node"})
+_NEGATION = re.compile(r"\b(?i:no|not|never|without|isn't|aren't)\b|没|不是|无")
+
+
+@dataclass(frozen=True, slots=True)
+class _Light:
+    """A row before spans are made: (name, value, start, end) per metric, offsets into the piece."""
+
+    step: int | None
+    cells: tuple[tuple[str, float, int, int], ...]
+    style: str
+
+
+def read(piece: Piece) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
+    """The rows of a piece in order, and a problem ``rows_thinned`` if there were more than are kept.
+
+    Kept of a very long log are the first `HEAD_ROWS`, the last `TAIL_ROWS`, up to twice `NOTABLE_ROWS` rows between
+    them
+    that are not finite or stand out, and `SAMPLED_ROWS` evenly spaced ones. The first row that is not finite always is.
+    """
+    light = list(_scan(piece.text))
+    kept = _thin(light)
+    rows = tuple(_row(piece, one) for one in kept)
+    if len(kept) == len(light):
+        return rows, ()
+    message = (
+        f"{len(light)} logged rows; {len(kept)} are used: the first {HEAD_ROWS}, the last {TAIL_ROWS}, "
+        "those that stand out, and an even sample of the rest"
+    )
+    return rows, (Problem(code="rows_thinned", message=message, span=piece.span(0, 0)),)
+
+
+def _row(piece: Piece, light: _Light) -> Row:
+    metrics: dict[str, Metric] = {}
+    for name, value, start, end in light.cells:
+        metrics[name] = Metric(name=name, value=value, span=piece.span(start, end))
+    start = min(cell[2] for cell in light.cells)
+    end = max(cell[3] for cell in light.cells)
+    evaluation = any(name.startswith("eval_") for name in metrics) and "loss" not in metrics
+    view: Mapping[str, Metric] = MappingProxyType(metrics)
+    return Row(step=light.step, metrics=view, span=piece.span(start, end), style=light.style, evaluation=evaluation)
+
+
+def _scan(text: str) -> Iterator[_Light]:
+    """Every row of a text, in order. One pass over the lines; only lines with a cue are looked at closely."""
+    lines = text.split("\n")
+    state_file = '"log_history"' in text
+    starts = _starts(lines)
+    i = free = 0  # lines before `free` already belong to a row
+    while i < len(lines):
+        line = lines[i]
+        if not any(cue in line for cue in _CUES):
+            i += 1
+            continue
+        table = _table(lines, starts, i) if any(mark in line for mark in ",\t;|") else None
+        if table is not None:
+            found, i = table
+            yield from found
+        elif _LONE.match(line):
+            begin, i = _lone_block(lines, i, free)
+            yield from _pairs(text, starts[begin], _end(starts, lines, i), state_file, lone=True)
+        else:
+            begin, i = i, _closing(lines, i)
+            yield from _line(text, starts[begin], _end(starts, lines, i), state_file)
+        free = i
+
+
+def _starts(lines: list[str]) -> list[int]:
+    starts, position = [], 0
+    for line in lines:
+        starts.append(position)
+        position += len(line) + 1
+    return starts
+
+
+def _end(starts: list[int], lines: list[str], i: int) -> int:
+    """Offset of the end of line ``i - 1``."""
+    return starts[i - 1] + len(lines[i - 1])
+
+
+def _lone_block(lines: list[str], i: int, free: int) -> tuple[int, int]:
+    """The run of one-metric lines around line ``i``: [begin, end)."""
+    begin = i
+    while begin > max(free, i - _CONTINUED_LINES) and _LONE.match(lines[begin - 1]):
+        begin -= 1
+    end = i + 1
+    while end < len(lines) and end - begin < _MAX_METRICS and _LONE.match(lines[end]):
+        end += 1
+    return begin, end
+
+
+def _closing(lines: list[str], i: int) -> int:
+    """The line after the one that closes the dict which line ``i`` opens; ``i + 1`` where it opens none."""
+    line = lines[i]
+    opened = line.rfind("{")
+    if opened < 0 or "}" in line[opened:] or _PAIR.search(line, opened) is None:
+        return i + 1
+    for j in range(i + 1, min(i + _CONTINUED_LINES, len(lines))):
+        if "{" in lines[j]:
+            break
+        if "}" in lines[j]:
+            return j + 1
+        if _PAIR.search(lines[j]) is None:
+            break
+    return i + 1
+
+
+def _line(text: str, start: int, end: int, state_file: bool) -> Iterator[_Light]:
+    megatron = _MEGATRON.search(text, start, end)
+    if megatron is not None:
+        cells = tuple(
+            (normalise(field["key"]), number(field["number"]), field.start("key"), field.end())
+            for field in _MEGATRON_FIELD.finditer(text, megatron.end(), end)
+        )
+        if makes_row(cell[0] for cell in cells):
+            yield _Light(int(megatron["step"]), _unique(cells), "megatron")
+            return
+    found = list(_pairs(text, start, end, state_file, lone=False))
+    yield from found if found else _sentence(text, start, end)
+
+
+def _sentence(text: str, start: int, end: int) -> Iterator[_Light]:
+    """Numbers told in words: ``loss 0.58, grad_norm 0.160``. A lone "loss nan" is left to the prose reader."""
+    found = list(_WORDS.finditer(text, start, end))
+    if not found or _NEGATION.search(text, start, found[-1].end()):
+        return
+    values = [number(match["number"]) for match in found]
+    precise = [("." in m["number"] or "e" in m["number"].lower()) for m in found]
+    if len(found) < 2 and not precise[0]:
+        return
+    cells = tuple(
+        (normalise(match["key"]), value, match.start(), match.end()) for match, value in zip(found, values, strict=True)
+    )
+    if makes_row(cell[0] for cell in cells):
+        yield _Light(_step(text, start, found[0].start(), end, None), _unique(cells), "user")
+
+
+def _pairs(text: str, start: int, end: int, state_file: bool, *, lone: bool) -> Iterator[_Light]:
+    """Rows of ``key: value`` pairs between two offsets. A closing brace, or a name that comes again in a list, ends
+    one."""
+    cells: list[tuple[str, float, int, int]] = []
+    keys: set[str] = set()
+    quotes, seps, begin, previous = 0, "", start, start
+    for match in _PAIR.finditer(text, start, end):
+        key = match["key"]
+        cut = bool(cells) and (text.find("}", previous, match.start()) >= 0 or (lone and key in keys))
+        if cut:
+            yield from _finish(text, begin, match.start(), cells, quotes, seps, state_file)
+            cells, keys, quotes, seps, begin = [], set(), 0, "", previous
+        previous = match.end()
+        if key.lower() in _NOISE or key in keys or len(cells) >= _MAX_METRICS:
+            continue
+        keys.add(key)
+        quotes += bool(match["quote"])
+        seps = match["sep"]
+        cells.append((normalise(key), number(match["number"]), match.start(), _value_end(text, match, end)))
+    if cells:
+        yield from _finish(text, begin, end, cells, quotes, seps, state_file)
+
+
+def _value_end(text: str, match: re.Match[str], end: int) -> int:
+    """The end of a value, with the closing bracket of ``np.float64(…)`` or ``tensor(…, device='cuda:0')``."""
+    if not match["wrap"]:
+        return match.end()
+    closing = text.find(")", match.end(), min(end, match.end() + 60))
+    return closing + 1 if closing >= 0 else match.end()
+
+
+def _finish(
+    text: str, begin: int, end: int, cells: list[tuple[str, float, int, int]], quotes: int, sep: str, state_file: bool
+) -> Iterator[_Light]:
+    if not makes_row(cell[0] for cell in cells):
+        return
+    unique = _unique(tuple(cells))
+    bar = _last(_BAR, text, begin, min(end, cells[0][2]))
+    style = "user"
+    if state_file and quotes:
+        style = "trainer_state"
+    elif quotes:
+        style = "jsonl" if text[cells[0][2]] == '"' else "hf"
+    elif _VERL.search(text, begin, cells[0][3] + 3):
+        style = "verl"
+    elif bar is not None and sep == "=":
+        style = "openrlhf"
+    yield _Light(_step(text, begin, cells[0][2], end, bar, unique), unique, style)
+
+
+def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
+    """The last match in the 400 characters before ``end``: the bar that belongs to what follows."""
+    found = list(pattern.finditer(text, max(start, end - 400), end))
+    return found[-1] if found else None
+
+
+def _step(
+    text: str, begin: int, first: int, end: int, bar: re.Match[str] | None,
+    cells: tuple[tuple[str, float, int, int], ...] = (),
+) -> int | None:  # fmt: skip
+    """The stated step: a metric ``step``, ``global_step/max_steps``, the progress bar, or "step 10" before the row."""
+    for name, value, _, _ in cells:
+        if name == "step" and 0 <= value < 1e15:
+            return int(value)
+    stated = _STRING_STEP.search(text, first, end) or bar or _last(_STEP_WORD, text, begin, first)
+    return int(stated["step"]) if stated is not None else None
+
+
+def _unique(cells: tuple[tuple[str, float, int, int], ...]) -> tuple[tuple[str, float, int, int], ...]:
+    """The same cells, each name once: the first keeps it."""
+    names: dict[str, tuple[str, float, int, int]] = {}
+    for cell in cells:
+        names.setdefault(cell[0], cell)
+    return tuple(names.values())
+
+
+def _split(line: str, delimiter: str) -> list[tuple[str, int, int]]:
+    """The cells of one table line with their offsets in the line; quotes and blanks around a cell are not part of
+    it."""
+    cells, start = [], 0
+    for part in line.split(delimiter):
+        text = part.strip().strip("\"'").strip()
+        at = start + (part.find(text) if text else 0)
+        cells.append((text, at, at + len(text)))
+        start += len(part) + len(delimiter)
+    if delimiter == "|" and cells and not cells[0][0]:
+        cells = cells[1:]
+    if delimiter == "|" and cells and not cells[-1][0]:
+        cells = cells[:-1]
+    return cells
+
+
+def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Light], int] | None:
+    """A table whose header is line ``i``: its rows and the line after it; None where it is no table."""
+    delimiter = next((mark for mark in "\t|;," if mark in lines[i]), "")
+    if len(lines[i]) > 20_000 or ":" in lines[i] or "=" in lines[i] or "{" in lines[i]:
+        return None
+    names = [cell[0] for cell in _split(lines[i], delimiter)]
+    known = [normalise(name) for name in names]
+    if len(names) < 2 or not all(_NAME_CELL.match(name) for name in names if name) or not makes_row(known):
+        return None
+    found: list[_Light] = []
+    j = i + 1
+    while j < len(lines):
+        line = lines[j]
+        if not line.strip() or set(line) <= set("|-:+ \t"):
+            if found and not line.strip():
+                break
+            j += 1
+            continue
+        cells = _split(line, delimiter) if delimiter in line else []
+        values = [
+            (name, *cell) for name, cell in zip(known, cells, strict=False) if name and _NUMBER_CELL.match(cell[0])
+        ]
+        if len(cells) != len(names) or not any(is_outcome(value[0]) for value in values):
+            break
+        row = _unique(tuple((name, number(t), starts[j] + a, starts[j] + b) for name, t, a, b in values))
+        found.append(_Light(_step("", 0, 0, 0, None, row), row, "csv"))
+        j += 1
+    return (found, j) if found else None
+
+
+def _thin(rows: list[_Light]) -> list[_Light]:
+    """At most a few thousand rows: head, tail, what stands out between, and an even sample. Order is kept."""
+    if len(rows) <= HEAD_ROWS + TAIL_ROWS + 2 * NOTABLE_ROWS + SAMPLED_ROWS:
+        return rows
+    middle = range(HEAD_ROWS, len(rows) - TAIL_ROWS)
+    broken = [i for i in middle if not all(math.isfinite(value) for _, value, _, _ in rows[i].cells)]
+    half = NOTABLE_ROWS // 2
+    notable = set(broken[:half]) | set(broken[-half:]) | {i - 1 for i in broken[:1]}
+    for name in ("grad_norm", "loss", "kl"):
+        notable |= set(_largest(rows, middle, name, NOTABLE_ROWS // 4))
+    stride = max(1, len(middle) // SAMPLED_ROWS)
+    keep = notable | set(range(HEAD_ROWS)) | set(middle[::stride]) | set(range(len(rows) - TAIL_ROWS, len(rows)))
+    return [rows[i] for i in sorted(keep)]
+
+
+def _largest(rows: list[_Light], middle: range, name: str, count: int) -> list[int]:
+    sized = [(abs(value), i) for i in middle for cell, value, _, _ in rows[i].cells if cell == name and value == value]
+    return [i for _, i in sorted(sized, reverse=True)[:count]]

@@ -1,0 +1,246 @@
+"""Python tracebacks, also as many processes print them at once.
+
+Each line loses its process prefix (``[rank3]:``, ``[1,0]<stderr>:``, ``[default2]:``, Ray's ``(name pid=…, ip=…)``,
+``srun -l`` labels, times) and is read in the stream of that process, so interleaved ranks come apart. Chains
+("During handling …", "… direct cause …") are kept in their order: the first exception of a chain is its root.
+Where several processes fail, the root is the one that torchrun's "Root Cause" table names, else the first in the text
+that is not itself a consequence (a closed connection, `ChildFailedError`, an interrupt). A traceback may lack its
+header (cut off at the top) or its exception (cut off at the end: ``exception`` is then empty). A lone last line
+(``ValueError: …``) counts too. ``RayTaskError(ValueError)`` is unwrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from kb.model.evidence import Traceback
+from kb.parse.source import Piece
+
+MAX_TRACEBACKS = 200
+_MAX_FRAMES = 200
+
+_HINTS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "Exit")
+_PREFIX = re.compile(
+    r"(?:\x1b\[[0-9;]{0,12}m|> ?)*+(?:"
+    r"\[rank(?P<a>[0-9]{1,6})\]:? ?|\[default(?P<b>[0-9]{1,6})\]:? ?|\[[0-9]{1,6},(?P<c>[0-9]{1,6})\]<std(?:err"
+    r"|out)>:? ?"
+    r"|(?P<d>[0-9]{1,5}): (?=Traceback|  |[A-Z]\w{0,60}Error)"
+    r"|\((?P<actor>[A-Za-z_][\w.: ]{0,80}?pid=[0-9]{1,10})(?:, ip=[^)\n]{1,60})?+\)(?:\x1b\[0m)?+ ?"
+    r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?+Z?\]?(?: ?-)?+ ?(?:\[?(?:ERROR"
+    r"|CRITICAL|INFO|WARNING)\]?:? ?(?:- )?+)?+"
+    r")?+"
+)
+_HEADER = "Traceback (most recent call last):"
+_FRAME = re.compile(
+    r'^\s{0,80}File "(?P<path>[^"\n]{1,500}+)", line (?P<line>[0-9]{1,9}+)(?:, in (?P<function>[^\n]{1,200}+))?'
+)
+_NAME = r"(?:[A-Za-z_]\w{0,80}+\.){0,10}+[A-Za-z_]\w{0,80}+"
+_EXCEPTION = re.compile(rf"^(?P<name>{_NAME})(?:\((?P<inner>[\w.]{{1,160}}+)\))?(?::(?:\s(?P<message>[^\n]*+))?)?$")
+_CLASS = re.compile(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", which may stand between two ranks' lines
+    r"(?:Error|Exception|Interrupt|Exit|Warning|Expired|Iteration|Failure|Signal)$|\w\.[A-Z]\w{0,80}+$"
+)
+_LONE = re.compile(
+    r"(?:^|(?<=\s))(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}+[A-Z][A-Za-z]{0,60}?(?:Error|Exception|Interrupt))"
+    r"(?:\((?P<inner>[\w.]{1,160}+)\))?:\s(?P<message>[^\n]*+)$"
+)
+_BARE = re.compile(r"^(?P<name>AssertionError|NotImplementedError|KeyboardInterrupt)$")
+_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
+_ROOT_CAUSE = re.compile(
+    r"Root Cause \(first observed failure\)[^\n]{0,40}\n(?:[^\n]{0,300}\n){0,6}?[^\n]{0,80}\brank\s{0,20}+:\s{0,20}+("
+    r"?P<rank>[0-9]{1,6}+)"
+)
+_CONSEQUENCES = re.compile(
+    r"ChildFailedError|KeyboardInterrupt|SystemExit|SignalException|BrokenPipe|ConnectionReset|DistBackendError"
+    r"|EOFError|ActorDiedError|WorkerCrashedError|CalledProcessError"
+)
+_CONSEQUENCE_MESSAGES = re.compile(
+    r"Connection (?:reset|closed) by|Broken pipe|NCCL communicator was aborted|Socket Timeout|SIGTERM"
+    r"|died with <Signals"
+)
+_RAY = re.compile(r"RayTaskError|RayActorError|ActorDiedError")
+
+
+@dataclass(slots=True)
+class _Open:
+    """One traceback being read in one stream."""
+
+    rank: int | None
+    start: int
+    end: int
+    indent: int
+    chained: bool
+    frames: list[str] = field(default_factory=list)
+    name: str = ""
+    message: str = ""
+    awaits_message: bool = False
+    done: bool = False
+
+
+def read(piece: Piece) -> tuple[Traceback, ...]:
+    """The tracebacks of a piece: the root first, the others in the order of the text. Same failures of other ranks
+    are one."""
+    text = piece.text
+    if not any(hint in text for hint in _HINTS):
+        return ()
+    found = _Reader().run(text)
+    kept: list[_Open] = []
+    seen: set[tuple[str, str, str, bool]] = set()
+    for one in sorted(found, key=lambda one: (one.start, one.end)):
+        identity = (one.name, one.message, one.frames[-1] if one.frames else "", one.chained)
+        if identity not in seen:
+            seen.add(identity)
+            kept.append(one)
+    kept = kept[:MAX_TRACEBACKS]
+    root = _root(kept, text)
+    order = [one for one in kept if one is root] + [one for one in kept if one is not root]
+    return tuple(
+        Traceback(
+            exception=one.name, message=one.message, span=piece.span(one.start, one.end), frames=tuple(one.frames),
+            root=one is root, rank=one.rank,
+        )
+        for one in order
+    )  # fmt: skip
+
+
+def _root(found: list[_Open], text: str) -> _Open | None:
+    """The traceback that everything else follows from."""
+    if not found:
+        return None
+    first_of_chain = [one for one in found if not one.chained] or found
+    table = _ROOT_CAUSE.search(text) if "Root Cause (first observed failure)" in text else None
+    if table is not None:
+        named = [one for one in first_of_chain if one.rank == int(table["rank"]) and not _follows(one)]
+        if named:
+            return named[0]
+    return next((one for one in first_of_chain if not _follows(one)), first_of_chain[0])
+
+
+def _follows(one: _Open) -> bool:
+    """Whether an exception only reports that another process failed, or was cut off before its name."""
+    if not one.name or _CONSEQUENCES.search(one.name):
+        return True
+    return _CONSEQUENCE_MESSAGES.search(one.message) is not None
+
+
+class _Reader:
+    """Reads the lines of a text, one open traceback per stream."""
+
+    def __init__(self) -> None:
+        self.found: list[_Open] = []
+        self.streams: dict[str, _Open] = {}
+        self.chains: set[str] = set()
+
+    def run(self, text: str) -> list[_Open]:
+        position = 0
+        for line in text.split("\n"):
+            if self.streams or any(hint in line for hint in _HINTS) or line.startswith(_CHAIN) or "exception" in line:
+                self._line(line, position)
+            position += len(line) + 1
+        for stream in list(self.streams):
+            self._close(stream)
+        return self.found
+
+    def _line(self, line: str, position: int) -> None:
+        stream, rank, at = _strip(line)
+        body = line[at:]
+        stripped = body.strip()
+        current = self.streams.get(stream)
+        end = position + len(line.rstrip())
+        if _HEADER in body:
+            self._close(stream)
+            self._open(stream, rank, position + at + body.index(_HEADER), end, body.index(_HEADER))
+        elif stripped.startswith(_CHAIN):
+            self._close(stream)
+            self.chains.add(stream)
+        elif (frame := _FRAME.match(body)) is not None:
+            if current is None or current.done:
+                self._close(stream)
+                self._open(stream, rank, position + at, end, max(0, _indent(body) - 2))
+                current = self.streams[stream]
+            if len(current.frames) < _MAX_FRAMES:
+                where = f"{frame['path']}:{frame['line']}"
+                current.frames.append(f"{where} {frame['function'].strip()}" if frame["function"] else where)
+            current.end = end
+        elif current is not None:
+            self._continue(stream, current, body, end, position + at)
+        else:
+            self._lone(stream, rank, body, position + at, end)
+
+    def _continue(self, stream: str, current: _Open, body: str, end: int, start: int) -> None:
+        """A line inside a traceback: source text, the exception, or more of its message."""
+        stripped = body.strip()
+        if current.done:
+            if current.awaits_message and any(map(str.isalnum, stripped)):
+                current.message, current.end, current.awaits_message = stripped, end, False
+            elif (
+                not current.awaits_message
+                and stripped
+                and _indent(body) > current.indent
+                and len(current.message) < 4000
+            ):
+                current.message, current.end = f"{current.message}\n{stripped}", end
+            elif stripped or not current.awaits_message:
+                self._close(stream)
+                self._lone(stream, current.rank, body, start, end)
+            return
+        if not stripped or _indent(body) > current.indent:
+            return
+        match = _EXCEPTION.match(stripped)
+        if match is None or not _CLASS.search(match["name"]):
+            return
+        current.name, current.message, current.end = match["name"], (match["message"] or "").strip(), end
+        current.done = True
+        current.awaits_message = (match["message"] is not None and not current.message) or stripped.endswith(":")
+        if _RAY.search(match["name"]) and match["inner"]:
+            self._unwrap(stream, current, match["inner"])
+
+    def _unwrap(self, stream: str, outer: _Open, inner: str) -> None:
+        """Ray prints the remote traceback under the wrapper: go on reading; its own last line is the real exception."""
+        outer.name = inner
+        outer.message = "" if outer.message.startswith("ray::") else outer.message
+        outer.done = outer.awaits_message = False
+
+    def _lone(self, stream: str, rank: int | None, body: str, start: int, end: int) -> None:
+        """An exception's last line with nothing above it."""
+        match = _BARE.match(body.strip()) or _LONE.search(body[:4000])
+        if match is None:
+            return
+        groups = match.groupdict()
+        offset = body.find(match["name"])
+        one = _Open(rank=rank, start=start + offset, end=end, indent=_indent(body), chained=stream in self.chains)
+        inner = groups.get("inner")
+        one.name = inner if inner and _RAY.search(match["name"]) else match["name"]
+        one.message, one.done = (groups.get("message") or "").strip(), True
+        self.chains.discard(stream)
+        self.streams[stream] = one
+
+    def _open(self, stream: str, rank: int | None, start: int, end: int, indent: int) -> None:
+        self.streams[stream] = _Open(rank=rank, start=start, end=end, indent=indent, chained=stream in self.chains)
+        self.chains.discard(stream)
+
+    def _close(self, stream: str) -> None:
+        one = self.streams.pop(stream, None)
+        if one is not None and (one.name or one.frames) and len(self.found) < 20 * MAX_TRACEBACKS:
+            self.found.append(one)
+
+
+def _strip(line: str) -> tuple[str, int | None, int]:
+    """The stream a line belongs to, the rank where the prefix states it, and where the line's own text starts."""
+    stream, rank, at = "", None, 0
+    for _ in range(3):  # a time inside a rank prefix, a Ray prefix around a rank …
+        match = _PREFIX.match(line, at)
+        if match is None or match.end() == at:
+            break
+        at = match.end()
+        stated = next((match[name] for name in "abcd" if match[name]), None)
+        if stated is not None:
+            rank = int(stated)
+            stream += f"rank {rank};"
+        elif match["actor"]:
+            stream += match["actor"] + ";"
+    return stream, rank, at
+
+
+def _indent(body: str) -> int:
+    return len(body) - len(body.lstrip())

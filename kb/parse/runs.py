@@ -1,0 +1,269 @@
+"""Stretches that were read → the runs they configure: a launch command with the files it names, a YAML, a Python script.
+
+One command or one full configuration is one run. What only completes a run (a DeepSpeed file, an accelerate file,
+exported variables) joins the run that names it, or the only one there is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kb.frameworks.canonical import canonicalise
+from kb.frameworks.recognise import recognise
+from kb.model.place import Span
+from kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact
+
+_IDLE = re.compile(
+    r"(?:swift|megatron) (?:infer|deploy|rollout|export|eval|merge-lora|app|web-ui|sample)|(?:llamafactory-cli"
+    r"|lmf) (?:chat|api|export|webchat|webui|eval|env)"
+    r"|trl (?:env|vllm-serve|chat)|vllm .*|axolotl (?:inference|preprocess|merge-lora|fetch|evaluate|vllm-serve"
+    r"|merge-sharded-fsdp-weights)"
+    r"|openrlhf\.cli\.(?:serve_rm|lora_combiner|batch_inference|interactive_chat)|(?:.*/)?(?:convert|merge|export"
+    r"|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py|sglang.*|vllm\..*"
+)
+_TRAINS = re.compile(
+    r"openrlhf\.cli\.train_\w+|(?:swift|megatron) (?:sft|pt|rlhf|dpo)|(?:llamafactory-cli|lmf) train"
+    r"|axolotl train|axolotl\.cli\.train|trl \w+"
+    r"|verl\.trainer\.\w+|recipe\..*|.*train\w*|(?:.*/)?(?:sft|dpo|kto|ppo|grpo|rloo|orpo|cpo|gkd|reward_modeling"
+    r"|reward|run_clm|finetune|rlhf|main_ppo)\w*(?:\.py)?"
+)
+_DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer", "gradient_clipping", "bf16.enabled",
+              "fp16.enabled", "train_batch_size")  # fmt: skip
+_ACCELERATE = (
+    "compute_environment",
+    "distributed_type",
+    "deepspeed_config",
+    "machine_rank",
+    "main_training_function",
+    "fsdp_config",
+)
+_PARTS_OF_PYTHON = re.compile(
+    r"(?:Lora|AdaLora|BitsAndBytes|Peft|Model|Generation|Script|Sampling|Auto)\w*|from_pretrained|.*Trainer|env"
+    r"|deepspeed"
+)
+
+
+@dataclass(slots=True)
+class Unit:
+    """What was read from one stretch: ``role`` is run | deepspeed | accelerate | env | dump | fragment."""
+
+    region: Region
+    anchor: Span
+    role: str
+    name: str = ""
+    files: tuple[str, ...] = ()
+    from_log: bool = False
+    text: str = ""
+    joined: list[Unit] = field(default_factory=list)
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Options in rising priority: the files joined to it first, then its own."""
+        return tuple(option for unit in (*self.joined, self) for option in unit.region.options)
+
+
+def role_of(
+    kind: str, options: Sequence[Option], *, entry: Recognised | None = None, launcher: str | None = None
+) -> str:
+    """The part that a stretch plays in a run, judged by its options."""
+    if kind == "command":
+        if entry is not None or launcher is not None:
+            return "run"
+        return "fragment" if any(option.scope != "env" for option in options) else "env"
+    if kind == "dump":
+        return "dump"
+    keys = {option.key for option in options} | {option.key.split(".")[0] for option in options}
+    if kind in ("yaml", "json", "toml", "ini"):
+        if len(keys & set(_ACCELERATE)) > 1 or {"compute_environment"} <= keys:
+            return "accelerate"
+        if (
+            keys & set(_DEEPSPEED[:3])
+            or keys & set(_DEEPSPEED[4:6])
+            or (set(_DEEPSPEED) & keys and "optimizer.type" in keys)
+        ):
+            return "deepspeed"
+    if kind == "python" and options and all(option.scope in ("env", "deepspeed") for option in options):
+        return "env"
+    return "run" if options else ""
+
+
+def join(
+    units: Sequence[Unit], question: str, versions: Mapping[str, VersionFact]
+) -> tuple[RunConfig, ...]:  # fmt: skip
+    """The runs, those that train first; one empty run where nothing configures any."""
+    mains = _mains(units)
+    _merge_python(mains)
+    _attach_files(mains)
+    rest = [unit for unit in units if unit.role in ("deepspeed", "accelerate", "env")]
+    for unit in rest:
+        _attach(unit, mains)
+    if not mains:
+        mains = [unit for unit in units if unit.role == "dump"][:1]
+    if not mains and rest:
+        first, *others = rest
+        first.joined.extend(others)
+        mains = [first]
+    ordered = sorted(mains, key=_rank)
+    runs = [_run(unit, index, question, versions) for index, unit in enumerate(_distinct(ordered))]
+    return tuple(runs) or (_empty(question, versions),)
+
+
+def _mains(units: Sequence[Unit]) -> list[Unit]:
+    mains = [unit for unit in units if unit.role == "run" and not unit.from_log]
+    if not any(_trains(unit) for unit in mains):
+        mains += [unit for unit in units if unit.role == "run" and unit.from_log]
+    fragments = [unit for unit in units if unit.role == "fragment"]
+    if not mains and fragments:
+        first, *others = fragments
+        first.joined.extend(others)
+        return [first]
+    return mains
+
+
+def _trains(unit: Unit) -> bool:
+    entry = unit.region.entry
+    return entry is None or not _IDLE.fullmatch(entry.value)
+
+
+def _rank(unit: Unit) -> int:
+    entry = unit.region.entry
+    if entry is None or _TRAINS.fullmatch(entry.value):
+        return 0
+    return 2 if _IDLE.fullmatch(entry.value) else 1
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2].lower()
+
+
+def _merge_python(mains: list[Unit]) -> None:
+    """Python stretches of one source are one script, until a class that stands for a whole run comes again."""
+    last: Unit | None = None
+    for unit in [u for u in mains if u.region.kind == "python"]:
+        classes = {o.scope for o in unit.options if o.scope and not _PARTS_OF_PYTHON.fullmatch(o.scope)}
+        if last is not None and last.region.source == unit.region.source:
+            before = {o.scope for o in last.options}
+            if not (classes & before) and not (
+                classes
+                and before & {c for c in before if c.endswith(("Config", "Arguments"))}
+                and _both(classes, before)
+            ):
+                last.joined.append(unit)
+                mains.remove(unit)
+                continue
+        last = unit
+
+
+def _both(classes: set[str], before: set[str]) -> bool:
+    """Two different trainers' configurations (``DPOConfig``, then ``SFTConfig``) are two runs."""
+    whole = {c for c in before if c.endswith("Config") and not _PARTS_OF_PYTHON.fullmatch(c)}
+    return bool(whole) and any(c.endswith("Config") for c in classes)
+
+
+def _attach_files(mains: list[Unit]) -> None:
+    """A command and the configuration or script it starts are one run: by name, or where there is only one of each."""
+    commands = [unit for unit in mains if unit.region.kind == "command" and unit.region.entry is not None]
+    for unit in [u for u in mains if u.region.kind != "command"]:
+        users = [c for c in commands if unit.name and _base(unit.name) in {_base(f) for f in (*c.files, _script(c))}]
+        if not users and len([u for u in mains if u.region.kind != "command"]) == 1:
+            users = [c for c in commands if _wants(c, unit)]
+            users = users if len(users) == 1 else []
+        for command in users:
+            command.joined.append(unit)
+        if users:
+            mains.remove(unit)
+
+
+def _script(command: Unit) -> str:
+    entry = command.region.entry
+    return entry.value if entry is not None and entry.value.endswith(".py") else ""
+
+
+def _wants(command: Unit, unit: Unit) -> bool:
+    if command.joined:
+        return False
+    if unit.region.kind == "python":
+        return bool(_script(command))
+    named = [f for f in command.files if "deepspeed" not in f and not _base(f).startswith(("ds_", "zero"))]
+    launcher = {_base(str(o.value)) for o in command.region.options if o.scope == "launcher"}
+    return bool([f for f in named if _base(f) not in launcher])
+
+
+def _attach(unit: Unit, mains: Sequence[Unit]) -> None:
+    """A part joins the runs that name it; else, the runs that could use it: all of them for exported variables."""
+    if not mains:
+        return
+    users = [m for m in mains if unit.name and _base(unit.name) in _named(m)]
+    if not users and unit.role == "env":
+        users = list(mains)
+    if not users and unit.role == "deepspeed":
+        users = [m for m in mains if any("deepspeed" in o.key for o in m.options) or m.region.launcher == "deepspeed"]
+    if not users and unit.role == "accelerate":
+        users = [m for m in mains if m.region.launcher == "accelerate"]
+    for main in users or mains[:1]:
+        main.joined.insert(0, unit)
+
+
+def _named(unit: Unit) -> set[str]:
+    return {_base(option.value) for option in unit.options if isinstance(option.value, str) and "." in option.value}
+
+
+def _distinct(units: Iterable[Unit]) -> list[Unit]:
+    seen: set[tuple[str, ...]] = set()
+    kept = []
+    for unit in units:
+        entry = unit.region.entry.value if unit.region.entry else ""
+        identity = (entry, *(f"{o.scope} {o.key} {o.raw}" for o in unit.options))
+        if identity not in seen or not unit.options:
+            kept.append(unit)
+        seen.add(identity)
+    return kept
+
+
+def _scoped(unit: Unit) -> Iterable[Option]:
+    for part in (*unit.joined, unit):
+        for option in part.region.options:
+            yield option
+
+
+def _run(unit: Unit, index: int, question: str, versions: Mapping[str, VersionFact]) -> RunConfig:
+    options = tuple(_scoped(unit))
+    regions = tuple(part.region for part in (unit, *unit.joined))
+    # a DeepSpeed or accelerate file that is cut off says nothing about what is missing from the run itself
+    partial = any(part.region.partial for part in (unit, *unit.joined) if part.role in ("run", "fragment"))
+    partial = partial or unit.role not in ("run", "dump") or _unread(unit)
+    return _config(index, regions, options, question, versions, unit.anchor, partial=partial)
+
+
+def _unread(unit: Unit) -> bool:
+    """A configuration file is named but was not pasted: what it sets is unknown."""
+    command = unit.region
+    if command.kind != "command" or any(part.role == "run" for part in unit.joined):
+        return False
+    own = [o for o in command.options if o.scope == "" and o.origin is not Origin.HYDRA]
+    values = {_base(o.value) for o in own if isinstance(o.value, str) and "deepspeed" in o.key}
+    launcher = {_base(str(o.value)) for o in command.options if o.scope == "launcher"}
+    return any(_base(f) not in values | launcher for f in unit.files)
+
+
+def _config(
+    index: int, regions: tuple[Region, ...], options: tuple[Option, ...], question: str,
+    versions: Mapping[str, VersionFact], anchor: Span | None, *, partial: bool,
+) -> RunConfig:  # fmt: skip
+    found = recognise(regions, options, question if index == 0 else "", versions)
+    framework = found.framework.value if found.framework else None
+    algorithm = found.algorithm.value if found.algorithm else None
+    stage = found.stage.value if found.stage else None
+    family = found.model_family.value if found.model_family else None
+    settings = canonicalise(options, framework, algorithm, stage, versions, partial, model_family=family)
+    return RunConfig(
+        id="run" if index == 0 else f"run-{index + 1}", framework=found.framework, algorithm=found.algorithm,
+        stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,
+        regions=regions, anchor=anchor, partial=partial,
+    )  # fmt: skip
+
+
+def _empty(question: str, versions: Mapping[str, VersionFact]) -> RunConfig:
+    return _config(0, (), (), question, versions, None, partial=True)

@@ -1,0 +1,172 @@
+"""One text → its stretches: fenced blocks, commands, YAML, JSON, Python, logs, metrics, listings, prose. Never raises.
+
+Line by line and in linear time. A stretch's kind is what most decides how it is read; readers that find facts
+anywhere (versions, log rows, tracebacks) run over every stretch regardless of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kb.parse import sniff
+from kb.parse.source import Piece
+
+_FENCE = re.compile(r"(?P<indent>(?:[ \t]|>[ \t]?)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
+_INLINE = re.compile(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")
+_INFO_FILE = re.compile(
+    r"(?:^|[\s\"'=(:`])(?P<name>[\w./-]+\.(?:ya?ml|json|jsonl|py|sh|bash|toml|ini|cfg|log|txt|csv))\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One stretch. ``kind`` as in `kb.model.run.Region`; ``name`` is the file it is said to be; ``closed`` is False
+    for a fence that never ends."""
+
+    kind: str
+    piece: Piece
+    name: str = ""
+    closed: bool = True
+
+
+def segment(piece: Piece, *, name: str | None = None) -> tuple[Block, ...]:
+    """The stretches of a question (``name`` None) or of an attachment, in order. Blank ones are left out."""
+    if name is not None:
+        kind = sniff.by_name(name, piece.text)
+        if kind not in ("", "log", "markdown"):
+            return (Block(kind=kind, piece=piece, name=name),)
+        blocks = tuple(_blocks(piece, plain="log" if kind == "log" else "prose"))
+        return tuple(Block(kind=b.kind, piece=b.piece, name=b.name or name, closed=b.closed) for b in blocks)
+    return tuple(_blocks(piece, plain="prose"))
+
+
+def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
+    """Fences first; what lies between them line by line."""
+    text = piece.text
+    if "```" not in text and "~~~" not in text:
+        yield from _unfenced(piece, plain)
+        return
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    at = done = 0
+    while at < len(lines):
+        found = _FENCE.match(lines[at]) if "```" in lines[at] or "~~~" in lines[at] else None
+        if found is None or (found["rest"] and found["mark"][0] == "`"):
+            at += 1
+            continue
+        if done < at:
+            yield from _unfenced(piece.cut(starts[done], max(starts[done], starts[at] - 1)), plain)
+        end = _fence_end(lines, at, found["mark"])
+        closed = end < len(lines)
+        body = _fence_body(piece, lines, starts, at, end, found)
+        info = found["info"].strip()
+        yield from _fenced(body, info, _mentioned(lines, at, done), closed=closed)
+        at = done = end + 1
+    if done < len(lines):
+        yield from _unfenced(piece.cut(starts[done], len(text)), plain)
+
+
+def _fence_end(lines: list[str], at: int, mark: str) -> int:
+    for number in range(at + 1, len(lines)):
+        stripped = lines[number].lstrip(" \t>").rstrip()
+        if stripped.startswith(mark) and not stripped.strip(mark[0]):
+            return number
+        if stripped.endswith(mark) and len(stripped) > len(mark) and mark not in stripped[: -len(mark)]:
+            return number  # closed at the end of its last line: handled by the caller as if the line were the fence
+    return len(lines)
+
+
+def _fence_body(
+    piece: Piece, lines: list[str], starts: list[int], at: int, end: int, found: re.Match[str]
+) -> Piece:  # fmt: skip
+    """The lines inside, without the quote marks or indentation that stand before the fence itself.
+
+    Text on the opening line that is no language name, and text before a closing mark, belong to the body.
+    """
+    first = at + 1
+    start = starts[first] if first < len(starts) else len(piece.text)
+    if not sniff.is_info(found["info"]):
+        start = starts[at] + found.start("info")
+        first = at
+    stop = min(starts[end] - 1, len(piece.text)) if end < len(starts) else len(piece.text)
+    if end < len(lines) and lines[end].lstrip(" \t>").rstrip(" \t").strip(found["mark"][0]):
+        stop = starts[end] + len(lines[end].rstrip().removesuffix(found["mark"]))
+    body = piece.cut(start, max(start, stop))
+    return sniff.unindent(body, len(found["indent"])) if found["indent"] and first != at else body
+
+
+def _mentioned(lines: list[str], at: int, since: int) -> str:
+    """A file name on the line above a fence (``train.yaml:``), below the fence before."""
+    above = next((line for line in reversed(lines[max(since, at - 2) : at]) if line.strip()), "")
+    if len(above) > 80:
+        return ""
+    found = _INFO_FILE.search(above)
+    return found["name"] if found else ""
+
+
+def _fenced(body: Piece, info: str, above: str, *, closed: bool) -> Iterator[Block]:
+    if not body.text.strip():
+        return
+    found = _INFO_FILE.search(info)
+    name = found["name"] if found else above
+    kind = sniff.by_info(info) or (sniff.by_name(name, body.text) if name else "")
+    if kind in ("", "log", "markdown"):
+        whole = sniff.whole(body.text) if kind in ("", "markdown") else ""
+        if whole:
+            yield Block(kind=whole, piece=body, name=name, closed=closed)
+        else:
+            for block in _unfenced(body, "log"):
+                yield Block(kind=block.kind, piece=block.piece, name=name, closed=closed)
+        return
+    if kind == "command":
+        body = sniff.unprompt(body)
+        if not sniff.has_command(body.text):
+            kind = sniff.whole(body.text) or "command"
+    elif kind in ("yaml", "python", "json") and sniff.is_command(body.text):
+        kind = "command"
+    yield Block(kind=kind, piece=body, name=name, closed=closed)
+
+
+def _unfenced(piece: Piece, plain: str) -> Iterator[Block]:
+    """Lines outside fences: runs of the same kind. Inline code that is a command counts as one."""
+    text = piece.text
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+
+    def block(kind: str, first: int, last: int, start: int = -1) -> Block:
+        begin = starts[first] if start < 0 else start
+        cut = piece.cut(begin, max(begin, starts[last] - 1))
+        if kind == "command":
+            cut = sniff.unprompt(cut)
+        elif kind == "yaml":
+            cut = sniff.unindent(cut, len(lines[first]) - len(lines[first].lstrip()))
+        return Block(kind=kind, piece=cut)
+
+    at = done = 0
+    while at < len(lines):
+        found = sniff.start(lines, at) if lines[at] and not lines[at].isspace() else None
+        if found is None:
+            at += 1
+            continue
+        kind, offset, end = found
+        begin = starts[at] + offset
+        if text[starts[done] : begin].strip():
+            yield from _plain(piece, starts[done], begin, plain)
+        yield block(kind, at, end, begin if offset and kind != "yaml" else -1)
+        at = done = end
+    if done < len(lines) and text[starts[done] :].strip():
+        yield from _plain(piece, starts[done], len(text), plain)
+
+
+def _plain(piece: Piece, start: int, end: int, plain: str) -> Iterator[Block]:
+    rest = piece.cut(start, max(start, end - 1 if piece.text[end - 1 : end] == "\n" else end))
+    for found in _INLINE.finditer(rest.text):
+        if sniff.is_command(found["body"]):
+            yield Block(kind="command", piece=sniff.unprompt(rest.cut(found.start("body"), found.end("body"))))
+    yield Block(kind=plain, piece=rest)

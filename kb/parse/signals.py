@@ -1,0 +1,325 @@
+"""Signals: what logs, tracebacks and the user's words show. `KINDS` says what each means and from which number on.
+
+Rows are judged per text and layout (a pasted log and a copied line are two series). At most one signal per kind and
+metric is given, at its first place. "Flat", "stuck" and "diverging" are not judged inside a learning-rate warm-up:
+rows whose learning rate is under `WARMUP_SHARE` of the peak do not count, and a rate that still rises at the end
+leaves the question open.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from kb.model.evidence import Metric, Row, Signal, Traceback
+from kb.parse.metrics import (
+    LENGTHS,
+    LOSSES,
+    finite,
+    finite_except,
+    first,
+    is_rl,
+    last,
+    median,
+    rounded_zero,
+    series,
+    spread,
+)
+from kb.parse.prose import ProseFacts
+from kb.parse.signal_kinds import (
+    BENIGN,
+    CLIP_RATIO_HIGH,
+    CLIPPED_RATIO_HIGH,
+    FEW_POINTS,
+    FLAT_SHARE,
+    KINDS,
+    KL_HUGE,
+    KL_NEGATIVE,
+    LOGITS_HUGE,
+    LOSS_HUGE,
+    LOSS_SPIKE_FACTOR,
+    MANY_POINTS,
+    SOME_POINTS,
+    SPIKE_FACTOR,
+    WARMUP_SHARE,
+)
+from kb.parse.signals_text import from_tracebacks, scan
+from kb.parse.source import Piece
+
+__all__ = ["KINDS", "finite_except", "first", "last", "series", "signals"]
+
+Found = tuple[str, Row, Metric, str]
+"""A signal before it is one: kind, the row, the offending metric, and why."""
+
+
+def signals(
+    rows: Sequence[Row],
+    tracebacks: Sequence[Traceback] = (),
+    pieces: Sequence[Piece] = (),
+    prose: Sequence[ProseFacts] | ProseFacts = (),
+    *,
+    peak_learning_rate: float | None = None,
+) -> tuple[Signal, ...]:
+    """Every signal, ordered by place and kind.
+
+    ``pieces`` are the logs' texts (no prose: what a user says goes through `kb.parse.prose`). ``peak_learning_rate``
+    is the configured one where it is known; without it the highest logged rate stands in.
+    """
+    found: list[Signal] = []
+    for group in _groups(rows):
+        for kind, row, metric, detail in _judge(group, peak_learning_rate):
+            found.append(Signal(kind=kind, span=metric.span, value=metric.value, step=row.step, detail=detail))
+    found.extend(from_tracebacks(tracebacks))
+    for piece in pieces:
+        found.extend(scan(piece))
+    facts = (prose,) if isinstance(prose, ProseFacts) else tuple(prose)
+    for fact in facts:
+        found.extend(fact.signals)
+    unique: dict[tuple[str, object, bool], Signal] = {}
+    for signal in found:
+        unique.setdefault((signal.kind, signal.span, signal.stated), signal)
+    kept = list(unique.values())
+    if rows and not any(s.kind not in BENIGN for s in kept) and all(finite_except(row) for row in rows):
+        row = rows[-1]
+        kept.append(Signal(kind="healthy_log", span=row.span, step=row.step, detail=f"{len(rows)} rows, all finite"))
+    return tuple(sorted(kept, key=lambda s: (s.span.order, s.kind, s.stated)))
+
+
+def _groups(rows: Sequence[Row]) -> list[list[Row]]:
+    groups: dict[tuple[str | None, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.span.attachment, row.style), []).append(row)
+    return list(groups.values())
+
+
+def _judge(rows: list[Row], peak: float | None) -> Iterator[Found]:
+    """Everything that one series of rows shows, each kind and metric once."""
+    seen: set[tuple[str, str]] = set()
+    settled, rising = _settled(rows, peak)
+    checks: tuple[Iterator[Found], ...] = (
+        _not_finite(rows),
+        _zeros(rows),
+        _levels(rows),
+        _spikes(rows),
+        _warmup(rows, peak, rising),
+        _trends(settled, rising),
+        _policy(rows),
+    )
+    for check in checks:
+        for kind, row, metric, detail in check:
+            if (kind, metric.name) not in seen:
+                seen.add((kind, metric.name))
+                yield kind, row, metric, detail
+
+
+_NOT_FINITE: tuple[tuple[Callable[[str], bool], str, str], ...] = (
+    (lambda name: name == "eval_loss" or (name.startswith("eval_") and name.endswith("loss")), "eval_loss_nan",
+    "eval_loss_nan"),
+    (lambda name: name.startswith("eval_"), "", ""),  # other evaluation metrics may lack a class and be NaN harmlessly
+    (lambda name: name in LOSSES or name in ("kl_loss",), "loss_nan", "loss_inf"),
+    (lambda name: name == "nll_loss", "nll_loss_nan", "nll_loss_nan"),
+    (lambda name: name.endswith("grad_norm"), "grad_norm_nan", "grad_norm_inf"),
+    (lambda name: name in ("reward", "score", "reward_std") or name.startswith("rewards/"), "reward_nan", "reward_nan"),
+    (lambda name: name.startswith("logps/"), "logps_nan", "logps_nan"),
+    (lambda name: name.startswith("logits/"), "logits_nan", "logits_nan"),
+    (lambda name: name in ("kl", "ppo_kl"), "kl_nan", "kl_nan"),
+)  # fmt: skip
+
+
+def _not_finite(rows: Sequence[Row]) -> Iterator[Found]:
+    for row in rows:
+        for name, metric in row.metrics.items():
+            if math.isfinite(metric.value):
+                continue
+            for test, nan, inf in _NOT_FINITE:
+                if test(name):
+                    kind = nan if math.isnan(metric.value) else inf
+                    if kind:
+                        yield kind, row, metric, f"{name} is {metric.value}"
+                    break
+
+
+def _zeros(rows: Sequence[Row]) -> Iterator[Found]:
+    for row in rows:
+        loss, norm = row.metrics.get("loss"), row.metrics.get("grad_norm")
+        if loss is not None and norm is not None and loss.value == 0 and math.isnan(norm.value):
+            yield "loss_zero_grad_norm_nan", row, norm, "loss 0 and grad_norm NaN in one row"
+    yield from _running(
+        rows, "loss", 2, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", "loss is exactly 0"
+    )
+    average = "the average loss of the whole run is exactly 0"
+    yield from _running(rows, "train_loss", 1, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", average)
+    yield from _running(rows, "grad_norm", 2, _zero, "grad_norm_zero", "grad_norm is exactly 0")
+    yield from _running(rows, "learning_rate", 3, _zero, "learning_rate_zero", "the learning rate is exactly 0")
+    yield from _running(rows, "reward_std", 2, _zero, "reward_std_zero", "rewards within a group do not differ")
+    yield from _running(
+        rows, "frac_reward_zero_std", 2, lambda m, _: m.value >= 0.95, "reward_std_zero", "nearly all groups have "
+                                                                                          "equal rewards"
+    )  # fmt: skip
+    kl = finite(series(rows, "kl"))
+    if len(kl) >= 3 and all(m.value == 0 and not rounded_zero(m) for m in kl):
+        row = next(row for row in rows if row.metrics.get("kl") is kl[0])
+        yield "kl_zero", row, kl[0], f"kl is 0 in all {len(kl)} rows"
+
+
+def _zero(metric: Metric, _: Row) -> bool:
+    return metric.value == 0 and not rounded_zero(metric)
+
+
+def _running(
+    rows: Sequence[Row], name: str, least: int, test: Callable[[Metric, Row], bool], kind: str, detail: str
+) -> Iterator[Found]:
+    """The first run of at least ``least`` rows having ``name`` for which ``test`` holds."""
+    run: list[tuple[Row, Metric]] = []
+    for row in rows:
+        metric = row.metrics.get(name)
+        if metric is None:
+            continue
+        run = [*run, (row, metric)] if test(metric, row) else []
+        if len(run) >= least:
+            yield kind, run[0][0], run[0][1], f"{detail} in {least} rows running" if least > 1 else detail
+            return
+
+
+def _levels(rows: Sequence[Row]) -> Iterator[Found]:
+    """Values beyond a fixed bound, wherever they stand."""
+    for row in rows:
+        for name, metric in row.metrics.items():
+            value = metric.value
+            if not math.isfinite(value):
+                continue
+            if name.startswith("logits/") and abs(value) > LOGITS_HUGE:
+                yield "logits_huge", row, metric, f"|{name}| is {abs(value):g}, over {LOGITS_HUGE:g}"
+            elif name == "kl" and value < KL_NEGATIVE:
+                yield "kl_negative", row, metric, f"kl is {value:g}, below {KL_NEGATIVE:g}"
+            elif name == "kl" and value > KL_HUGE:
+                yield "kl_huge", row, metric, f"kl is {value:g}, over {KL_HUGE:g}"
+            elif name in LOSSES and value > LOSS_HUGE:
+                yield "loss_diverging", row, metric, f"{name} is {value:g}, over {LOSS_HUGE:g}"
+            elif name == "loss" and value < 0 and not is_rl(row):
+                yield "loss_negative", row, metric, f"loss is {value:g}"
+
+
+def _points(rows: Sequence[Row], name: str) -> list[tuple[Row, Metric]]:
+    """The finite values of one metric with their rows."""
+    return [(row, row.metrics[name]) for row in rows if name in row.metrics and math.isfinite(row.metrics[name].value)]
+
+
+def _spikes(rows: Sequence[Row]) -> Iterator[Found]:
+    for name, kind, factor, floor in (
+        ("grad_norm", "grad_norm_spike", SPIKE_FACTOR, 1.0),
+        ("loss", "loss_spike", LOSS_SPIKE_FACTOR, 0.1),
+    ):
+        points = _points(rows, name)
+        if len(points) < SOME_POINTS or (name == "loss" and any(is_rl(row) for row, _ in points)):
+            continue
+        values = [metric.value for _, metric in points]
+        centre = median(values)
+        bar = max(factor * centre, centre + 10 * spread(values), floor)
+        for i, (row, metric) in enumerate(points):
+            before, after = values[max(0, i - 3) : i], values[i + 1 : i + 4]
+            alone = name == "grad_norm" or (before and after and median(before) < bar and median(after) < bar)
+            if metric.value > bar and alone:
+                yield kind, row, metric, f"{name} is {metric.value:g}, the median of {len(values)} rows {centre:g}"
+                break
+
+
+def _settled(rows: list[Row], peak: float | None) -> tuple[list[Row], bool]:
+    """The rows outside the warm-up, and whether the learning rate still rises at the end (nothing can be judged
+    then)."""
+    rates = [metric.value for _, metric in _points(rows, "learning_rate")]
+    top = peak if peak is not None and peak > 0 else max(rates, default=0.0)
+    if top <= 0:
+        return rows, False
+    kept = [
+        row
+        for row in rows
+        if "learning_rate" not in row.metrics or row.metrics["learning_rate"].value >= WARMUP_SHARE * top
+    ]
+    rising = len(rates) >= 2 and all(a < b for a, b in pairwise(rates))
+    reached = peak is not None and bool(rates) and rates[-1] >= 0.99 * peak
+    return kept, rising and not reached
+
+
+def _warmup(rows: Sequence[Row], peak: float | None, rising: bool) -> Iterator[Found]:
+    points = _points(rows, "learning_rate")
+    if not points:
+        return
+    row, rate = points[-1]
+    top = peak if peak is not None and peak > 0 else max(metric.value for _, metric in points)
+    highest = max(metric.value for _, metric in points)
+    decayed = highest > rate.value and highest >= WARMUP_SHARE * top  # past its peak
+    if rising:
+        yield "lr_in_warmup", row, rate, f"the learning rate still rises: {rate.value:g}"
+    elif 0 < rate.value < WARMUP_SHARE * top and not decayed:
+        yield "lr_in_warmup", row, rate, f"the learning rate is {rate.value:g}, {rate.value / top:.1%} of {top:g}"
+
+
+def _trends(rows: Sequence[Row], rising: bool) -> Iterator[Found]:
+    """Flat, stuck, diverging: only outside the warm-up and, for the loss, not in on-policy training."""
+    points = [] if rising else [(row, m) for row, m in _points(rows, "loss") if not is_rl(row)]
+    values = [metric.value for _, metric in points]
+    equal = len(values) >= 3 and len(set(values)) == 1 and values[0] != 0
+    if len(values) >= MANY_POINTS or equal:
+        begin, end = _ends(values)
+        if abs(end - begin) <= FLAT_SHARE * abs(begin) and begin != 0:
+            yield "loss_flat", *points[-1], f"the loss goes from {begin:g} to {end:g} over {len(values)} rows"
+    if len(values) >= SOME_POINTS:
+        lowest = min(median(values[i : i + 3]) for i in range(len(values) - 2))
+        end = median(values[-max(3, len(values) // 4) :])
+        if lowest > 0 and end > 1.5 * lowest and end > values[0] * 1.1:
+            yield "loss_diverging", *points[-1], f"the loss ends at {end:g}, its lowest level was {lowest:g}"
+    accuracy = [] if rising else _points(rows, "rewards/accuracies")
+    if len(accuracy) >= MANY_POINTS:
+        later = [metric.value for _, metric in accuracy[len(accuracy) // 2 :]]
+        if abs(median(later) - 0.5) <= 0.05:
+            yield "accuracy_stuck", *accuracy[-1], f"the median accuracy of the later half is {median(later):g}"
+    margins = _points(rows, "rewards/margins")
+    if len(margins) >= FEW_POINTS:
+        begin, end = _ends([metric.value for _, metric in margins])
+        if end > begin + max(0.2 * abs(begin), 0.01):
+            yield "margins_rising", *margins[-1], f"the margin goes from {begin:g} to {end:g}"
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """The level at the start and at the end: medians of the first and the last third."""
+    third = max(1, len(values) // 3)
+    return median(values[:third]), median(values[-third:])
+
+
+def _policy(rows: Sequence[Row]) -> Iterator[Found]:
+    """What on-policy training shows: reward, entropy, length, clipping, speed."""
+    yield from _reward(rows)
+    for name, kind, low, high in (
+        ("entropy", "entropy_collapse", 0.1, math.inf),
+        *((name, "length_collapse", 0.3, math.inf) for name in LENGTHS),
+        *((name, "length_explosion", 0.0, 2.5) for name in LENGTHS),
+        *(
+            (name, "throughput_drop", 0.5, math.inf)
+            for name in ("train_speed(iter/s)", "perf/throughput", "tokens_per_second")
+        ),
+    ):
+        points = _points(rows, name)
+        if len(points) < FEW_POINTS:
+            continue
+        values = [metric.value for _, metric in points]
+        begin, end = median(values[:3]), median(values[-3:])
+        if begin > 0 and (end < low * begin or end > high * begin):
+            yield kind, *points[-1], f"{name} goes from {begin:g} to {end:g}"
+    high_share = f"over {CLIP_RATIO_HIGH:.0%} of the ratios are clipped"
+    yield from _running(rows, "clip_ratio", 2, lambda m, _: m.value > CLIP_RATIO_HIGH, "clip_ratio_high", high_share)
+    cut_share = f"over {CLIPPED_RATIO_HIGH:.0%} of the completions are cut off"
+    yield from _running(rows, "clipped_ratio", 2, lambda m, _: m.value > CLIPPED_RATIO_HIGH, "never_stops", cut_share)
+
+
+def _reward(rows: Sequence[Row]) -> Iterator[Found]:
+    points = _points(rows, "reward")
+    values = [metric.value for _, metric in points]
+    if len(values) >= MANY_POINTS and max(values) - min(values) <= 0.02 * max(abs(median(values)), 0.01):
+        yield "reward_flat", *points[-1], f"the reward stays at {median(values):g} over {len(values)} rows"
+    if len(values) >= SOME_POINTS:
+        best = max(median(values[i : i + 3]) for i in range(len(values) - 2))
+        end = median(values[-3:])
+        if best > 0 and end < 0.5 * best:
+            yield "reward_collapse", *points[-1], f"the reward ends at {end:g}, its best level was {best:g}"

@@ -1,0 +1,143 @@
+"""Where text stands: `Piece` is a stretch of a source that a reader reads, `LineIndex` finds its lines.
+
+A text over `Limits` keeps its head (where a configuration is printed) and its tail (where it fails); the lines between
+are blank in `Source.text`, so every line number stays the user's. `kb.parse.intake` does that.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from kb.model.evidence import Problem
+from kb.model.place import Span
+from kb.model.run import Option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is read. Sizes are bytes of the content as it arrived (characters where it arrived decoded).
+
+    ``head`` and ``tail`` are what is kept of an input longer than their sum; ``total`` bounds all inputs together.
+    """
+
+    attachments: int = 64
+    head: int = 512 * 1024
+    tail: int = 1024 * 1024
+    total: int = 8 * 1024 * 1024
+
+
+class LineIndex:
+    """Offsets of a text → 1-based (line, column), in O(log lines) after one pass."""
+
+    __slots__ = ("starts",)
+
+    def __init__(self, text: str) -> None:
+        self.starts = [0]
+        self.starts.extend(match.end() for match in re.finditer("\n", text))
+
+    def line(self, offset: int) -> int:
+        """0-based index of the line that holds ``offset``."""
+        return bisect_right(self.starts, offset) - 1
+
+    def start(self, line: int) -> int:
+        """Offset at which the 0-based ``line`` starts."""
+        return self.starts[line]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """1-based (line, column) of ``offset``."""
+        line = self.line(offset)
+        return line + 1, offset - self.starts[line] + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of a source that one reader reads, and where it stands.
+
+    ``line`` and ``column`` are the user's position of the first character. ``prefixes`` (empty, or one per line of
+    ``text``) is what was taken off the front of each line (indentation, ``> ``, ``$ ``); the first one is already
+    counted in ``column``. `span` gives positions and text in the user's source, prefixes included.
+    """
+
+    source: str | None
+    text: str
+    line: int = 1
+    column: int = 1
+    prefixes: tuple[str, ...] = ()
+    _index: list[LineIndex] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def index(self) -> LineIndex:
+        """The text's line index, made on first use."""
+        if not self._index:
+            self._index.append(LineIndex(self.text))
+        return self._index[0]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The user's (line, column) of a code point offset into ``text``; offsets outside are clamped."""
+        offset = min(max(offset, 0), len(self.text))
+        index = self.index.line(offset)
+        return self.line + index, offset - self.index.start(index) + self._offset(index)
+
+    def span(self, start: int, end: int, *, default: bool = False) -> Span:
+        """The user's span of ``text[start:end]`` (code point offsets, end exclusive, clamped to the text)."""
+        size = len(self.text)
+        start = 0 if start < 0 else start if start < size else size
+        end = start if end < start else end if end < size else size
+        starts = (
+            self.index.starts
+        )  # one bisection for the usual span within a line: this is the hottest place of parsing
+        first = bisect_right(starts, start) - 1
+        last = first
+        if first + 1 < len(starts) and end >= starts[first + 1]:
+            last = bisect_right(starts, end) - 1
+        column, end_column = start - starts[first] + self._offset(first), end - starts[last] + self._offset(last)
+        return Span(
+            attachment=self.source, line=self.line + first, column=column, end_line=self.line + last, end_column=end_column,
+            text=self.text[start:end] if first == last else self._written(start, end), default=default,
+        )  # fmt: skip
+
+    def _offset(self, index: int) -> int:
+        """The user's column of the first character of the 0-based line ``index``."""
+        if index == 0:
+            return self.column
+        return 1 + len(self.prefixes[index]) if self.prefixes else 1
+
+    def anchor(self) -> Span:
+        """Where evidence for a default points: the empty span at the piece's start."""
+        return self.span(0, 0, default=True)
+
+    def line_span(self, number: int) -> Span:
+        """The span of the 0-based line ``number`` of the piece, without its line break."""
+        start = self.index.start(number)
+        end = self.index.start(number + 1) - 1 if number + 1 < len(self.index) else len(self.text)
+        return self.span(start, end)
+
+    def cut(self, start: int, end: int) -> Piece:
+        """The part ``text[start:end]`` as a piece of its own, at its own place."""
+        line, column = self.position(start)
+        prefixes: tuple[str, ...] = ()
+        if self.prefixes:
+            prefixes = self.prefixes[self.index.line(start) : self.index.line(end) + 1]
+        return Piece(source=self.source, text=self.text[start:end], line=line, column=column, prefixes=prefixes)
+
+    def _written(self, start: int, end: int) -> str:
+        part = self.text[start:end]
+        if not self.prefixes or "\n" not in part:
+            return part
+        first = self.index.line(start)
+        lines = part.split("\n")
+        return "\n".join([lines[0], *(self.prefixes[first + n] + line for n, line in enumerate(lines[1:], 1))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one reader made of a piece: options in the order written, problems, and whether it is cut off."""
+
+    options: tuple[Option, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    partial: bool = False

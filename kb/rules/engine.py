@@ -1,0 +1,144 @@
+"""Evidence × rules → Report. Every rule on every run, three-valued, deterministic; a rule that raises is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kb.frameworks.canonical import keys_of
+from kb.model.evidence import Evidence
+from kb.model.place import Span
+from kb.model.report import Finding, Missing, Report, RuleFailure, Status, Text
+from kb.rules.asks import missing
+from kb.rules.expr import Expression
+from kb.rules.facts import Facts
+from kb.rules.fix import fixes
+from kb.rules.outcome import Outcome
+from kb.rules.page import Rule, RuleSet
+from kb.rules.values import UNKNOWN, truth
+
+_NOT_NEEDED = Outcome(value=False)
+
+
+def check(evidence: Evidence, ruleset: RuleSet) -> Report:
+    """Run every rule on every run. Findings are in their own order; ``clear`` lists the other rules by id.
+
+    A finding that two runs share (same rule, places and words) is given once, for the first run.
+    """
+    findings: dict[tuple[object, ...], Finding] = {}
+    failures = {failure.rule_id: failure for failure in ruleset.failures}
+    for run in evidence.runs or (evidence.run,):
+        facts = Facts(evidence, run)
+        framework = run.framework.value if run.framework is not None else None
+        for rule in ruleset.for_framework(framework):
+            try:
+                outcome = evaluate(rule, facts)
+                finding = _finding(rule, outcome, facts) if outcome.value is not False else None
+            except Exception as error:  # a rule's own fault must not take the others' findings with it
+                failures[rule.id] = RuleFailure(rule_id=rule.id, message=f"{type(error).__name__}: {error}")
+                continue
+            if finding is not None:
+                findings.setdefault((finding.rule_id, finding.status, finding.evidence, finding.message), finding)
+    ordered = tuple(sorted(findings.values(), key=lambda finding: finding.order))
+    reported = {finding.rule_id for finding in ordered}
+    return Report(
+        findings=ordered,
+        clear=tuple(rule.id for rule in ruleset.rules if rule.id not in reported and rule.id not in failures),
+        failures=tuple(failures[key] for key in sorted(failures)),
+        ruleset_version=ruleset.version,
+    )
+
+
+def evaluate(rule: Rule, facts: Facts) -> Outcome:
+    """One rule on one run. An outcome that is unknown is only returned where it is worth reporting."""
+    if not _applies(rule, facts):
+        return _NOT_NEEDED
+    if rule.condition is not None:
+        outcome = _condition(rule.condition, facts)
+    else:
+        assert rule.module is not None, "a loaded rule has a condition or a module"
+        outcome = _with_versions(rule.module(facts), rule.versions, facts)
+    return _NOT_NEEDED if outcome.value is None and not outcome.brought else outcome
+
+
+def _applies(rule: Rule, facts: Facts) -> bool:
+    """Whether every listed scope is recognised with certainty and among the rule's words."""
+    for scope, words in rule.applies.items():
+        found = facts.fact(("name", scope)).value
+        if found is UNKNOWN or found not in words:
+            return False
+    return True
+
+
+def _condition(condition: Expression, facts: Facts) -> Outcome:
+    return _NOT_NEEDED if truth(condition.run(facts)) is False else condition.explain(facts)
+
+
+def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) -> Outcome:
+    """A module's outcome joined with the page's ``applies.versions``."""
+    needed: list[str] = []
+    spans = list(outcome.evidence)
+    for package, spec in versions.items():
+        fact = facts.fact(("version", package, spec))
+        if fact.value is False:
+            return _NOT_NEEDED
+        spans.extend(fact.spans)
+        needed.extend(fact.missing)
+    if outcome.value is False or not versions:
+        return outcome
+    return Outcome(
+        value=None if needed else outcome.value,
+        evidence=tuple(dict.fromkeys(spans)),
+        missing=tuple(dict.fromkeys((*outcome.missing, *needed))),
+        brought=outcome.brought,
+        terms=outcome.terms,
+        values=outcome.values,
+    )
+
+
+def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
+    fired = outcome.value is True
+    needed = () if fired else _missing(rule, outcome, facts)
+    return Finding(
+        rule_id=rule.id,
+        title=rule.title,
+        severity=rule.severity,
+        status=Status.FIRED if fired else Status.CANNOT_TELL,
+        message=rule.message.render(facts, outcome.values) if fired else _cannot_tell(rule, needed),
+        run_id=facts.run.id,
+        concludes=rule.concludes,
+        symptoms=rule.symptoms,
+        fixes=fixes(rule, facts, outcome.values) if fired else (),
+        evidence=_evidence(rule, outcome, facts),
+        missing=needed,
+        cases=rule.cases,
+        terms=outcome.terms,
+    )
+
+
+def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
+    """What was pasted before what is a default; where the terms read nothing pasted, what ``applies`` matched."""
+    spans = outcome.evidence
+    if all(span.default for span in spans):
+        scopes = [facts.fact(("name", scope)) for scope in rule.applies]
+        spans = (*dict.fromkeys(span for fact in reversed(scopes) for span in fact.spans), *spans)
+    return tuple(sorted(spans, key=lambda span: span.default))
+
+
+def _missing(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Missing, ...]:
+    run = facts.run
+    found = []
+    for fact in outcome.missing:
+        kind, _, name = fact.partition(":")
+        spellings: tuple[str, ...] = ()
+        if kind == "setting" and run.framework is not None:
+            version = facts.evidence.versions.get(run.framework.value)
+            spellings = keys_of(run.framework.value, name, version.exact if version is not None else None)
+        found.append(missing(fact, rule.title, spellings))
+    return tuple(found)
+
+
+def _cannot_tell(rule: Rule, needed: tuple[Missing, ...]) -> Text:
+    return Text(
+        en=f"Cannot tell whether this is so: {rule.title.en}. " + " ".join(item.ask.en for item in needed),
+        zh=f"无法判断是否属于：{rule.title.zh}。" + "".join(item.ask.zh for item in needed),
+    )

@@ -1,0 +1,95 @@
+"""KTO outside the ranges of TRL's documentation: learning rate, class weights, a missing class.
+
+Class counts are seldom pasted, so weights and classes are judged by the trainers' own warnings, which know the data:
+TRL's about the weight ratio (``trl/trainer/kto_trainer.py``, v0.8 to v1.9) and LLaMA-Factory's about data of one class
+(``src/llamafactory/data/processor/feedback.py`` @v0.9.2). A condition cannot search a log's text, hence this module.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kb.model.place import Source, Span
+from kb.model.report import Term
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+from kb.rules.values import UNKNOWN, Fact, Result, is_number
+
+LOW, HIGH, BETA = 5e-7, 5e-6, 0.1
+_WARNINGS = (
+    re.compile(r"desirable\s+and\s+undesirable\s+losses\s+don't\s+seem\s+to\s+be\s+in\s+an\s+ideal\s+range"),
+    re.compile(r"dataset\s+only\s+has\s+one\s+preference\s+type"),
+)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on full fine-tuning at beta 0.1 with a learning rate outside [5e-7, 5e-6], or on one of the warnings."""
+    warned = [span for source in facts.evidence.sources for span in _warnings(source)]
+    beta, rate, full = facts.name("beta"), facts.name("learning_rate"), _full(facts)
+    terms = (
+        _term(f"beta == {BETA}", _same(beta.value, BETA), beta),
+        _term("all weights are trained", full.value if isinstance(full.value, bool) else None, full),
+        _term(f"learning_rate outside [{LOW:g}, {HIGH:g}]", _outside(rate.value), rate),
+    )
+    values = [term.value for term in terms]
+    out_of_range = False if False in values else None if None in values else True
+    if warned or out_of_range:
+        config = [span for term in terms for span in term.evidence] if out_of_range else []
+        return Outcome(value=True, evidence=tuple(dict.fromkeys([*config, *warned])), brought=True, terms=terms)
+    if out_of_range is False:
+        return Outcome(value=False, terms=terms)
+    pairs = list(zip((beta, full, rate), values, strict=True))
+    return Outcome(
+        value=None,
+        evidence=tuple(dict.fromkeys(span for fact, value in pairs if value for span in fact.spans)),
+        missing=tuple(dict.fromkeys(name for fact, value in pairs if value is None for name in fact.missing)),
+        brought=any(fact.brought for fact, value in pairs if value),
+        terms=terms,
+    )
+
+
+def _full(facts: Facts) -> Fact:
+    """Whether every weight is trained: by the tuner, the PEFT switch, or a LoRA rank of zero."""
+    tuner, peft, rank = facts.name("tuner"), facts.name("use_peft"), facts.name("lora_rank")
+    if tuner.value is not UNKNOWN:
+        return Fact(value=tuner.value == "full", spans=tuner.spans, seen=tuner.seen, brought=tuner.brought)
+    if peft.value is not UNKNOWN:
+        return Fact(value=peft.value is False, spans=peft.spans, seen=peft.seen, brought=peft.brought)
+    if is_number(rank.value):
+        return Fact(value=rank.value == 0, spans=rank.spans, seen=rank.seen, brought=rank.brought)
+    return tuner
+
+
+def _outside(rate: Result) -> bool | None:
+    return not LOW <= rate <= HIGH if is_number(rate) else None
+
+
+def _same(value: Result, wanted: float) -> bool | None:
+    return value == wanted if is_number(value) else None
+
+
+def _term(text: str, value: bool | None, fact: Fact) -> Term:
+    return Term(text=text, value=value, seen=fact.seen, evidence=fact.spans)
+
+
+def _warnings(source: Source) -> list[Span]:
+    """Where a trainer's own warning stands in a text."""
+    found = (match for pattern in _WARNINGS for match in pattern.finditer(source.text))
+    return [_span(source, match.start(), match.end()) for match in sorted(found, key=lambda match: match.start())]
+
+
+def _span(source: Source, start: int, end: int) -> Span:
+    line, column = _place(source.text, start)
+    end_line, end_column = _place(source.text, end)
+    return Span(
+        attachment=source.name,
+        line=line,
+        column=column,
+        end_line=end_line,
+        end_column=end_column,
+        text=source.text[start:end],
+    )
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1

@@ -1,0 +1,95 @@
+"""Pages to the pieces that are indexed: what words find them, what text is embedded. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kb.glossary.terms import Glossary
+from kb.model.case import Case
+from kb.rules.page import Rule, RuleSet
+
+LANGUAGES = ("en", "zh")
+MAX_SECTION = 1_200
+"""Code points of one section that are embedded: about what the model's 256 tokens hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """One piece. ``part`` says of what: symptom, title, section, refutation, facts, rule.
+
+    ``text`` is what the lexical index reads; ``embedded`` what the embedder reads: the glossary's English gist first,
+    because the default model knows few Chinese characters.
+    """
+
+    id: str
+    cases: tuple[str, ...]
+    part: str
+    language: str
+    text: str
+    embedded: str
+
+
+def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[Chunk, ...]:
+    """The chunks of all published cases and of all rules that name a case, in the order of their ids."""
+    published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
+    known = {case.id for case in published}
+    found = [chunk for case in published for chunk in of_case(case, glossary)]
+    for rule in sorted(rules.rules, key=lambda rule: rule.id):
+        named = tuple(case for case in rule.cases if case in known)
+        if named:
+            found.append(of_rule(rule, named, glossary))
+    return tuple(found)
+
+
+def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
+    """One case's chunks: its symptoms as users word them weigh most, so each language's stand alone."""
+    found = []
+
+    def add(part: str, language: str, text: str) -> None:
+        if text.strip():
+            found.append(
+                Chunk(
+                    id=f"{case.id}#{len(found)}",
+                    cases=(case.id,),
+                    part=part,
+                    language=language,
+                    text=text,
+                    embedded=embedded(text, glossary),
+                )
+            )
+
+    for language in LANGUAGES:
+        title = case.title.get(language)
+        add("title", language, title)
+        for symptom in case.symptoms.get(language, ()):
+            add("symptom", language, symptom)
+        for name in ("symptom", "cause", "fix", "confirm"):
+            section = case.section(name, language)
+            add("section", language, f"{title}\n{section[:MAX_SECTION]}" if section else "")
+        for refutation in case.refutations:
+            # Users paste the wrong theory too, and must find what is wrong with it.
+            add("refutation", language, f"{refutation.claim.get(language)} {refutation.why.get(language)}")
+    add("facts", "en", facts(case))
+    return found
+
+
+def of_rule(rule: Rule, named: tuple[str, ...], glossary: Glossary) -> Chunk:
+    """One rule's chunk: its title in both languages and the settings its condition speaks of."""
+    text = f"{rule.title.en}\n{rule.title.zh}\n{rule.when}"
+    return Chunk(
+        id=f"rule:{rule.id}", cases=named, part="rule", language="en", text=text, embedded=embedded(text, glossary)
+    )
+
+
+def facts(case: Case) -> str:
+    """What a program compares, as words: frameworks, algorithms, settings, signals, packages."""
+    words = (*case.frameworks, *case.algorithms, *case.stages, *case.model_families, *case.settings, *case.signals)
+    packages = [f"{package} {affected}" for package, affected in sorted(case.affected.items())]
+    return " ".join((*words, *packages))
+
+
+def embedded(text: str, glossary: Glossary) -> str:
+    """The gist in English, then the text."""
+    gist = glossary.expand(text, "en")
+    return f"{gist}. {text}" if gist else text

@@ -1,0 +1,257 @@
+"""The index on disk: made aside, checked by hashes, switched to at once, opened read-only.
+
+``root/<id>/`` holds one index and its ``manifest.json``; the file ``root/current`` names the one in use. An index is
+never changed after its manifest is written; its id is the hash of what it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version as package_version
+from pathlib import Path
+
+from langchain_core.documents import Document
+
+from kb.cases.page import CaseSet
+from kb.errors import StoreError
+from kb.glossary.terms import Glossary
+from kb.rules.page import RuleSet
+from kb.store import lexical
+from kb.store.chunks import Chunk, chunks
+from kb.store.embedder import Embedder, Identity
+from kb.store.tokens import tokens
+from kb.store.vectors import Vectors
+
+FORMAT = 1
+KEPT = 3
+"""Indexes kept for going back; older ones are deleted."""
+CURRENT = "current"
+MANIFEST = "manifest.json"
+CHUNKS = "chunks.json"
+VECTORS = "vectors.faiss"
+REBUILD = "trainmedic index build"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What an index was made from and what its files must be. ``files`` maps name → sha256."""
+
+    id: str
+    format: int
+    embedder: Identity
+    kb_version: str
+    ruleset_version: str
+    glossary_version: str
+    chunks: int
+    cases: int
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` are the same piece."""
+
+    manifest: Manifest
+    chunks: tuple[Chunk, ...]
+    vectors: Vectors
+    lexical: lexical.Lexical
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """What there is: the index in use, and all that could be switched to."""
+
+    root: str
+    current: str | None
+    manifest: Manifest | None
+    available: tuple[str, ...]
+    bytes: int
+
+
+def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder) -> str:
+    """The id of the index that would be made from these: equal inputs, equal id."""
+    parts = (
+        str(FORMAT),
+        package_version("trainmedic"),
+        cases.version,
+        rules.version,
+        glossary.version,
+        embedder.identity.name,
+        embedder.identity.digest,
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path) -> Manifest:
+    """Make an index aside and move it into place whole. Does not switch to it."""
+    root.mkdir(parents=True, exist_ok=True)
+    name = identity_of(cases, rules, glossary, embedder)
+    pieces = chunks(cases.cases, rules, glossary)
+    aside = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
+    try:
+        _write(aside, pieces, glossary, embedder)
+        manifest = Manifest(
+            id=name,
+            format=FORMAT,
+            embedder=embedder.identity,
+            kb_version=cases.version,
+            ruleset_version=rules.version,
+            glossary_version=glossary.version,
+            chunks=len(pieces),
+            cases=len({case for piece in pieces for case in piece.cases}),
+            files={path.name: _sha256(path) for path in sorted(aside.iterdir())},
+        )
+        (aside / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+        _move(aside, root / name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return manifest
+
+
+def _write(folder: Path, pieces: Sequence[Chunk], glossary: Glossary, embedder: Embedder) -> None:
+    data = [asdict(piece) for piece in pieces]
+    (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    found = embedder.vectors([piece.embedded for piece in pieces])
+    Vectors.of(embedder, found, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
+    lexical.build([(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]).save(folder)
+
+
+def _concepts(piece: Chunk, glossary: Glossary) -> tuple[str, ...]:
+    return tuple(f"g:{concept}" for concept in glossary.ids(piece.text))
+
+
+def _documents(pieces: Sequence[Chunk]) -> list[Document]:
+    return [
+        Document(page_content=p.text, id=p.id, metadata={"cases": p.cases, "part": p.part, "language": p.language})
+        for p in pieces
+    ]
+
+
+def _move(aside: Path, target: Path) -> None:
+    """Give the finished folder its name. Another process may have made the same index meanwhile: then that one stays."""
+    try:
+        os.rename(aside, target)
+    except OSError:
+        if _damage(target):
+            old = target.with_name(f".old-{target.name}")
+            shutil.rmtree(old, ignore_errors=True)
+            os.rename(target, old)
+            os.rename(aside, target)
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of one index. Raises `StoreError` where there is none or it is not ours."""
+    try:
+        data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        data["embedder"] = Identity(**data["embedder"])
+        manifest = Manifest(**data)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise StoreError(f"no index at {folder}", hint=REBUILD) from error
+    if manifest.format != FORMAT:
+        raise StoreError(f"the index at {folder} has another format", hint=REBUILD)
+    return manifest
+
+
+def verify(folder: Path) -> Manifest:
+    """Check every file of an index against its manifest. Raises `StoreError` naming the file that differs."""
+    manifest = read_manifest(folder)
+    for name, digest in sorted(manifest.files.items()):
+        path = folder / name
+        if not path.is_file():
+            raise StoreError(f"{path} is missing", hint=REBUILD)
+        if _sha256(path) != digest:
+            raise StoreError(f"{path} is not what its manifest says", hint=REBUILD)
+    return manifest
+
+
+def _damage(folder: Path) -> bool:
+    try:
+        verify(folder)
+    except StoreError:
+        return True
+    return False
+
+
+def switch(root: Path, name: str) -> None:
+    """Use the index ``name`` from now on. Readers see the old one or the new one, never a mixture."""
+    verify(root / name)
+    with tempfile.NamedTemporaryFile("w", dir=root, prefix=".current-", delete=False, encoding="utf-8") as file:
+        file.write(name + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(file.name, root / CURRENT)
+    _prune(root, name)
+
+
+def _prune(root: Path, used: str) -> None:
+    others = [path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".") and path.name != used]
+    others.sort(key=lambda path: (path.stat().st_mtime, path.name), reverse=True)
+    for path in others[KEPT - 1 :]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def current(root: Path) -> Path:
+    """The folder of the index in use. Raises `StoreError` where there is none."""
+    try:
+        name = (root / CURRENT).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise StoreError(f"no index below {root}", hint=REBUILD) from error
+    if not name or "/" in name or name.startswith("."):
+        raise StoreError(f"{root / CURRENT} names no index", hint=REBUILD)
+    return root / name
+
+
+def status(root: Path) -> StoreStatus:
+    """What there is below ``root``. Never raises for an absent or damaged index: that is a status too."""
+    found = [path for path in root.iterdir() if (path / MANIFEST).is_file()] if root.is_dir() else []
+    available = tuple(sorted(path.name for path in found))
+    size = sum(file.stat().st_size for path in found for file in path.iterdir())
+    try:
+        folder = current(root)
+        manifest = read_manifest(folder)
+    except StoreError:
+        return StoreStatus(root=str(root), current=None, manifest=None, available=available, bytes=size)
+    return StoreStatus(root=str(root), current=folder.name, manifest=manifest, available=available, bytes=size)
+
+
+def open_index(root: Path, embedder: Embedder) -> Index:
+    """The index in use. Raises `StoreError` for a damaged one, or one that another embedder made."""
+    folder = current(root)
+    manifest = verify(folder)
+    if manifest.embedder != embedder.identity:
+        raise StoreError(
+            f"the index was made by the embedder {manifest.embedder.name}, not by {embedder.identity.name}",
+            hint=REBUILD,
+        )
+    data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))
+    pieces = tuple(Chunk(**{**item, "cases": tuple(item["cases"])}) for item in data)
+    dimension = manifest.embedder.dimension
+    return Index(
+        manifest=manifest,
+        chunks=pieces,
+        vectors=Vectors.load(folder / VECTORS, embedder, dimension, _documents(pieces)),  # type: ignore[arg-type]
+        lexical=lexical.load(folder),
+    )
+
+
+def ensure(root: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder) -> Index:
+    """The index of exactly this knowledge: opened where it is there, made where it is not."""
+    wanted = identity_of(cases, rules, glossary, embedder)
+    folder = root / wanted
+    if not (folder / MANIFEST).is_file() or _damage(folder):
+        build(cases, rules, glossary, embedder, root)
+    if status(root).current != wanted:
+        switch(root, wanted)
+    return open_index(root, embedder)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

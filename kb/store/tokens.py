@@ -1,0 +1,38 @@
+"""Text to the tokens that the lexical index counts. The same for pages and questions. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_WORD = re.compile(r"[a-z0-9][a-z0-9_.+/-]*[a-z0-9+]|[a-z0-9]")
+_PART = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
+_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
+MAX_CHARACTERS = 20_000
+STOP = frozenset(
+    "a an and are as at be but by can do does for from had has have how i in is it its me my not of on or so that the "
+    "then there this to was we were what when where which why will with you your".split()
+)
+
+
+def tokens(text: str) -> Iterator[str]:
+    """Words, the parts of compound names (``micro_train_batch_size``, ``flash-attn``), Chinese bigrams, and the
+    3-grams of longer words, which find misspellings. Prefixes keep the kinds apart: ``3:`` a 3-gram."""
+    folded = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).lower()
+    for match in _WORD.finditer(folded):
+        word = match.group()
+        if word in STOP:
+            continue
+        yield word
+        parts = _PART.findall(word)
+        if len(parts) > 1:
+            yield from (part for part in parts if part not in STOP)
+        for part in parts:
+            if len(part) > 4 and part.isalpha():
+                yield from (f"3:{part[start : start + 3]}" for start in range(len(part) - 2))
+    for match in _CHINESE.finditer(folded):
+        run = match.group()
+        if len(run) == 1:
+            yield run
+        yield from (run[start : start + 2] for start in range(len(run) - 1))

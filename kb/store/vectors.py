@@ -1,0 +1,145 @@
+"""LangChain's `VectorStore` over faiss: filters pushed down, nothing pickled, one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import numpy.typing as npt
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from kb.errors import StoreError
+
+HALF_FROM = 20_000
+"""Vectors from which half precision is used: as exact in ranking, half the memory and time."""
+Array = npt.NDArray[np.float32]
+Filter = Callable[[Document], bool]
+
+# One thread a process: with more, the slowest query on a busy machine gets many times slower.
+faiss.omp_set_num_threads(1)
+
+
+class Vectors(VectorStore):
+    """Normalised vectors with their documents. Scores are cosines. Read-only once built, but for ``add_texts``."""
+
+    def __init__(self, embedding: Embeddings, dimension: int, index: Any = None, documents: Sequence[Document] = ()):
+        self._embedding = embedding
+        self._documents = list(documents)
+        self._index = index if index is not None else faiss.IndexFlatIP(dimension)
+        if self._index.d != dimension or self._index.ntotal != len(self._documents):
+            raise StoreError("the vectors do not fit their documents", hint="trainmedic index build")
+
+    @property
+    def embeddings(self) -> Embeddings:
+        """The embedder of the queries."""
+        return self._embedding
+
+    @property
+    def size(self) -> int:
+        """How many vectors there are."""
+        return int(self._index.ntotal)
+
+    @classmethod
+    def of(cls, embedding: Embeddings, vectors: Array, documents: Sequence[Document]) -> Vectors:
+        """A store of vectors that were made already."""
+        dimension = int(vectors.shape[1])
+        if len(documents) < HALF_FROM:
+            index = faiss.IndexFlatIP(dimension)
+        else:
+            half = faiss.ScalarQuantizer.QT_fp16
+            index = faiss.IndexScalarQuantizer(dimension, half, faiss.METRIC_INNER_PRODUCT)
+            index.train(vectors[:1])
+        index.add(np.ascontiguousarray(vectors, np.float32))
+        return cls(embedding, dimension, index, documents)
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Embed and add texts. Returns their ids."""
+        given = list(texts)
+        names = ids or [str(self.size + number) for number in range(len(given))]
+        data = metadatas or [{} for _ in given]
+        if not given:
+            return []
+        self._index.add(np.asarray(self._embedding.embed_documents(given), np.float32))
+        self._documents += [
+            Document(page_content=text, metadata=meta, id=name)
+            for text, meta, name in zip(given, data, names, strict=True)
+        ]
+        return names
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: list[str],
+        embedding: Embeddings,
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Vectors:
+        """LangChain's constructor."""
+        store = cls(embedding, len(embedding.embed_query("dimension")))
+        store.add_texts(texts, metadatas, ids=ids)
+        return store
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents of these ids, in the order asked for; unknown ids are left out."""
+        by_id = {document.id: document for document in self._documents}
+        return [by_id[name] for name in ids if name in by_id]
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """The ``k`` nearest documents."""
+        return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+        """The ``k`` nearest documents with their cosines. ``filter`` is a function of a document."""
+        return self.nearest(np.asarray(self._embedding.embed_query(query), np.float32), k, kwargs.get("filter"))
+
+    def nearest(self, vector: Array, k: int, wanted: Filter | None = None) -> list[tuple[Document, float]]:
+        """The ``k`` documents nearest to a normalised vector, best first, ties in the order they were added."""
+        numbers, scores = self.search(vector, k, wanted)
+        return [(self._documents[n], float(s)) for n, s in zip(numbers, scores, strict=True)]
+
+    def search(
+        self, vector: Array, k: int, wanted: Filter | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Numbers and cosines of the ``k`` nearest vectors."""
+        parameters = None
+        if wanted is not None:
+            allowed = np.asarray([n for n, one in enumerate(self._documents) if wanted(one)], np.int64)
+            if not len(allowed):
+                return np.zeros(0, np.int64), np.zeros(0, np.float32)
+            parameters = faiss.SearchParameters(sel=faiss.IDSelectorBatch(allowed))
+        k = min(k, self.size)
+        if k <= 0:
+            return np.zeros(0, np.int64), np.zeros(0, np.float32)
+        row = np.ascontiguousarray(vector[None, :], np.float32)
+        scores, numbers = self._index.search(row, k, params=parameters)
+        found = numbers[0] >= 0
+        chosen, kept = numbers[0][found], scores[0][found]
+        order = np.lexsort((chosen, -kept))
+        return chosen[order], kept[order]
+
+    def save(self, path: Path) -> None:
+        """Write the vectors (not the documents: they are the chunks)."""
+        faiss.write_index(self._index, str(path))
+
+    @classmethod
+    def load(cls, path: Path, embedding: Embeddings, dimension: int, documents: Sequence[Document]) -> Vectors:
+        """Vectors from disk. Raises `StoreError` where the file is damaged."""
+        try:
+            index = faiss.read_index(str(path))
+        except RuntimeError as error:
+            raise StoreError("the vector index cannot be read", hint="trainmedic index build") from error
+        return cls(embedding, dimension, index, documents)

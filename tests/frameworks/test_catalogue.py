@@ -1,0 +1,227 @@
+"""What the catalogues say, and that reading them is lazy and right."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kb.frameworks import catalogue
+from kb.frameworks.tables import DATA, table
+from kb.frameworks.versions import bare, is_version, satisfies, version_key
+
+
+def test_releases_sort_as_the_package_index_sorts_them() -> None:
+    order = ["0.8.9", "0.8.9.post1", "0.8.10rc1", "0.8.10", "0.10.0.dev0", "0.10.0", "1.0"]
+    assert sorted(reversed(order), key=version_key) == order
+    assert version_key("v0.3") == version_key("0.3.0")
+    assert version_key("no release") < version_key("0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("version", "spec", "inside"),
+    [
+        ("4.46.2", ">=4.41.2,<=4.46.1", False),
+        ("4.45.0", ">=4.41.2,<=4.46.1,!=4.45.*", False),
+        ("0.14.5", "==0.14.*", True),
+        ("1.4.9", "~=1.4.2", True),
+        ("1.5.0", "~=1.4.2", False),
+        ("2.5.1+cu121", "==2.5.1", True),
+        ("1.0", "", True),
+        ("1.0", "<1.0", False),
+        ("1.0", ">0.9,===1.0", True),
+        ("1.0", "anything readable or not", True),
+    ],
+)
+def test_a_range_holds_or_does_not(version: str, spec: str, inside: bool) -> None:
+    assert satisfies(version, spec) is inside
+
+
+def test_a_tag_loses_its_v_and_its_local_part() -> None:
+    assert (bare("v0.8.11"), bare("2.5.1+cu121"), bare("verl")) == ("0.8.11", "2.5.1", "verl")
+    assert is_version("1.0rc1")
+    assert not is_version("main")
+
+
+@pytest.mark.parametrize("framework", catalogue.frameworks())
+def test_reading_line_by_line_gives_what_reading_the_whole_file_gives(framework: str) -> None:
+    whole = json.loads((DATA / f"{framework}.json").read_text(encoding="utf-8"))
+    lazy = table(framework)
+    assert lazy is not None
+    assert set(lazy.names) == set(whole) - {"_"}
+    assert list(lazy.versions) == whole["_"]["versions"] == sorted(whole["_"]["versions"], key=version_key)
+    assert all(lazy.line(name) == whole[name] for name in lazy.names)
+
+
+def test_a_flag_has_its_type_owner_and_life() -> None:
+    flag = catalogue.option("openrlhf", "vanilla_loss", "0.3.1")
+    assert flag is not None
+    assert flag.switch
+    assert flag.boolean
+    assert (flag.default, flag.owners, flag.first, flag.last) == (False, ("train_kto",), "0.1.9", "0.3.3")
+
+
+@pytest.mark.parametrize(
+    ("framework", "key", "version", "there"),
+    [
+        ("openrlhf", "vanilla_loss", "0.1.8", False),
+        ("openrlhf", "vanilla_loss", "0.1.9", True),
+        ("openrlhf", "vanilla_loss", "0.3.4", False),
+        ("openrlhf", "flash_attn", "0.8.9.post1", True),
+        ("openrlhf", "flash_attn", "0.8.10", False),
+        ("openrlhf", "attn_implementation", "0.8.10", True),
+        ("openrlhf", "ds.attn_implementation", "0.10.2", True),
+        ("openrlhf", "no_such_flag", "0.10.2", False),
+        ("trl", "evaluation_strategy", "1.9.0", False),
+        ("transformers", "evaluation_strategy", "4.51.0", None),
+        ("transformers", "evaluation_strategy", "4.46.0", True),
+        ("ms-swift", "train_type", "4.1.0", False),
+        ("llamafactory", "per_device_train_batch_size", None, True),
+        ("openrlhf", "vanilla_loss", None, None),
+        ("nobody", "x", "1.0", None),
+    ],
+)
+def test_an_option_exists_at_a_release_or_it_cannot_be_told(
+    framework: str, key: str, version: str | None, there: bool | None
+) -> None:
+    assert catalogue.exists(framework, key, version) is there
+    if there is False:
+        assert catalogue.option(framework, key, version) is None
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "stands_for"),
+    [
+        ("openrlhf", "0.8.10", "0.8.5"),
+        ("openrlhf", "0.1.9", "0.1.10"),
+        ("openrlhf", "v0.11.0", "0.11.0"),
+        ("trl", "0.12.0", "0.12.2"),
+        ("trl", "0.13.0", "0.12.2"),
+        ("trl", "0.19.0", "0.19.1"),
+        ("trl", "2.0", "1.9.0"),
+        ("ms-swift", "3.1.0", "3.0.0"),
+        ("ms-swift", "2.5.0", "2.6.1"),
+        ("transformers", "4.46.2", "4.46.3"),
+    ],
+)
+def test_the_catalogued_release_that_stands_for_another(framework: str, version: str, stands_for: str) -> None:
+    assert catalogue.nearest(framework, version) == stands_for
+
+
+def test_defaults_change_where_the_sources_say() -> None:
+    def default(framework: str, key: str, version: str) -> object:
+        found = catalogue.option(framework, key, version)
+        assert found is not None
+        return found.default
+
+    assert default("ms-swift", "rpo_alpha", "3.7.3") == 1.0
+    assert default("ms-swift", "rpo_alpha", "3.8.0") is None
+    assert default("openrlhf", "attn_implementation", "0.8.10") == "flash_attention_2"
+    assert default("llamafactory", "cutoff_len", "0.9.0") == 1024
+    assert default("llamafactory", "cutoff_len", "0.9.1") == 2048
+    assert default("trl", "dtype", "0.27.0") == "float32"
+    assert default("trl", "torch_dtype", "0.12.0") is None
+
+
+def test_commands_with_other_defaults_are_told_apart() -> None:
+    rate = catalogue.option("openrlhf", "learning_rate", "0.8.11")
+    assert rate is not None
+    assert rate.default_for(["train_rm"]) == (True, 9e-6)
+    assert rate.default_for(["train_dpo"]) == (True, 1e-5)
+    assert rate.default_for([]) == (False, None)
+
+
+def test_an_abbreviation_works_where_argparse_takes_it() -> None:
+    found = catalogue.option("openrlhf", "max_ep", "0.8.11", owner="train_dpo")
+    assert found is not None
+    assert (found.key, found.abbreviated) == ("max_epochs", True)
+    assert catalogue.option("openrlhf", "max_", "0.8.11", owner="train_dpo") is None
+    assert catalogue.option("verl", "trainer.total_epo", "0.9.0") is None
+
+
+def test_dashes_stand_for_underscores_only_where_the_parser_says_so() -> None:
+    inherited = catalogue.option("trl", "per-device-train-batch-size", "0.12.2")
+    assert inherited is not None
+    assert (inherited.framework, inherited.key) == ("transformers", "per_device_train_batch_size")
+    assert catalogue.option("openrlhf", "zero-stage", "0.8.11") is None
+
+
+def test_a_no_switch_negates_a_boolean_that_is_on() -> None:
+    found = catalogue.option("trl", "no_gradient_checkpointing", "0.24.0")
+    assert found is not None
+    assert found.negated
+    assert catalogue.option("trl", "no_packing", "0.24.0") is None
+
+
+@pytest.mark.parametrize(
+    ("framework", "keys", "low", "high"),
+    [
+        ("openrlhf", ["vanilla_loss", "micro_train_batch_size"], "0.1.9", "0.3.3"),
+        ("openrlhf", ["ds.zero_stage"], "0.10.2", None),
+        ("openrlhf", ["unknown_to_all"], None, None),
+        ("openrlhf", ["vanilla_loss", "ds.zero_stage"], None, None),
+        ("ms-swift", ["tuner_type"], "4.0.0", None),
+        ("nobody", ["x"], None, None),
+    ],
+)
+def test_the_options_used_bound_the_version(framework: str, keys: list[str], low: str | None, high: str | None) -> None:
+    found = catalogue.infer_versions(framework, keys)
+    assert found[:2] == (low, high)
+    assert bool(found[2]) == (low is not None or high is not None or len(keys) > 1)
+
+
+@pytest.mark.parametrize(
+    ("framework", "key", "version", "expected", "why"),
+    [
+        ("openrlhf", "flash_attn", "0.9.5", "attn_implementation", "renamed"),
+        ("openrlhf", "zero_stage", "0.11.0", "ds.zero_stage", "renamed"),
+        ("openrlhf", "learnin_rate", None, "learning_rate", "spelling"),
+        ("openrlhf", "vanilla_loss", "0.8.0", "vanilla_loss", "removed"),
+        ("openrlhf", "nll_loss_coef", "0.1.1", "nll_loss_coef", "later"),
+        ("verl", "data.train_batchsize", None, "data.train_batch_size", "spelling"),
+        ("axolotl", "context_parapllel_size", None, "context_parallel_size", "spelling"),
+        ("openrlhf", "enable_vllm_is_correction_", None, "enable_vllm_is_correction", "spelling"),
+    ],
+)
+def test_an_unknown_option_gets_a_suggestion(
+    framework: str, key: str, version: str | None, expected: str, why: str
+) -> None:
+    found = catalogue.suggest(framework, key, version)
+    assert found is not None
+    assert (found.key, found.why) == (expected, why)
+
+
+def test_an_option_of_another_framework_is_said_to_be_one() -> None:
+    found = catalogue.suggest("openrlhf", "kto_chosen_weight")
+    assert found is not None
+    assert (found.why, found.framework) == ("framework", "llamafactory")
+    assert catalogue.suggest("openrlhf", "qqqqqqqqqq") is None
+
+
+def test_a_pin_is_certain_only_at_or_between_equal_releases() -> None:
+    assert catalogue.pins("openrlhf", "0.5.9")["transformers"] == "==4.48.2"
+    assert "flash-attn" not in catalogue.pins("openrlhf", "0.5.1")
+    assert catalogue.pins("openrlhf", "99.0") == {}
+
+
+def test_hub_ids_have_their_template() -> None:
+    assert catalogue.template_of("CohereForAI/aya-23-8B") == "cohere"
+    assert catalogue.template_of("nobody/nothing") is None
+    assert "chatml" in catalogue.templates()
+
+
+def test_no_catalogue_no_answer() -> None:
+    assert catalogue.versions("nobody") == ()
+    assert catalogue.releases("../secrets") == ()
+    assert catalogue.keys("nobody") == ()
+    assert catalogue.nearest("nobody", "1.0") is None
+    assert catalogue.option("nobody", "x") is None
+    assert catalogue.suggest("nobody", "x") is None
+
+
+def test_history_and_keys_agree() -> None:
+    lives = catalogue.history("openrlhf")
+    assert lives["vanilla_loss"] == catalogue.Life(first="0.1.9", last="0.3.3")
+    assert "vanilla_loss" in catalogue.keys("openrlhf", "0.3.3")
+    assert "vanilla_loss" not in catalogue.keys("openrlhf", "0.3.4")
+    assert lives["critic_pretrain"].gap

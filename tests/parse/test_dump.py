@@ -1,0 +1,115 @@
+"""Arguments printed into logs are read with the class they belong to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.model.run import Option, Unresolved
+from kb.parse.readers import dump
+from kb.parse.source import Piece, Reading
+
+PARTS = [
+    "Namespace(",
+    "DPOConfig(",
+    "Qwen2Config {",
+    "a=1",
+    ", ",
+    "\n",
+    ")",
+    "}",
+    "{",
+    '"a": ',
+    "'x'",
+    "<A.B: 2>",
+    "<x",
+    "(WorkerDict pid=3) ",
+    "[",
+    "]",
+    "nan",
+    "/p/q",
+]
+WHOLE = "TrainingArguments(\n_n_gpu=1,\nlr=1e-05,\ns=<A.S: 'steps'>,\nd={'z': 3},\ne=True,\n)\n"
+
+
+def read(text: str) -> Reading:
+    """Read ``text`` and check that every span says where it stands and holds what stands there."""
+    reading = dump.read(Piece(source="f", text=text))
+    lines = text.split("\n")
+    spans = [s for o in reading.options for s in (o.span, o.key_span, o.value_span) if s is not None]
+    for span in [*spans, *(p.span for p in reading.problems if p.span is not None)]:
+        part = lines[span.line - 1 : span.end_line]
+        part[-1] = part[-1][: span.end_column - 1]
+        part[0] = part[0][span.column - 1 :]
+        assert "\n".join(part) == span.text
+    return reading
+
+
+def values(text: str) -> dict[str, object]:
+    """Key → value of everything read."""
+    return {option.key: option.value for option in read(text).options}
+
+
+def only(text: str, key: str) -> Option:
+    """The one option called ``key``."""
+    (found,) = [option for option in read(text).options if option.key == key]
+    return found
+
+
+def codes(text: str) -> set[str]:
+    """The codes of all problems."""
+    return {problem.code for problem in read(text).problems}
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    read(text)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PARTS), max_size=14))
+def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
+    read("".join(parts))
+
+
+@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
+def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
+    """All options of lines that end before the cut are there with their values."""
+    full = {
+        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
+    }
+    found = values(WHOLE[:cut])
+    assert {key: found.get(key, "missing") for key in full} == full
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
+)
+def test_hostile_repetition_ends(hostile: str) -> None:
+    read(hostile * (20_000 // len(hostile)))
+
+
+def test_a_namespace_has_no_scope() -> None:
+    text = "Namespace(a=1, b='x', c=None, d=[1, 2], e=/path/x, f=two words, g=f(1), h=inf)\n"
+    assert values(text) == {
+        "a": 1, "b": "x", "c": None, "d": (1, 2), "e": "/path/x", "f": Unresolved("two words"), "g": {}, "h": float("inf"),  # noqa: E501
+    }  # fmt: skip
+    assert {option.scope for option in read(text).options} == {""}
+
+
+def test_printed_arguments_have_their_class() -> None:
+    text = "[INFO:swift] args: RLHFArguments(\nrlhf_type='kto',\ns=<Strategy.STEPS: 'steps'>,\nn=<E.X: 3>,\no=<object at 0x1>,\nd={'z': {'s': 3}})\n{'loss': 1.0}\n"  # noqa: E501
+    assert values(text) == {"rlhf_type": "kto", "s": "steps", "n": 3, "o": Unresolved("<object at 0x1>"), "d.z.s": 3}
+    assert only(text, "s").scope == "RLHFArguments"
+
+
+def test_a_printed_model_config_has_its_class() -> None:
+    option = only('Model config Qwen2Config {\n  "architectures": [\n    "Q"\n  ],\n  "x": null\n}\n', "architectures")
+    assert (option.scope, option.value) == ("Qwen2Config", ("Q",))
+
+
+def test_a_printed_dict_behind_logger_prefixes_is_read() -> None:
+    text = "(TaskRunner pid=1) {'actor': {'lr': 1e-06,\n(TaskRunner pid=1)   'x': True}}\n"
+    assert values(text) == {"actor.lr": 1e-6, "actor.x": True}

@@ -1,0 +1,142 @@
+"""JSON is read with positions, tolerantly, as far as it goes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.model.run import Option
+from kb.parse.readers import json_
+from kb.parse.source import Piece, Reading
+
+PARTS = [
+    "{",
+    "}",
+    "[",
+    "]",
+    '"a"',
+    ":",
+    ",",
+    "1",
+    '"b": ',
+    "true",
+    "NaN",
+    "// c\n",
+    "/*",
+    "*/",
+    "'x'",
+    "\n",
+    "\\",
+    '"',
+    "<",
+    "(",
+    "auto",
+    "“",
+]
+WHOLE = '{\n "a": 1,\n "b": "auto",\n "z": {\n  "stage": 3,\n  "l": [1, 2]\n },\n "end": null\n}\n'
+
+
+def read(text: str) -> Reading:
+    """Read ``text`` and check that every span says where it stands and holds what stands there."""
+    reading = json_.read(Piece(source="f", text=text))
+    lines = text.split("\n")
+    spans = [s for o in reading.options for s in (o.span, o.key_span, o.value_span) if s is not None]
+    for span in [*spans, *(p.span for p in reading.problems if p.span is not None)]:
+        part = lines[span.line - 1 : span.end_line]
+        part[-1] = part[-1][: span.end_column - 1]
+        part[0] = part[0][span.column - 1 :]
+        assert "\n".join(part) == span.text
+    return reading
+
+
+def values(text: str) -> dict[str, object]:
+    """Key → value of everything read."""
+    return {option.key: option.value for option in read(text).options}
+
+
+def only(text: str, key: str) -> Option:
+    """The one option called ``key``."""
+    (found,) = [option for option in read(text).options if option.key == key]
+    return found
+
+
+def codes(text: str) -> set[str]:
+    """The codes of all problems."""
+    return {problem.code for problem in read(text).problems}
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    read(text)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PARTS), max_size=14))
+def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
+    read("".join(parts))
+
+
+@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
+def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
+    """All options of lines that end before the cut are there with their values."""
+    full = {
+        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
+    }
+    found = values(WHOLE[:cut])
+    assert {key: found.get(key, "missing") for key in full} == full
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
+)
+def test_hostile_repetition_ends(hostile: str) -> None:
+    read(hostile * (20_000 // len(hostile)))
+
+
+def test_nested_keys_are_dotted_and_typed() -> None:
+    text = '{"bf16": {"enabled": "auto"}, "l": [1, 2.5, true], "o": {}, "ds": [{"p": null}]}'
+    assert values(text) == {"bf16.enabled": "auto", "l": (1, 2.5, True), "o": {}, "ds.0.p": None}
+    assert codes(text) == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, // c\n"b": 2}',
+        '{"a": 1, "b": 2,}',
+        "{'a': 1, 'b': 2}",
+        '{"a": 1 /* x */, "b": 2}',
+        '{"a"： 1， "b": 2}',
+    ],
+)
+def test_what_is_not_strict_is_read_with_a_problem(text: str) -> None:
+    assert values(text) == {"a": 1, "b": 2}
+    assert codes(text) == {"json_error"}
+
+
+def test_half_a_value_is_left_out_and_the_reading_is_partial() -> None:
+    for text in ('{"a": 1, "b": "au', '{"a": 1, "b": 5', '{"a": 1, "b":', '{"a": 1, "b'):
+        assert values(text) == {"a": 1}
+        assert read(text).partial
+
+
+def test_a_body_without_its_brace_is_read() -> None:
+    assert values('"a": 1,\n"b": 2\n}') == {"a": 1, "b": 2}
+    assert read('"a": 1\n').partial
+
+
+def test_log_history_is_not_configuration() -> None:
+    text = '{"log_history": [' + '{"loss": [1.5], "x": "]"},\n' * 5000 + '{}], "epoch": 2, "log_history": 5}'
+    assert values(text) == {"epoch": 2}
+    assert values('{"a": 1, "log_history": [{"x"') == {"a": 1}
+
+
+def test_too_many_options_end_with_a_problem() -> None:
+    assert "json_error" in codes("[" + "1," * 30000 + "]")
+    assert "too_large" in codes("{" + ",".join(f'"k{i}": 1' for i in range(5000)) + "}")
+
+
+def test_escapes_are_read() -> None:
+    assert values(r'{"a": "x\n\u4f60\"", "q\\": 1}')["a"] == 'x\n你"'

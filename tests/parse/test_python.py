@@ -1,0 +1,183 @@
+"""Python is read by its syntax tree, never run; fragments and broken text keep their readable part."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.model.run import Option, Unresolved
+from kb.parse.readers import python_
+from kb.parse.source import Piece, Reading
+
+PARTS = [
+    "DPOConfig(",
+    "lr=1e-5",
+    ",",
+    "\n",
+    ")",
+    "  ",
+    "{",
+    "}",
+    '"a": 1',
+    "torch.float16",
+    "...",
+    'f"x{a}"',
+    "= ",
+    "x",
+    "**k",
+    "args",
+    'os.environ["A"]',
+    "[",
+    "]",
+    "-",
+    "#",
+    '学"',
+    ">>> ",
+    "!pip",
+    "\x00",
+    "lambda: 0",
+]
+WHOLE = 'LR = 5e-7\nargs = DPOConfig(\n    output_dir="out",\n    learning_rate=5e-7,\n    beta=0.1,\n    bf16=True,\n    l=["q"],\n)\n'  # noqa: E501
+
+
+def read(text: str) -> Reading:
+    """Read ``text`` and check that every span says where it stands and holds what stands there."""
+    reading = python_.read(Piece(source="f", text=text))
+    lines = text.split("\n")
+    spans = [s for o in reading.options for s in (o.span, o.key_span, o.value_span) if s is not None]
+    for span in [*spans, *(p.span for p in reading.problems if p.span is not None)]:
+        part = lines[span.line - 1 : span.end_line]
+        part[-1] = part[-1][: span.end_column - 1]
+        part[0] = part[0][span.column - 1 :]
+        assert "\n".join(part) == span.text
+    return reading
+
+
+def values(text: str) -> dict[str, object]:
+    """Key → value of everything read."""
+    return {option.key: option.value for option in read(text).options}
+
+
+def only(text: str, key: str) -> Option:
+    """The one option called ``key``."""
+    (found,) = [option for option in read(text).options if option.key == key]
+    return found
+
+
+def codes(text: str) -> set[str]:
+    """The codes of all problems."""
+    return {problem.code for problem in read(text).problems}
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    read(text)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PARTS), max_size=14))
+def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
+    read("".join(parts))
+
+
+@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
+def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
+    """All options of lines that end before the cut are there with their values."""
+    full = {
+        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
+    }
+    found = values(WHOLE[:cut])
+    assert {key: found.get(key, "missing") for key in full} == full
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
+)
+def test_hostile_repetition_ends(hostile: str) -> None:
+    read(hostile * (20_000 // len(hostile)))
+
+
+def test_keyword_arguments_have_the_class_as_scope() -> None:
+    text = 'LR = 5e-7\na = DPOConfig("x", output_dir="输出", learning_rate=LR, n=2*8, d={"a": {"b": -1}}, l=("q",), e={1, 2})'  # noqa: E501
+    assert values(text) == {
+        "output_dir": "输出", "learning_rate": 5e-7, "n": 16, "d.a.b": -1, "l": ("q",), "e": (1, 2),
+    }  # fmt: skip
+    assert only(text, "n").scope == "DPOConfig"
+    assert only(text, "n").span.text == "n=2*8"
+    assert only(text, "learning_rate").raw == "LR"
+
+
+def test_from_pretrained_is_a_scope_of_its_own() -> None:
+    text = 'm = AutoModel.from_pretrained("Qwen/x", torch_dtype=torch.float16, attn_implementation="eager")'
+    assert values(text) == {
+        "pretrained_model_name_or_path": "Qwen/x",
+        "torch_dtype": "torch.float16",
+        "attn_implementation": "eager",
+    }
+    assert {option.scope for option in read(text).options} == {"from_pretrained"}
+
+
+@pytest.mark.parametrize(
+    "value", ['f"x{a}"', "g(1)", 'os.environ["X"]', "args.lr", "a if b else c", "1 / 0", "9**9", "x[0]", "UNKNOWN"]
+)
+def test_what_only_running_would_tell_is_unresolved(value: str) -> None:
+    assert values(f"DPOConfig(a={value})") == {"a": Unresolved(value)}
+
+
+def test_a_name_assigned_twice_is_unresolved() -> None:
+    assert values("A = 1\nA = 2\nDPOConfig(a=A)") == {"a": Unresolved("A")}
+    assert values("A: int = 1\nL = ['q']\nM = [f()]\nfor B in x: pass\nC(a=A, b=B, l=L, m=M)") == {
+        "a": 1, "b": Unresolved("B"), "l": ("q",), "m": Unresolved("M"),
+    }  # fmt: skip
+
+
+def test_configuration_dicts_and_environment_are_read() -> None:
+    text = 'ds_config = {"fp16": {"enabled": True}}\nos.environ["A"] = "1"\ntraining_args = {"lr": 1}\ncfg["b"] = 2\n{"zero_optimization": {"stage": 2}}\n'  # noqa: E501
+    assert [(o.scope, o.key, o.value) for o in read(text).options] == [
+        ("deepspeed", "fp16.enabled", True), ("env", "A", "1"), ("", "lr", 1), ("", "b", 2), ("deepspeed", "zero_optimization.stage", 2),  # noqa: E501
+    ]  # fmt: skip
+
+
+def test_attributes_set_later_belong_to_the_class() -> None:
+    text = "a = DPOConfig(lr=1)\na.bf16 = False\nargs.x = 2\nother.y = 3\nz[0] = 1\nq['a'] = 1"
+    assert [(o.scope, o.key) for o in read(text).options] == [("DPOConfig", "lr"), ("DPOConfig", "bf16"), ("", "x")]
+
+
+def test_spread_dicts_are_read_once() -> None:
+    assert values('common = {"a": 1}\nDPOConfig(**common, **{"b": 2}, c=dict(d=3))') == {"a": 1, "b": 2, "c.d": 3}
+    config = read('my_args = {"a": 1}\nDPOConfig(**my_args, e=my_args)\nX(**unknown)')
+    assert [o.key for o in config.options] == ["a", "e.a"]
+    assert config.partial
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["  lr=1e-5,\n  bf16=True,\n", "args = DPOConfig(\n    lr=1e-5,\n    bf16=True,\n", "DPOConfig(\n  ...\n  lr=1e-5,\n  bf16=True)",  # noqa: E501
+     "lr=1e-5, bf16=True", ">>> X = 1\n>>> DPOConfig(lr=1e-5, bf16=True)", "!pip x\n    DPOConfig(lr=1e-5, bf16=True)",
+     "def f(:\n cfg = {'lr': 1e-5, 'bf16': True}", "def (:\nlr=1e-5\nbf16=True # x", "DPOConfig(lr=1e-5, bf16=True)\x00"],  # noqa: E501
+)  # fmt: skip
+def test_fragments_and_broken_python_are_read(text: str) -> None:
+    assert values(text) == {"lr": 1e-5, "bf16": True}
+
+
+def test_an_elided_call_is_partial() -> None:
+    assert read("DPOConfig(..., beta=0.1)").partial
+    assert not read("DPOConfig(beta=0.1)").partial
+
+
+def test_argument_definitions_are_not_options() -> None:
+    assert (
+        values("p = argparse.ArgumentParser(description='x')\np.add_argument('--lr', default=1)\nprint(x, end='')")
+        == {}
+    )
+    assert values("def f(:\n# DPOConfig(a=1)\nArgumentParser(a=1)\nPath(b=1)\nDPOConfig(c=torch.x, d=2 * 3)") == {
+        "c": "torch.x", "d": Unresolved("2 * 3"),
+    }  # fmt: skip
+
+
+def test_deep_and_huge_text_is_scanned() -> None:
+    read("DPOConfig(a=" + "(" * 3000)
+    read("DPOConfig(a=" + "-" * 3000 + "1)")
+    assert values("DPOConfig(a=1)\n" + "x = 1\n" * 60000)["a"] == 1

@@ -1,0 +1,116 @@
+"""TOML tables and ``key = value`` files are read with positions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.model.run import Option
+from kb.parse.readers import ini_, toml_
+from kb.parse.source import Piece, Reading
+
+PARTS = [
+    "[a]\n",
+    "[[b]]\n",
+    "x = 1\n",
+    'y = "z"\n',
+    "=",
+    "[",
+    "\n",
+    '"',
+    "2024-01-01",
+    "{",
+    "}",
+    "# c\n",
+    "'''",
+    "学 = 1\n",
+]
+WHOLE = '[train]\nlr = 1e-5\nname = "a"\nl = [1, 2]\n[[ds]]\npath = "x"\n[[ds]]\npath = "y"\n'
+
+
+def read(text: str) -> Reading:
+    """Read ``text`` and check that every span says where it stands and holds what stands there."""
+    reading = toml_.read(Piece(source="f", text=text))
+    lines = text.split("\n")
+    spans = [s for o in reading.options for s in (o.span, o.key_span, o.value_span) if s is not None]
+    for span in [*spans, *(p.span for p in reading.problems if p.span is not None)]:
+        part = lines[span.line - 1 : span.end_line]
+        part[-1] = part[-1][: span.end_column - 1]
+        part[0] = part[0][span.column - 1 :]
+        assert "\n".join(part) == span.text
+    return reading
+
+
+def values(text: str) -> dict[str, object]:
+    """Key → value of everything read."""
+    return {option.key: option.value for option in read(text).options}
+
+
+def only(text: str, key: str) -> Option:
+    """The one option called ``key``."""
+    (found,) = [option for option in read(text).options if option.key == key]
+    return found
+
+
+def codes(text: str) -> set[str]:
+    """The codes of all problems."""
+    return {problem.code for problem in read(text).problems}
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    read(text)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PARTS), max_size=14))
+def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
+    read("".join(parts))
+
+
+@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
+def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
+    """All options of lines that end before the cut are there with their values."""
+    full = {
+        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
+    }
+    found = values(WHOLE[:cut])
+    assert {key: found.get(key, "missing") for key in full} == full
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
+)
+def test_hostile_repetition_ends(hostile: str) -> None:
+    read(hostile * (20_000 // len(hostile)))
+
+
+def test_tables_become_dotted_keys() -> None:
+    text = '[train]\nlr = 1e-5 # c\na.b = true\nl = [1,\n 2]\n[[ds]]\np = "x"\n[ds.sub]\nq = {r = 1}\n[[ds]]\nd = 2024-01-01\n'  # noqa: E501
+    assert values(text) == {
+        "train.lr": 1e-5, "train.a.b": True, "train.l": (1, 2), "ds.0.p": "x", "ds.0.sub.q.r": 1, "ds.1.d": "2024-01-01",  # noqa: E501
+    }  # fmt: skip
+    assert codes(text) == set()
+
+
+def test_broken_toml_keeps_its_readable_part() -> None:
+    assert values('[a\nx = 1\nb = "tru\nc = 3\n') == {"x": 1, "c": 3}
+    assert read("x = 1\ny\n").partial
+    assert codes("x = 1\nx = 1\n") == {"duplicate_key", "toml_error"}
+
+
+def test_ini_lines_are_read_with_their_section() -> None:
+    reading = ini_.read(Piece(source=None, text="[DEFAULT]\na = 1 ; c\nb: 'x y'\n# z\n[s]\nc=\nexport D=e\njunk\n"))
+    assert [(o.key, o.value, o.span.text) for o in reading.options] == [
+        ("a", 1, "a = 1"), ("b", "x y", "b: 'x y'"), ("s.c", None, "c="), ("s.D", "e", "D=e"),
+    ]  # fmt: skip
+    assert reading.partial
+    assert ini_.read(Piece(source=None, text="a=1\n" * 5000)).partial
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_as_ini_without_an_error(text: str) -> None:
+    for option in ini_.read(Piece(source=None, text=text)).options:
+        assert option.span.text.startswith(option.key_span.text)

@@ -1,0 +1,179 @@
+"""YAML is read as PyYAML reads it, with positions, and what is broken keeps its readable part."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kb.model.run import Option, Unresolved
+from kb.parse.readers import yaml_
+from kb.parse.source import Piece, Reading
+
+PARTS = [
+    "a: 1\n",
+    "  b: x\n",
+    "- ",
+    "c",
+    "：",
+    ": ",
+    "\n",
+    "\t",
+    "[",
+    "]",
+    "{",
+    "}",
+    "&x ",
+    "*x",
+    "<<: ",
+    "!!python/object:os ",
+    "'",
+    '"',
+    "|\n",
+    "#",
+    "é",
+    "---\n",
+    "? ",
+    "学",
+    "，",
+    "“",
+    "”",
+]
+WHOLE = "# c\nmodel: q\nlr: 1e-6\nflash: off\nz:\n  stage: 3\n  l: [q, v]\nds:\n  - path: x\n    n: 2\n  - path: y\nname: 'a b'\nend: true\n"  # noqa: E501
+
+
+def read(text: str) -> Reading:
+    """Read ``text`` and check that every span says where it stands and holds what stands there."""
+    reading = yaml_.read(Piece(source="f", text=text))
+    lines = text.split("\n")
+    spans = [s for o in reading.options for s in (o.span, o.key_span, o.value_span) if s is not None]
+    for span in [*spans, *(p.span for p in reading.problems if p.span is not None)]:
+        part = lines[span.line - 1 : span.end_line]
+        part[-1] = part[-1][: span.end_column - 1]
+        part[0] = part[0][span.column - 1 :]
+        assert "\n".join(part) == span.text
+    return reading
+
+
+def values(text: str) -> dict[str, object]:
+    """Key → value of everything read."""
+    return {option.key: option.value for option in read(text).options}
+
+
+def only(text: str, key: str) -> Option:
+    """The one option called ``key``."""
+    (found,) = [option for option in read(text).options if option.key == key]
+    return found
+
+
+def codes(text: str) -> set[str]:
+    """The codes of all problems."""
+    return {problem.code for problem in read(text).problems}
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    read(text)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PARTS), max_size=14))
+def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
+    read("".join(parts))
+
+
+@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
+def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
+    """All options of lines that end before the cut are there with their values."""
+    full = {
+        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
+    }
+    found = values(WHOLE[:cut])
+    assert {key: found.get(key, "missing") for key in full} == full
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
+)
+def test_hostile_repetition_ends(hostile: str) -> None:
+    read(hostile * (20_000 // len(hostile)))
+
+
+def test_values_follow_yaml_1_1() -> None:
+    text = "a: 1e-6\nb: off\nc:\nd: 'off'\ne: 1.0e-6\nf: 1:30\ng: ~\nh: 0x1F\ni: 2024-01-01\nj: .nan\nk: 010\nl: = \n"
+    found = values(text)
+    assert found.pop("j") != found.get("j")
+    assert found == {
+        "a": "1e-6", "b": False, "c": None, "d": "off", "e": 1e-6, "f": 90, "g": None, "h": 31, "i": "2024-01-01", "k": 8, "l": "=",  # noqa: E501
+    }  # fmt: skip
+
+
+def test_raw_spelling_and_quotation_are_kept() -> None:
+    assert (only("b: off", "b").raw, only("b: off", "b").quoted) == ("off", False)
+    assert (only("b: 'off'", "b").raw, only("b: 'off'", "b").quoted) == ("off", True)
+    span = only("x: 1\nb: &a off # c", "b").value_span
+    assert span is not None
+    assert (span.text, span.line, span.column) == ("off", 2, 7)
+
+
+def test_nested_maps_and_lists_become_dotted_keys_and_tuples() -> None:
+    text = "z:\n  stage: 3\n  l: [q, v]\nds:\n  - path: x\n    n: [[1], [2]]\ne: {}\n"
+    assert values(text) == {"z.stage": 3, "z.l": ("q", "v"), "ds.0.path": "x", "ds.0.n": ((1,), (2,)), "e": {}}
+
+
+def test_anchors_aliases_and_merge_keys_are_resolved() -> None:
+    text = "a: &x {k: 1, j: 2}\nb:\n  <<: [*x]\n  k: 3\nc: &s 5\nd: *s\ne: *nope\n"
+    found = values(text)
+    assert found == {"a.k": 1, "a.j": 2, "b.j": 2, "b.k": 3, "c": 5, "d": 5, "e": Unresolved("*nope")}
+
+
+def test_an_alias_bomb_and_deep_nesting_end_with_a_problem() -> None:
+    bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(12)
+    )
+    assert "too_large" in codes(bomb)
+    assert "yaml_error" in codes("a: " + "[" * 5000)
+
+
+def test_a_tag_is_never_constructed() -> None:
+    assert values("a: !!python/name:os.system x\nb: !!int '5'\nc: !!int x\n") == {"a": "x", "b": 5, "c": "x"}
+    assert codes("a: !!python/object/apply:os.system ['ls']") == {"yaml_tag"}
+
+
+def test_both_of_two_equal_keys_are_kept_with_a_problem() -> None:
+    assert [option.value for option in read("a: 1\na: 2\n").options] == [1, 2]
+    assert codes("a: 1\na: 2\n") == {"duplicate_key"}
+
+
+def test_every_document_is_read() -> None:
+    assert values("a: 1\n---\nb: 2\n") == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize(
+    "text", ['a: 1\nb: "x\nc: 3\nd:\n  e: 4\n', "a: 1\nb: @x\nc: 3\nd:\n  e: 4\n", "a: 1\n b: 2\nc: 3\nd:\n  e: 4\n"]
+)
+def test_lines_after_an_error_are_read_too(text: str) -> None:
+    reading = read(text)
+    found = values(text)
+    assert reading.partial
+    assert (found["a"], found["c"], found["d.e"]) == (1, 3, 4)
+    assert "yaml_error" in codes(text)
+
+
+def test_list_items_after_an_error_are_numbered() -> None:
+    assert values("a: @x\nds:\n  - path: p\n    n: 1\n  - path: r\n    l: [1, 2]\n") == {
+        "a": "@x", "ds.0.path": "p", "ds.0.n": 1, "ds.1.path": "r", "ds.1.l": (1, 2),
+    }  # fmt: skip
+
+
+def test_full_width_punctuation_is_read_with_a_problem() -> None:
+    text = "学习率：1e-5\nlr：  3\nname: “你好”\nl: [a，b]\n"
+    assert values(text) == {"学习率": "1e-5", "lr": 3, "name": "你好", "l": ("a", "b")}
+    assert only(text, "lr").span.text == "lr：  3"
+    assert codes(text) == {"yaml_error"}
+
+
+def test_tabs_are_read_with_a_problem() -> None:
+    assert values("z:\n\tstage: 3\n\tx: 1\n") == {"z.stage": 3, "z.x": 1}
+    assert codes("z:\n\tstage: 3\n") == {"yaml_error"}

@@ -1,0 +1,250 @@
+"""Rule pages: front matter and its mistakes, bodies and their examples, discovery."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb.errors import InvalidPage
+from kb.model.report import Safety
+from kb.rules.body import read_body
+from kb.rules.functions import ALL_FUNCTIONS
+from kb.rules.page import BUILT_IN, load_rules, pages, parse_page
+from kb.rules.template import compile_template
+from kb.rules.values import UNKNOWN
+from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, rule, run, setting
+
+
+def parsed(text: str, name: str = "a-defect") -> None:
+    parse_page(text, Path(f"/rules/kto/{name}.md"), WORDS_OF_TESTS)
+
+
+def test_a_page_becomes_a_rule() -> None:
+    made = rule(
+        applies="{framework: [openrlhf], versions: {openrlhf: \"<0.3.4\"}}",
+        fix='[{set: {bf16: true}, unset: vanilla_loss, safety: safe, when: "vanilla_loss"}]',
+    )
+    assert (made.id, made.family, made.when) == ("a-defect", "kto", "vanilla_loss")
+    assert made.applies == {"framework": ("openrlhf",)}
+    assert made.versions == {"openrlhf": "<0.3.4"}
+    assert (made.fixes[0].safety, made.fixes[0].unset, dict(made.fixes[0].set)) == (
+        Safety.SAFE, ("vanilla_loss",), {"bf16": True}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line", "says"),
+    [
+        ("no front matter", 1, "front matter"),
+        ("---\n- a\n---\n", 2, "mapping"),
+        ("---\nid: [\n---\n", 3, "expected"),
+        (page() .replace("since:", "sinse:"), 6, "no key 'sinse'"),
+        (page("other"), 2, "must be the file's name"),
+        (page(severity="fatal"), 4, "error, warning, info"),
+        (page(status="done"), 5, "preview, stable, deprecated"),
+        (page().replace("zh: \"一个缺陷\"", "zh: \"\""), 3, "both languages"),
+        (page().replace(", zh: \"一个缺陷\"", ""), 3, "both languages"),
+        (page(when="micro_batc == 1"), 8, "micro_batc"),
+        (page(when=""), 1, "either 'when' or a module"),
+        (page().replace("when: 'vanilla_loss'", "when: 3"), 8, "must be a condition"),
+        (page(message="{micro_batc}"), 9, "micro_batc"),
+        (page(message="a } b"), 9, "lone"),
+        (page(applies="{model: [x]}"), 7, "applies is a mapping"),
+        (page(applies="{framework: trl}"), 7, "list of words"),
+        (page(applies="{framework: []}"), 7, "list of words"),
+        (page(applies="{versions: [trl]}"), 7, "maps packages to ranges"),
+        (page(applies="{versions: {trl: new}}"), 7, "no version range"),
+        (page(fix="{}").replace("fix: {}", "fix: 3"), 10, "fix must be a list"),
+        (page(fix="[3]"), 10, "a fix is a mapping"),
+        (page(fix="[{unset: bf16}]"), 10, "safety"),
+        (page(fix="[{set: [bf16], safety: safe}]"), 10, "set maps"),
+        (page(fix="[{unset: [1], safety: safe}]"), 10, "set maps"),
+        (page(fix="[{set: {no_such: 1}, safety: safe}]"), 10, "no_such"),
+        (page(fix="[{set: {bf16: [1]}, safety: safe}]"), 10, "plain value"),
+        (page(fix="[{safety: display}]"), 10, "one of set, unset"),
+        (page(fix='[{upgrade: "x>=1", safety: safe}]'), 10, "safety: display"),
+        (page(fix="[{unset: bf16, safety: safe, when: nope}]"), 10, "nope"),
+        (page(fix="[{text: {en: a}, safety: display}]"), 10, "both languages"),
+        (page().replace("cases: [a-case]", "cases: [1]"), 11, "list of texts"),
+        (page().replace("says: source", "says: me"), 12, "says one of"),
+        (page().replace("https://example", "http://example"), 12, "https://"),
+        (page().replace("since: 0.1.0", "symptoms: [bad]"), 6, "no signal kind"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_page_and_line(wrong: str, line: int, says: str) -> None:
+    with pytest.raises(InvalidPage) as caught:
+        parsed(wrong)
+    assert says in caught.value.message
+    where = caught.value.message.split(": ", 1)[0]
+    assert where.startswith("a-defect.md:")
+    if says not in ("either 'when' or a module", "both languages"):
+        assert where == f"a-defect.md:{line}"
+
+
+def test_a_rule_may_hold_always() -> None:
+    always = rule(when="vanilla_loss").condition
+    assert always is not None
+    text = page().replace("when: 'vanilla_loss'", "when: true")
+    made = parse_page(text, Path("/r/a-defect.md"), WORDS_OF_TESTS)
+    assert made.condition is not None
+    assert made.condition.run(facts(evidence())) is True
+    ranged = text.replace("framework: [openrlhf]", 'versions: {openrlhf: ">1"}')
+    only_versions = parse_page(ranged, Path("/r/a-defect.md"), WORDS_OF_TESTS).condition
+    assert only_versions is not None
+    assert only_versions.run(facts(evidence())) is UNKNOWN
+
+
+def test_a_message_holds_any_expression_and_braces() -> None:
+    text = rule(message="a {micro_batch} b {micro_batch * 2} {{c}} {beta}").message
+    given = facts(evidence(run(settings={"micro_batch": setting("micro_batch", 4)})))
+    assert text.render(given).en == "a 4 b 8 {c} unknown"
+    assert text.render(given).zh == "a 4 b 8 {c} 未知"
+    assert text.render(given, {"micro_batch": "five"}).en.startswith("a five b 8")
+
+
+def test_a_module_may_bring_its_own_placeholders() -> None:
+    source = rule(message="seen").message.source
+    own = compile_template(type(source)(en="{mean_kl}", zh="{mean_kl}"), WORDS_OF_TESTS, own=True)
+    assert own.render(facts(evidence()), {"mean_kl": "0.1"}).en == "0.1"
+
+
+BODY = """## en
+### What it finds
+One.
+```text
+## not a heading
+```
+### Why it matters
+Two.
+### What to do
+Three.
+## zh
+### 检查什么
+一。
+### 为什么重要
+二。
+### 怎么改
+三。
+## Fires
+### The flag is there
+```bash train.sh
+a
+b ⟦--x 1⟧ \\
+  ⟦--y
+2⟧
+```
+```text question
+it is ⟦nan⟧
+```
+```diff
+-a
++b
+```
+## Silent
+### It is not
+```bash
+a
+```
+cannot tell allowed
+## Cannot tell
+### It may be
+````text
+```
+````
+missing: version:trl, setting:bf16
+"""
+
+
+def test_a_body_has_sections_and_examples_with_their_marks() -> None:
+    body = read_body(rule(body=BODY))
+    assert body.sections["en"]["What it finds"].endswith("```")
+    assert tuple(body.sections["zh"]) == ("检查什么", "为什么重要", "怎么改")
+    fires, silent, unknown = body.examples
+    assert fires.question == "it is nan\n"
+    assert fires.attachments[0].content == "a\nb --x 1 \\\n  --y\n2\n"
+    assert [(m.attachment, m.line, m.column, m.end_line, m.end_column, m.text) for m in fires.marks] == [
+        ("train.sh", 2, 3, 2, 8, "--x 1"),
+        ("train.sh", 3, 3, 4, 2, "--y\n2"),
+        (None, 1, 7, 1, 10, "nan"),
+    ]
+    assert fires.diff == "-a\n+b\n"
+    assert silent.attachments[0].name == "paste.sh"
+    assert silent.may_be_unknown
+    assert unknown.missing == ("version:trl", "setting:bf16")
+    assert unknown.attachments[0].content == "```\n"
+    assert rule(body=BODY).text.split("\n")[fires.line - 1] == "### The flag is there"
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("## other\n", "no chapter"),
+        ("## en\n### A\nx\n### A\n", "stands twice"),
+        ("lost\n", "outside any section"),
+        ("## en\nlost\n", "outside any section"),
+        ("## Fires\n### S\n```bash\na\n", "never closed"),
+        ("## Fires\n### S\ntext\n", "needs a fenced block"),
+        ("## Fires\n### S\n```bash\n⟦⟦a⟧\n```\n", "inside"),
+        ("## Fires\n### S\n```bash\na⟧\n```\n", "without"),
+        ("## Fires\n### S\n```bash\n⟦a\n```\n", "never closed"),
+        ("## Fires\n### S\n```bash x\na\n```\n```bash x\nb\n```\n", "two blocks"),
+    ],
+)
+def test_a_mistake_in_a_body_is_named(body: str, says: str) -> None:
+    with pytest.raises(InvalidPage, match=says):
+        read_body(rule(body=body))
+
+
+def test_a_folder_of_a_team_adds_rules_and_a_bad_page_does_not_stop_the_others(tmp_path: Path) -> None:
+    folder = tmp_path / "team"
+    folder.mkdir()
+    (folder / "README.md").write_text("not a rule")
+    (folder / "a-defect.md").write_text(page())
+    (folder / "bad-page.md").write_text("x")
+    (folder / "not-text.md").write_bytes(b"\xff\xfe\xff")
+    (folder / "zz").mkdir()
+    (folder / "zz" / "a-defect.md").write_text(page())
+    loaded = load_rules((folder, tmp_path / "absent"))
+    assert loaded.get("a-defect") is not None
+    assert loaded.get("no-such-rule") is None
+    failed = {failure.rule_id: failure.message for failure in loaded.failures}
+    assert "already" in failed["a-defect"]
+    assert "front matter" in failed["bad-page"]
+    assert set(failed) == {"a-defect", "bad-page", "not-text", str(tmp_path / "absent")}
+    assert loaded.version != load_rules().version
+
+
+def test_the_version_changes_with_a_rules_module(tmp_path: Path) -> None:
+    (tmp_path / "a-defect.md").write_text(page(when=""))
+    module = tmp_path / "a-defect.py"
+    module.write_text("from kb.rules.outcome import Outcome\ndef check(facts):\n    return Outcome(value=True)\n")
+    first = load_rules((tmp_path,))
+    assert first.get("a-defect") is not None
+    module.write_text("def check(facts):\n    return None\n")
+    assert load_rules((tmp_path,)).version != first.version
+
+
+def test_rules_are_indexed_by_framework_and_deprecated_ones_never_run(tmp_path: Path) -> None:
+    for name, applies, status in (
+        ("any-run", "{}", "stable"),
+        ("of-trl", "{framework: [trl]}", "preview"),
+        ("old-one", "{}", "deprecated"),
+    ):
+        (tmp_path / f"{name}.md").write_text(page(name, applies=applies, status=status))
+    loaded = load_rules((tmp_path,))
+    mine = {"any-run", "of-trl", "old-one"}
+    assert [each.id for each in loaded.for_framework("trl") if each.id in mine] == ["any-run", "of-trl"]
+    assert [each.id for each in loaded.for_framework(None) if each.id in mine] == ["any-run"]
+
+
+def test_built_in_pages_are_found_without_a_registry() -> None:
+    assert [path.stem for path in pages(BUILT_IN)] == sorted(path.stem for path in pages(BUILT_IN)) or len(
+        {path.parent for path in pages(BUILT_IN)}
+    ) > 1
+    assert load_rules().failures == ()
+
+
+def test_the_readme_names_every_function() -> None:
+    text = (BUILT_IN / "README.md").read_text()
+    assert [name for name in ALL_FUNCTIONS if name not in text] == []
