@@ -63,6 +63,7 @@ class Sources:
             for node in ast.walk(module):
                 if isinstance(node, ast.ClassDef):
                     self.classes.setdefault(node.name, (path, node))
+        self._foreign = {path: _foreign(path, module) for path, module in self.modules.items()}
         self._constants: dict[str, dict[str, ast.expr]] = {
             path: _assignments(module.body) for path, module in self.modules.items()
         }
@@ -172,8 +173,10 @@ class Sources:
         if name not in self.classes or name in above:
             return []
         order = [name]
-        for base in self.classes[name][1].bases:
-            order += self._order(_last(base), (*above, name))
+        path, node = self.classes[name]
+        for base in node.bases:
+            if _last(base) not in self._foreign[path]:
+                order += self._order(_last(base), (*above, name))
         return [each for index, each in enumerate(order) if each not in order[index + 1 :]]
 
 
@@ -190,6 +193,16 @@ def _converted(kind: str, value: Any) -> Any:
 
 class _NotStatic(Exception):
     """The expression needs the program to run."""
+
+
+def _foreign(path: str, module: ast.Module) -> frozenset[str]:
+    """Names that a module imports from another project: a class of that name here is not the one it means."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            if node.module.split(".")[0] not in path.split("/"):
+                found.update(alias.asname or alias.name for alias in node.names)
+    return frozenset(found)
 
 
 def _last(node: ast.expr) -> str:

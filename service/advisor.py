@@ -21,8 +21,8 @@ from kb.model.place import Attachment
 from kb.model.report import Report
 from kb.parse import parse
 from kb.rules.engine import check
-from kb.rules.fix import with_patches
 from kb.rules.page import RuleSet
+from kb.rules.patch import with_patches
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.diagnose import Cause, diagnose, rank

@@ -59,9 +59,9 @@ def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, t
 def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tuple[Cause, ...]:
     """All candidates, most probable first; ties by id."""
     causes = []
-    for scored in candidates:
-        values = features(scored, context)
-        probability = weights.probability(values)
+    given = sorted(candidates, key=lambda scored: scored.case.id)
+    found = [features(scored, context) for scored in given]
+    for scored, values, probability in zip(given, found, weights.probabilities(found), strict=True):
         mine = tuple(f for f in context.report.findings if scored.case.id in f.cases)
         causes.append(
             Cause(

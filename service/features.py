@@ -10,7 +10,7 @@ from kb.model.case import Case
 from kb.model.evidence import Evidence
 from kb.model.report import Finding, Report, Severity, Status
 from kb.model.run import Recognised, VersionFact
-from kb.rules.versions import in_range
+from kb.rules.versions import Interval, holds, interval_holds, parse_range, parse_version
 
 NON_FINITE = frozenset(
     {"loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan"}
@@ -137,6 +137,14 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         values[f"{name}_match"] = float(fact is not None and fact.value in known)
         values[f"{name}_clash"] = float(_clash(fact, known))
     return MappingProxyType({name: values[name] for name in NAMES})
+
+
+def in_range(fact: VersionFact, affected: str) -> bool | None:
+    """Whether a version, known exactly or between bounds, lies in a range; None where that cannot be told."""
+    exact = parse_version(fact.exact)
+    if exact is not None:
+        return holds(exact, parse_range(affected))
+    return interval_holds(Interval(parse_version(fact.low), parse_version(fact.high)), parse_range(affected))
 
 
 def _clash(fact: Recognised | None, known: Sequence[str]) -> bool:

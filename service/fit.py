@@ -1,8 +1,8 @@
 """Fit the ranking's weights and thresholds on the tuning part of a question set: ``trainmedic eval --fit FILE``.
 
-Logistic regression over `service.features.NAMES`, one row per question and candidate case, with an L2 penalty and
-non-negative or non-positive bounds where the sign of a feature is known: a set of some hundred questions must not
-teach the ranking that a fired rule speaks against its case. Deterministic: same set, same knowledge, same weights.
+A conditional logit over `service.features.NAMES`: the candidates of a question compete with each other and with "none
+of them". An L2 penalty, and bounds where the sign of a feature is known: a set of some hundred questions must not teach
+the ranking that a fired rule speaks against its case. Deterministic: same set, same knowledge, same weights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from service.evaluate import Item
 from service.features import NAMES
 from service.weights import shipped
 
-PENALTY = 0.02
+PENALTY = 0.3
 STEPS = 6000
 RATE = 0.3
 HIGH, MEDIUM = 0.9, 0.6
@@ -46,18 +46,31 @@ def rows(items: Sequence[Item], advisor: Advisor) -> tuple[Array, Array, list[li
     return np.array(x), np.array(y), questions
 
 
-def fit(x: Array, y: Array) -> tuple[Array, float]:
-    """Weights and bias by projected gradient descent on the penalised log loss."""
+def fit(x: Array, y: Array, questions: Sequence[Sequence[int]]) -> tuple[Array, float]:
+    """Weights and bias by projected gradient ascent on the penalised likelihood of the right case, or of none."""
     sign = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
-    weights = np.zeros(x.shape[1])
-    bias = 0.0
-    for _ in range(STEPS):
-        p = 1.0 / (1.0 + np.exp(-np.clip(x @ weights + bias, -30, 30)))
-        error = (p - y) / len(y)
-        weights -= RATE * (x.T @ error + PENALTY * weights / len(y))
+    owner = np.zeros(len(y), np.int64)
+    for number, mine in enumerate(questions):
+        owner[list(mine)] = number
+    answerable = np.bincount(owner, weights=y, minlength=len(questions)) > 0
+    weights, bias = np.zeros(x.shape[1]), 0.0
+    for step in range(STEPS):
+        p = probabilities(x, owner, weights, bias, len(questions))
+        right = p * y
+        share = right / np.maximum(np.bincount(owner, weights=right, minlength=len(questions))[owner], 1e-12)
+        # Where no candidate is right, all probability belongs to "none": the target of every candidate is 0.
+        error = np.where(answerable[owner], share, 0.0) - p
+        rate = RATE / (1 + step / STEPS)
+        weights += rate * (x.T @ error - PENALTY * weights) / len(questions)
         weights = np.where(weights * sign < 0, 0.0, weights)
-        bias -= RATE * float(error.sum())
+        bias += rate * float(error.sum()) / len(questions)
     return weights, bias
+
+
+def probabilities(x: Array, owner: npt.NDArray[np.int64], weights: Array, bias: float, questions: int) -> Array:
+    """The probability of each candidate among those of its question and "none"."""
+    odds = np.exp(np.clip(x @ weights + bias, -30, 30))
+    return np.asarray(odds / (1.0 + np.bincount(owner, weights=odds, minlength=questions)[owner]))
 
 
 def thresholds(
@@ -91,8 +104,11 @@ def thresholds(
 def fitted(items: Sequence[Item], advisor: Advisor, note: str) -> str:
     """The JSON form of weights fitted on ``items``."""
     x, y, questions = rows(items, advisor)
-    weights, bias = fit(x, y)
-    p = 1.0 / (1.0 + np.exp(-np.clip(x @ weights + bias, -30, 30)))
+    weights, bias = fit(x, y, questions)
+    owner = np.zeros(len(y), np.int64)
+    for number, mine in enumerate(questions):
+        owner[list(mine)] = number
+    p = probabilities(x, owner, weights, bias, len(questions))
     return to_text(weights, bias, thresholds(items, questions, p, y), note)
 
 

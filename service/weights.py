@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,7 +16,10 @@ from service.features import NAMES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """A logistic model over `service.features.NAMES` and the thresholds that read it.
+    """A conditional logit over `service.features.NAMES`, with "none of them" as one more alternative, and thresholds.
+
+    Candidates compete: where several are equally likely, none is likely, which is how a vague question is told from a
+    clear one.
 
     ``answer``: the least probability to act on the first cause. ``high``/``medium``: confidence words.
     ``plausible``: below it a case is not offered. ``field``: the least concept weight that makes a question
@@ -31,10 +34,14 @@ class Weights:
     plausible: float
     field: float
 
-    def probability(self, features: Mapping[str, float]) -> float:
-        """The calibrated probability that a candidate with these features is the cause."""
-        z = self.bias + sum(self.weights[name] * features[name] for name in NAMES)
-        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, z))))
+    def probabilities(self, candidates: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
+        """For each candidate of one question, the calibrated probability that it is the cause. They sum to at most 1."""
+        odds = [math.exp(max(-30.0, min(30.0, self._utility(features)))) for features in candidates]
+        whole = 1.0 + sum(odds)
+        return tuple(each / whole for each in odds)
+
+    def _utility(self, features: Mapping[str, float]) -> float:
+        return self.bias + sum(self.weights[name] * features[name] for name in NAMES)
 
     def confidence(self, probability: float) -> Confidence:
         """The word for a probability: ``high`` is right nine times in ten on the evaluation set, ``medium`` six."""

@@ -120,7 +120,8 @@ def _footer(case: Case, language: str, label: Mapping[str, str]) -> list[str]:
     if case.rules:
         lines.append(f"{label['detected']}{colon}" + ", ".join(f"`{rule}`" for rule in case.rules))
     elif case.no_rule:
-        lines.append(f"{label['undetected']}{colon}{case.no_rule}")
+        # The reason is kept in English only.
+        lines.append(label["undetected"] + (f"{colon}{case.no_rule}" if language != "zh" else ""))
     if case.related:
         lines.append(f"{label['related']}{colon}" + ", ".join(f"`{other}`" for other in case.related))
     return [line + ("  " if line is not lines[-1] else "") for line in lines]

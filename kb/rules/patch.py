@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kb.model.evidence import Evidence
 from kb.model.place import Attachment, Source
-from kb.model.report import Edit, Finding, Fix, Report
+from kb.model.report import Edit, Finding, Fix, Report, Safety
 from kb.rules.edits import apply, resolve
 from kb.rules.engine import check
 from kb.rules.page import RuleSet
@@ -68,6 +68,19 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
         return replace(finding, fixes=tuple(complete(fix) for fix in finding.fixes)) if finding.fixes else finding
 
     return replace(report, findings=tuple(finished(finding) for finding in report.findings))
+
+
+def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
+    """The edits of one source that may be applied unread: of fired findings' safe fixes, none meeting another."""
+    wanted = [
+        edit
+        for finding in report.fired
+        for fix in finding.fixes
+        if fix.safety is Safety.SAFE
+        for edit in fix.edits
+        if edit.span.attachment == name
+    ]
+    return resolve(wanted)[0]
 
 
 def _paste(sources: Sequence[Source]) -> tuple[str, tuple[Attachment, ...]]:

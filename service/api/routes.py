@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from kb.cases.page import render as render_case
+from kb.cases.render import render as render_case
 from kb.errors import NotFound, TooLarge, TrainmedicError
-from kb.rules.page import render as render_rule
+from kb.rules.render import render as render_rule
 from service.advisor import Advisor
 from service.answer import Answer, ReportView
 from service.api.errors import trace_id_of
@@ -179,7 +179,7 @@ def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
         chosen = [
             rule
             for rule in sorted(rules.values(), key=lambda rule: rule.id)
-            if framework is None or framework in rule.frameworks
+            if framework is None or framework in rule.applies.get("framework", ())
         ]
         items = [
             RuleSummary(
@@ -187,7 +187,7 @@ def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
                 title=rule.title.get(language),
                 severity=rule.severity.value,
                 status=rule.status,
-                frameworks=list(rule.frameworks),
+                frameworks=list(rule.applies.get("framework", ())),
                 cases=list(rule.cases),
             )
             for rule in chosen[offset : offset + limit]
@@ -205,7 +205,7 @@ def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
             "title": rule.title.get(language),
             "severity": rule.severity.value,
             "status": rule.status,
-            "frameworks": list(rule.frameworks),
+            "frameworks": list(rule.applies.get("framework", ())),
             "cases": list(rule.cases),
             "when": rule.when,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,7 @@ def test_a_rendered_case_holds_everything_in_one_language() -> None:
     ):
         assert part in text
     assert "Lower it." not in text
+    assert "it cannot be seen" not in text
 
 
 def test_a_rendered_case_says_how_sure_it_is_and_what_to_look_at_next() -> None:
@@ -222,3 +224,21 @@ def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines()
     assert "Versions" not in text
     assert "Related" not in text
     assert "Detected" not in text
+
+
+def test_a_page_that_asks_nothing_and_refutes_nothing_still_renders() -> None:
+    text = render(replace(case(), refutations=(), ask=(), no_rule="", affected={}, fixed={"trl": "2.0"}))
+    assert "What does not help" not in text
+    assert "What to tell us" not in text
+    assert "fixed in `2.0`" in text
+    assert "No rule detects this" not in text
+
+
+def test_a_section_after_a_closed_fence_is_a_section_again() -> None:
+    toy = case(PAGE.replace("Because.", "~~~\n### inside\n```\n~~~\nBecause."))
+    assert toy.section("cause", "en").endswith("Because.")
+    assert toy.section("fix", "en").startswith("```bash")
+
+
+def test_front_matter_with_a_control_character_is_a_failure() -> None:
+    assert "not YAML" in failure(PAGE.replace("kind: fault", "kind: fa\x00ult")).message

@@ -52,7 +52,8 @@ def test_a_ring_shares_sequences() -> None:
 
 def test_ms_swift_fills_up_to_sixteen() -> None:
     options = [option("NPROC_PER_NODE", 4, "env"), option("rlhf_type", "dpo")]
-    assert numbers(sizes(options, "ms-swift", "dpo", ms_swift="3.1.0")) == (4, 4, 4, 16)
+    assert numbers(sizes(options, "ms-swift", "dpo", ms_swift="3.3.0")) == (4, 4, 4, 16)
+    assert numbers(sizes(options, "ms-swift", "dpo", ms_swift="3.0.0")) == (4, 4, 1, 4)
     assert numbers(sizes(options, "ms-swift", "grpo", ms_swift="4.5.2"))[2] == 1
 
 

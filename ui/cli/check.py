@@ -36,8 +36,8 @@ def run(options: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether something was found."""
     from kb.parse import parse
     from kb.rules.engine import check
-    from kb.rules.fix import with_patches
     from kb.rules.page import load_rules
+    from kb.rules.patch import with_patches
     from service.views import report_view
 
     language = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
@@ -89,7 +89,8 @@ def _folders(given: Sequence[str]) -> tuple[Path, ...]:
 def _apply(names: Sequence[str], report: object, evidence: object) -> int:
     """Write the safe edits into the files. Returns how many files changed; standard input is left alone."""
     from kb.model.report import Report
-    from kb.rules.fix import apply, safe_edits
+    from kb.rules.edits import apply
+    from kb.rules.patch import safe_edits
 
     assert isinstance(report, Report)
     changed = 0

@@ -39,15 +39,19 @@ def run(options: argparse.Namespace) -> int:
 def _lint(options: argparse.Namespace) -> int:
     from kb.cases.lint import lint_cases
     from kb.cases.page import load_cases
+    from kb.frameworks.canonical import SETTINGS
     from kb.parse import parse
+    from kb.parse.signals import KINDS
     from kb.rules.lint import lint_rules
     from kb.rules.page import load_rules
 
     folders = tuple(Path(folder) for folder in options.kb)
     cases, rules = load_cases(folders), load_rules(folders)
-    problems = [*lint_rules(rules, parse, cases), *lint_cases(cases, rules)]
-    for problem in problems:
-        sys.stdout.write(f"{problem}\n")
+    links = {case.id: case.rules for case in cases.cases}
+    found = lint_rules(rules, parse, links)
+    problems = [f"{each.page}:{each.line}: {each.rule_id}: {each.message}" for each in found]
+    problems += lint_cases(cases, rules, signals=KINDS, settings=SETTINGS)
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems))
     print(f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr)
     return 1 if problems else 0
 
@@ -67,10 +71,10 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from kb.cases.page import load_cases
-    from kb.cases.page import render as render_case
+    from kb.cases.render import render as render_case
     from kb.errors import NotFound
     from kb.rules.page import load_rules
-    from kb.rules.page import render as render_rule
+    from kb.rules.render import render as render_rule
 
     case = next((case for case in load_cases().cases if case.id == options.id), None)
     if case is not None:
@@ -84,9 +88,9 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from kb.cases.page import skeleton as case_skeleton
+    from kb.cases.skeleton import skeleton as case_skeleton
     from kb.errors import InvalidRequest
-    from kb.rules.page import skeleton as rule_skeleton
+    from kb.rules.render import skeleton as rule_skeleton
 
     path = options.folder / f"{options.id}.md"
     if path.exists():

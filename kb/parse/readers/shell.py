@@ -146,7 +146,9 @@ class _Reader:
         at = 0
         while at < len(words):
             text = self.piece.text[words[at].start : words[at].end]
-            if (text in ("env", "%env") and at == 0) or (words[at].parts and _ASSIGNMENT.match(text) and not words[at].parts[0].quoted):
+            if (text in ("env", "%env") and at == 0) or (
+                words[at].parts and _ASSIGNMENT.match(text) and not words[at].parts[0].quoted
+            ):
                 at += 1
             else:
                 break

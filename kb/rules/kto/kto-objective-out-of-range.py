@@ -13,9 +13,17 @@ from kb.model.place import Source, Span
 from kb.model.report import Term
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.values import UNKNOWN, Fact, Result, is_number
+from kb.rules.values import UNKNOWN, Fact, Result, is_number, show
 
 LOW, HIGH, BETA = 5e-7, 5e-6, 0.1
+_RATE = {
+    "en": "learning rate {rate} at beta {beta}; full fine-tuning wants {low:g} to {high:g}, normally not above 1e-6",
+    "zh": "学习率 {rate}、beta {beta}；全参数训练应在 {low:g} 到 {high:g}，一般不超过 1e-6",
+}
+_CLASSES = {
+    "en": "the trainer warns that the two classes are out of balance (weight × count should be between 1:1 and 4:3)",
+    "zh": "训练器警告两类样本不平衡（“权重 × 样本数”之比应在 1:1 到 4:3，且两类都要有）",
+}
 _WARNINGS = (
     re.compile(r"desirable\s+and\s+undesirable\s+losses\s+don't\s+seem\s+to\s+be\s+in\s+an\s+ideal\s+range"),
     re.compile(r"dataset\s+only\s+has\s+one\s+preference\s+type"),
@@ -35,7 +43,16 @@ def check(facts: Facts) -> Outcome:
     out_of_range = False if False in values else None if None in values else True
     if warned or out_of_range:
         config = [span for term in terms for span in term.evidence] if out_of_range else []
-        return Outcome(value=True, evidence=tuple(dict.fromkeys([*config, *warned])), brought=True, terms=terms)
+        return Outcome(
+            value=True,
+            evidence=tuple(dict.fromkeys([*config, *warned])),
+            brought=True,
+            terms=terms,
+            values={
+                f"problem_{language}": _problem(language, rate if out_of_range else None, beta, bool(warned))
+                for language in _RATE
+            },
+        )
     if out_of_range is False:
         return Outcome(value=False, terms=terms)
     pairs = list(zip((beta, full, rate), values, strict=True))
@@ -46,6 +63,15 @@ def check(facts: Facts) -> Outcome:
         brought=any(fact.brought for fact, value in pairs if value),
         terms=terms,
     )
+
+
+def _problem(language: str, rate: Fact | None, beta: Fact, warned: bool) -> str:
+    """What is wrong, in words: the learning rate, the classes, or both."""
+    said = [_CLASSES[language]] if warned else []
+    if rate is not None:
+        measured = {"rate": show(rate.value), "beta": show(beta.value), "low": LOW, "high": HIGH}
+        said.insert(0, _RATE[language].format(**measured))
+    return ("；" if language == "zh" else "; ").join(said)
 
 
 def _full(facts: Facts) -> Fact:

@@ -1,0 +1,193 @@
+"""Framework, algorithm, stage and model are recognised from what runs, not from how it is called."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.frameworks.models import family_of_type
+from kb.frameworks.recognise import Recognition, model_family, recognise
+from kb.model.run import Option, Origin, Region
+from tests.frameworks.making import PLACE, command, option, stated
+
+
+def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
+    parts = (found.framework, found.algorithm, found.stage)
+    framework, algorithm, stage = (None if part is None else part.value for part in parts)
+    return framework, algorithm, stage
+
+
+@pytest.mark.parametrize(
+    ("program", "framework", "algorithm", "stage"),
+    [
+        ("openrlhf.cli.train_kto", "openrlhf", "kto", "preference"),
+        ("openrlhf.cli.train_ppo_ray", "openrlhf", "ppo", "rl"),
+        ("openrlhf.cli.train_rm", "openrlhf", "reward", "reward"),
+        ("openrlhf.cli.train_prm", "openrlhf", "prm", "reward"),
+        ("openrlhf.cli.train_kd", "openrlhf", "kd", "distill"),
+        ("openrlhf.cli.batch_inference", "openrlhf", None, "inference"),
+        ("openrlhf.cli.lora_combiner", "openrlhf", None, "export"),
+        ("train_kto.py", "openrlhf", "kto", "preference"),
+        ("../train_dpo.py", "openrlhf", "dpo", "preference"),
+        ("train_kto_llama.sh", "openrlhf", "kto", "preference"),
+        ("src/train_bash.py", "llamafactory", None, None),
+        ("llamafactory-cli train", "llamafactory", None, None),
+        ("llamafactory-cli export", "llamafactory", None, "export"),
+        ("llamafactory-cli chat", "llamafactory", None, "inference"),
+        ("swift dpo", "ms-swift", "dpo", "preference"),
+        ("swift sft", "ms-swift", "sft", "sft"),
+        ("swift rlhf", "ms-swift", "dpo", "preference"),
+        ("swift infer", "ms-swift", None, "inference"),
+        ("swift/cli/sft.py", "ms-swift", "sft", "sft"),
+        ("megatron pt", "ms-swift", "pt", "pretrain"),
+        ("trl kto", "trl", "kto", "preference"),
+        ("trl vllm-serve", "trl", None, "inference"),
+        ("trl/scripts/kto.py", "trl", "kto", "preference"),
+        ("examples/scripts/reward_modeling.py", "trl", "reward", "reward"),
+        ("examples/scripts/ppo/ppo.py", "trl", "ppo", "rl"),
+        ("verl.trainer.main_ppo", "verl", "ppo", "rl"),
+        ("verl.trainer.fsdp_sft_trainer", "verl", "sft", "sft"),
+        ("recipe.dapo.main_dapo", "verl", None, None),
+        ("axolotl train", "axolotl", None, None),
+        ("axolotl.cli.train", "axolotl", None, None),
+        ("axolotl inference", "axolotl", None, "inference"),
+        ("vllm serve", "vllm", None, "inference"),
+        ("train.py", None, None, None),
+        ("scripts/prepare_kto_data.py", None, None, None),
+    ],
+)
+def test_a_program_says_what_it_is(
+    program: str, framework: str | None, algorithm: str | None, stage: str | None
+) -> None:
+    assert words(recognise([command(program)], [])) == (framework, algorithm, stage)
+
+
+def yaml(**options: str) -> list[Option]:
+    return [option(key, value, origin=Origin.YAML) for key, value in options.items()]
+
+
+@pytest.mark.parametrize(
+    ("options", "framework", "algorithm"),
+    [
+        (yaml(stage="kto", finetuning_type="full", model_name_or_path="m"), "llamafactory", "kto"),
+        (yaml(stage="dpo", pref_loss="simpo", finetuning_type="lora"), "llamafactory", "simpo"),
+        (yaml(stage="dpo", pref_loss="sigmoid", finetuning_type="lora"), "llamafactory", "dpo"),
+        (yaml(stage="rm", cutoff_len="1024"), "llamafactory", "reward"),
+        (yaml(model_name_or_path="m", dataset="d", cutoff_len="1024"), "llamafactory", "sft"),
+        (yaml(base_model="m", rl="kto", sequence_len="512"), "axolotl", "kto"),
+        (yaml(base_model="m", datasets="d", sequence_len="512"), "axolotl", "sft"),
+        (yaml(rlhf_type="orpo", train_type="lora"), "ms-swift", "orpo"),
+        ([option("actor_rollout_ref.model.path", "m"), option("algorithm.adv_estimator", "grpo")], "verl", "grpo"),
+        ([option("zero_optimization.stage", 3), option("train_micro_batch_size_per_gpu", "auto")], "deepspeed", None),
+        ([option("output_dir", "x", "DPOConfig")], "trl", "dpo"),
+        ([option("beta", 0.1, "KTOTrainer"), option("output_dir", "x", "TrainingArguments")], "trl", "kto"),
+        ([option("output_dir", "x", "TrainingArguments")], "transformers", None),
+        (
+            [option("advantage_estimator", "rloo"), option("prompt_data", "d"), option("zero_stage", 3)],
+            "openrlhf",
+            "rloo",
+        ),
+        ([option("chosen_key", "a"), option("rejected_key", "b"), option("ref_pretrain", "m")], "openrlhf", None),
+        ([option("learning_rate", 1e-5)], None, None),
+    ],
+)
+def test_options_say_what_they_are(options: list[Option], framework: str | None, algorithm: str | None) -> None:
+    assert words(recognise([], options))[:2] == (framework, algorithm)
+
+
+def test_a_stage_option_outweighs_the_program() -> None:
+    found = recognise([command("openrlhf.cli.train_ppo_ray")], [option("advantage_estimator", "group_norm")])
+    assert words(found) == ("openrlhf", "grpo", "rl")
+    assert found.algorithm is not None
+    assert found.algorithm.span == PLACE
+
+
+def test_a_run_name_or_path_never_decides() -> None:
+    options = [option("run_name", "kto"), option("output_dir", "/ckpt/vanilla_loss-kto"), option("dataset_name", "dpo")]
+    assert words(recognise([command("train.py")], options))[1] is None
+    assert words(recognise([], [], "logs in /x/kto/ and my-dpo-run and reward_kto.log, with trl"))[:2] == ("trl", None)
+
+
+def test_a_bare_script_name_yields_to_the_options() -> None:
+    hf = [option("per_device_train_batch_size", 1), option("bf16"), option("output_dir", "x"), option("lora_r", 8)]
+    assert words(recognise([command("train_dpo.py")], hf)) == ("trl", "dpo", "preference")
+    own = [option("micro_train_batch_size", 1), option("pretrain", "m")]
+    assert words(recognise([command("train_dpo.py")], own))[0] == "openrlhf"
+
+
+def test_a_training_command_outweighs_a_server_beside_it() -> None:
+    found = recognise([command("swift rollout"), command("swift rlhf")], [option("rlhf_type", "grpo")])
+    assert words(found) == ("ms-swift", "grpo", "rl")
+
+
+def test_prose_is_used_where_nothing_else_says() -> None:
+    found = recognise([], [], "你好\n用 OpenRLHF 训练 gemma-2-2b-it 的奖励模型，loss nan")
+    assert words(found) == ("openrlhf", "reward", "reward")
+    assert found.framework is not None
+    assert found.framework.span is not None
+    assert (found.framework.span.line, found.framework.span.column, found.framework.span.text) == (2, 3, "OpenRLHF")
+    assert found.model_family is not None
+    assert found.model_family.value == "gemma2"
+
+
+def test_pasted_lines_are_not_prose() -> None:
+    region = Region(kind="log", source=None, start_line=2, end_line=2)
+    assert words(recognise([region], [], "loss is nan\nrunning KTO with trl")) == (None, None, None)
+    assert words(recognise([], [], "loss is nan\nrunning KTO with trl")) == ("trl", "kto", "preference")
+
+
+def test_the_only_framework_installed_is_the_framework() -> None:
+    assert words(recognise([], [], "", stated(openrlhf="0.3.3", trl="0.12.0")))[0] == "openrlhf"
+    assert words(recognise([], [], "", stated(trl="0.12.0")))[0] == "trl"
+    assert words(recognise([], [], "", stated(openrlhf="0.3.3", verl="0.5.0")))[0] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("google/gemma-2b", "gemma"),
+        ("google/gemma-2b-it", "gemma"),
+        ("google/gemma-7b", "gemma"),
+        ("google/codegemma-2b", "gemma"),
+        ("google/gemma-2-2b-it", "gemma2"),
+        ("gemma2:9b", "gemma2"),
+        ("/ckpt/gemma-2-27b-it/checkpoint-100", "gemma2"),
+        ("/home/gemma-2-9b/Qwen2-7B-sft", "qwen2"),
+        ("google/gemma-3-4b-it", "gemma3"),
+        ("Qwen/Qwen-7B-Chat", "qwen"),
+        ("Qwen/Qwen1.5-7B", "qwen1.5"),
+        ("Qwen/Qwen2-7B", "qwen2"),
+        ("Qwen/Qwen2.5-Math-1.5B-Instruct", "qwen2.5"),
+        ("Qwen/Qwen3-8B", "qwen3"),
+        ("meta-llama/Meta-Llama-3-8B", "llama3"),
+        ("meta-llama/Llama-2-7b-hf", "llama2"),
+        ("huggyllama/llama-13b", "llama"),
+        ("mistralai/Mistral-7B-v0.1", "mistral"),
+        ("mistralai/Mixtral-8x7B-v0.1", "mixtral"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
+        ("microsoft/Phi-3-mini-4k-instruct", "phi3"),
+        ("THUDM/glm-4-9b-chat", "glm4"),
+        ("01-ai/Yi-6B", "yi"),
+        ("LLaMA-Factory", None),
+        ("my-model", None),
+    ],
+)
+def test_a_model_name_gives_the_family(name: str, family: str | None) -> None:
+    assert model_family(name) == family
+
+
+def test_the_model_is_where_the_framework_keeps_it() -> None:
+    found = recognise([command("openrlhf.cli.train_rm")], [option("pretrain", "google/gemma-2-2b-it")])
+    assert found.model is not None
+    assert found.model.value == "google/gemma-2-2b-it"
+    assert found.model_family is not None
+    assert found.model_family.value == "gemma2"
+    python = recognise([], [option("pretrained_model_name_or_path", "Qwen/Qwen2-7B", "from_pretrained")])
+    assert python.model is not None
+    assert python.model.value == "Qwen/Qwen2-7B"
+
+
+def test_a_model_type_gives_the_family_where_the_name_does_not() -> None:
+    found = recognise([], [option("model_type", "gemma2", origin=Origin.JSON)])
+    assert found.model_family is not None
+    assert found.model_family.value == "gemma2"
+    assert family_of_type("no such type") is None

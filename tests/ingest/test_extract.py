@@ -1,0 +1,274 @@
+"""Catalogues are read from a checkout without running it. The checkouts are made here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ingest.extract import differences, main
+from ingest.extract_frameworks import FRAMEWORKS, extract
+from ingest.extract_source import GitTree
+from ingest.extract_store import Book, Entry, from_catalogue, read, write
+from ingest.extract_table import settings_table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def checkout(folder: Path, files: dict[str, str], tag: str = "v1.0.0") -> Path:
+    """A git repository with ``files`` committed and tagged."""
+
+    def git(*args: str) -> None:
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(folder), *identity, *args], check=True, capture_output=True)
+
+    if not (folder / ".git").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        git("init", "-q")
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git("add", "-A")
+    git("commit", "-q", "-m", "files")
+    git("tag", tag)
+    return folder
+
+
+ARGPARSE = """
+import argparse
+raise SystemExit("never run me")
+SIZE = 2 ** 3
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--micro_train_batch_size", type=int, default=SIZE)
+    parser.add_argument("--flash_attn", action="store_true", default=False)
+    parser.add_argument("--attn", type=str, default="eager", choices=["eager", "sdpa"])
+    parser.add_argument("--adam_betas", type=float, nargs=2, default=(0.9, 0.95))
+    parser.add_argument("--name", type=str, default="run_%s" % now())
+    parser.add_argument("--big", type=int, default=int(1e8))
+    for role in ("actor", "critic"):
+        parser.add_argument(f"--{role}.lr", type=float, default=1e-6 if role == "actor" else 9e-6)
+"""
+
+
+def test_argparse_calls_become_options(tmp_path: Path) -> None:
+    other = ARGPARSE.replace("SIZE = 2 ** 3", "SIZE = 4").replace('"--attn"', '"--only_here"')
+    files = {"openrlhf/cli/train_dpo.py": ARGPARSE, "openrlhf/cli/train_kto.py": other, "openrlhf/cli/broken.py": "("}
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "openrlhf")
+    assert found["micro_train_batch_size"] == {
+        "type": "int", "default": 8, "in": ["train_dpo", "train_kto"], "default_by": {"train_kto": 4},
+    }  # fmt: skip
+    assert found["flash_attn"] == {
+        "type": "flag", "default": False, "action": "store_true", "in": ["train_dpo", "train_kto"],
+    }  # fmt: skip
+    assert found["attn"]["choices"] == ["eager", "sdpa"]
+    assert found["attn"]["in"] == ["train_dpo"]
+    assert found["adam_betas"]["default"] == [0.9, 0.95]
+    assert found["adam_betas"]["nargs"] == 2
+    assert found["name"]["default"] == {"$expr": "'run_%s' % now()"}
+    assert found["big"]["default"] == 100_000_000
+    assert (found["actor.lr"]["default"], found["critic.lr"]["default"]) == (1e-6, 9e-6)
+
+
+TRL = """
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal, Optional
+class Kind(Enum):
+    SIGMOID = "sigmoid"
+    IPO = "ipo"
+class Plain:
+    ignored: int = 1
+@dataclass
+class _Base:
+    learning_rate: float = field(default=1e-6, metadata={"help": "x"})
+@dataclass
+class DPOConfig(_Base, TrainingArguments):
+    beta: float = 0.1
+    loss_type: Kind = Kind.SIGMOID
+    mode: Literal["a", "b"] = "a"
+    names: Optional[list[str]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=lambda: ["x"])
+    where: str = field(default_factory=somewhere)
+    _hidden: int = 3
+"""
+SFT = "@dataclass\nclass SFTConfig(_Base):\n    learning_rate: float = 2e-5\n    must: str\n"
+
+
+def test_dataclass_fields_become_options(tmp_path: Path) -> None:
+    repo = checkout(tmp_path / "repo", {"trl/trainer/dpo_config.py": TRL, "trl/trainer/sft_config.py": SFT})
+    found = extract(GitTree(repo, "v1.0.0"), "trl")
+    assert found["learning_rate"]["default_by"] == {"SFTConfig": 2e-5}
+    assert found["learning_rate"]["in"] == ["DPOConfig", "SFTConfig"]
+    assert found["loss_type"] == {
+        "type": "Kind", "default": "sigmoid", "choices": ["sigmoid", "ipo"], "in": ["DPOConfig"],
+    }  # fmt: skip
+    assert found["mode"]["choices"] == ["a", "b"]
+    assert found["names"]["default"] == []
+    assert found["columns"]["default"] == ["x"]
+    assert found["where"]["default"] == {"$expr": "somewhere"}
+    assert found["must"]["default"] == "<required>"
+    assert "_hidden" not in found
+    assert "ignored" not in found
+
+
+def test_pydantic_models_become_nested_options(tmp_path: Path) -> None:
+    config = (
+        "class Trl(BaseModel):\n    beta: float | None = Field(default=None, ge=0)\n"
+        "class TRLConfig(Trl):\n    use_vllm: bool = False\n"
+        "class Mixin(BaseModel):\n    kind: str | None = Field(None, alias='model_type')\n"
+        "class AxolotlInputConfig(Mixin, BaseModel):\n    base_model: str\n    trl: TRLConfig | None = None\n"
+        "    model_config: ConfigDict = ConfigDict()\n"
+    )
+    liger = "class LigerArgs(BaseModel):\n    liger_rope: bool | None = None\n"
+    files = {"src/axolotl/utils/schemas/config.py": config, "src/axolotl/integrations/liger/args.py": liger}
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "axolotl")
+    assert found["base_model"]["default"] == "<required>"
+    assert found["trl.beta"] == {"type": "float | None", "default": None, "ge": 0, "in": ["TRLConfig"]}
+    assert found["trl.use_vllm"]["default"] is False
+    assert found["model_type"]["in"] == ["top"]
+    assert found["liger_rope"]["in"] == ["LigerArgs"]
+    assert "model_config" not in found
+
+
+def test_hydra_trees_become_dotted_options(tmp_path: Path) -> None:
+    tree = "defaults: [_self_]\nactor: {optim: {lr: 1e-6}, empty: {}}\ndata: {files: [a, b]}\nname: ???\n"
+    repo = checkout(tmp_path / "repo", {"verl/trainer/config/ppo_trainer.yaml": tree})
+    found = extract(GitTree(repo, "v1.0.0"), "verl")
+    assert found["actor.optim.lr"] == {"type": "float", "default": 1e-6, "in": ["ppo_trainer"]}
+    assert found["data.files"]["default"] == ["a", "b"]
+    assert found["actor.empty"]["default"] == {}
+    assert found["name"]["default"] == "???"
+    assert not any(name.startswith("defaults") for name in found)
+
+
+SWIFT = "@dataclass\nclass TrainArguments:\n    train_type: str = 'lora'\n"
+RLHF = "@dataclass\nclass RLHFArguments(TrainArguments):\n    rlhf_type: str = 'dpo'\n    train_type: str = 'full'\n"
+LLAMAFACTORY = "@dataclass\nclass ModelArguments:\n    flash_attn: str = 'auto'\n"
+TRANSFORMERS = "@dataclass\nclass TrainingArguments:\n    seed: int = 42\n"
+PEFT = "@dataclass\nclass LoraConfig:\n    r: int = field(default=8)\n"
+DEEPSPEED = "class DeepSpeedZeroConfig(M):\n    stage: int = 0\n    p: int = Field(5, alias='stage3_p')\n"
+LOOKUPS = "X = 'gradient_clipping'\nZERO = 0.\ndef f(param_dict):\n    return get_scalar_param(param_dict, X, ZERO)\n"
+
+
+@pytest.mark.parametrize(
+    ("framework", "files", "option", "default"),
+    [
+        ("ms-swift", {"swift/llm/argument/train_args.py": SWIFT, "swift/llm/argument/rlhf_args.py": RLHF},
+         "rlhf_type", "dpo"),
+        ("llamafactory", {"src/llamafactory/hparams/a.py": LLAMAFACTORY},
+         "flash_attn", "auto"),
+        ("transformers", {"src/transformers/training_args.py": TRANSFORMERS},
+         "seed", 42),
+        ("peft", {"src/peft/tuners/lora/config.py": PEFT}, "r", 8),
+        ("accelerate", {"src/accelerate/commands/launch.py": "p.add_argument('--num_processes', '-n', type=int)\n"},
+         "num_processes", None),
+        ("deepspeed", {"deepspeed/runtime/zero/config.py": DEEPSPEED}, "zero_optimization.stage3_p", 5),
+        ("deepspeed", {"deepspeed/runtime/config.py": LOOKUPS}, "gradient_clipping", 0.0),
+    ],
+)  # fmt: skip
+def test_every_framework_is_read_where_it_declares(
+    tmp_path: Path, framework: str, files: dict[str, str], option: str, default: object
+) -> None:
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), framework)
+    assert found[option]["default"] == default
+
+
+def test_a_base_of_another_project_is_not_the_class_of_that_name_here(tmp_path: Path) -> None:
+    own = "@dataclass\nclass Seq2SeqTrainingArguments:\n    mine: int = 1\n"
+    train = "from transformers import Seq2SeqTrainingArguments\n@dataclass\nclass TrainArguments(Seq2SeqTrainingArguments):\n"
+    files = {
+        "swift/trainers/arguments.py": own,
+        "swift/llm/argument/train_args.py": train + "    packing: bool = False\n",
+    }
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "ms-swift")
+    assert sorted(found) == ["packing"]
+
+
+def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:
+    repo = checkout(tmp_path / "repo", {"readme.md": "x"})
+    with pytest.raises(FileNotFoundError, match=r"v9\.9\.9"):
+        extract(GitTree(repo, "v9.9.9"), "trl")
+    for framework in FRAMEWORKS:
+        with pytest.raises(FileNotFoundError):
+            extract(GitTree(repo, "v1.0.0"), framework)
+
+
+def entry(default: object, *owners: str) -> Entry:
+    return {"type": "int", "default": default, "in": list(owners)}
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
+    catalogue = {
+        "trl": {"v0.2.0": {"a": entry(1, "X"), "b": entry(2, "X", "Y")}, "v0.10.0": {"a": entry(1, "X")}},
+        "_history": {"trl": {"versions_examined": ["v0.1.0", "v0.2.0", "v0.10.0"],
+                             "args": {"a": ["v0.1.0", None], "b": ["v0.2.0", "v0.2.0"]}}},
+    }  # fmt: skip
+    book = from_catalogue(catalogue)["trl"]
+    path = write(book, tmp_path)
+    assert read(path) == book
+    assert path.read_text(encoding="utf-8") == write(read(path), tmp_path).read_text(encoding="utf-8")
+    assert json.loads(path.read_text(encoding="utf-8"))["a"] == {
+        "life": ["0.1.0", None], "runs": [[0, 1, {"type": "int", "default": 1, "in": 0}]],
+    }  # fmt: skip
+
+
+def test_lives_follow_the_releases_that_are_added() -> None:
+    book = Book(framework="trl")
+    book.add("v1.0", {"old": entry(1, "X")})
+    book.add("v1.2", {"old": entry(1, "X"), "new": entry(1, "X")})
+    assert book.lives == {"old": ["1.0", None], "new": ["1.2", None]}
+    book.add("v1.3", {"new": entry(1, "X")})
+    assert book.lives["old"] == ["1.0", "1.2"]
+    book.add("v1.1", {"new": entry(1, "X")})
+    assert book.lives["old"] == ["1.0", "1.2", True]
+    assert book.lives["new"] == ["1.1", None]
+    book.add("v1.4", {"old": entry(1, "X"), "new": entry(1, "X")})
+    assert book.lives["old"] == ["1.0", None, True]
+
+
+def test_a_name_that_would_break_the_line_layout_is_refused(tmp_path: Path) -> None:
+    book = Book(framework="trl")
+    book.add("1.0", {'a"b': entry(1, "X")})
+    with pytest.raises(ValueError, match="cannot be stored"):
+        write(book, tmp_path)
+
+
+def test_the_command_imports_adds_and_compares(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    source = tmp_path / "catalogue.json"
+    source.write_text(json.dumps({"trl": {"v0.9.0": {"beta": entry(1, "DPOConfig")}}, "_pins": {"trl": {"v0.9.0": {
+        "transformers": [">=4.31", "!=4.40.0"]}}}}), encoding="utf-8")  # fmt: skip
+    assert main(["--from-catalog", str(source), "--data", str(data)]) == 0
+    assert json.loads((data / "_pins.json").read_text(encoding="utf-8")) == {
+        "trl": {"0.9.0": {"transformers": ">=4.31,!=4.40.0"}}
+    }
+    repo = checkout(tmp_path / "repo", {"trl/trainer/dpo_config.py": TRL})
+    where = ["--checkout", str(repo), "--framework", "trl", "--tag", "v1.0.0", "--data", str(data)]
+    assert main([*where, "--compare"]) == 0
+    assert "0 stored, 7 found" in capsys.readouterr().out
+    assert main(where) == 0
+    book = read(data / "trl.json")
+    assert book.examined == ["0.9.0", "1.0.0"]
+    assert book.lives["beta"] == ["0.9.0", None]
+    assert main([*where, "--compare"]) == 0
+    assert "7 stored, 7 found, 0 differences" in capsys.readouterr().out
+
+
+def test_misuse_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 2
+    assert "--from-catalog" in capsys.readouterr().err
+
+
+def test_differences_are_listed() -> None:
+    lines = differences({"a": entry(1, "X"), "b": entry(1, "X")}, {"b": entry(2, "Y"), "c": entry(1, "X")})
+    assert lines == ["- a", "+ c", "~ b default: 1 -> 2", "~ b in: ['X'] -> ['Y']"]
+
+
+def test_the_documented_table_is_the_generated_one() -> None:
+    assert (ROOT / "docs" / "canonical-settings.md").read_text(encoding="utf-8") == settings_table()
