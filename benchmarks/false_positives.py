@@ -87,7 +87,7 @@ def survey(corpora: Sequence[Corpus], rules: RuleSet) -> tuple[dict[str, Tally],
                     if finding.status is Status.FIRED:
                         seen.setdefault(finding.rule_id, finding)
             assert tally.fired is not None
-            tally.fired.update(seen)
+            tally.fired.update(seen.keys())
             tally.with_error += any(f.severity is Severity.ERROR for f in seen.values())
             tally.with_warning += any(f.severity is Severity.WARNING for f in seen.values())
             shown += [(label, name, f) for f in seen.values() if f.severity is not Severity.INFO]

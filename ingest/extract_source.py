@@ -199,9 +199,9 @@ def _foreign(path: str, module: ast.Module) -> frozenset[str]:
     """Names that a module imports from another project: a class of that name here is not the one it means."""
     found: set[str] = set()
     for node in ast.walk(module):
-        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            if node.module.split(".")[0] not in path.split("/"):
-                found.update(alias.asname or alias.name for alias in node.names)
+        absolute = isinstance(node, ast.ImportFrom) and not node.level
+        if isinstance(node, ast.ImportFrom) and absolute and (node.module or "").split(".")[0] not in path.split("/"):
+            found.update(alias.asname or alias.name for alias in node.names)
     return frozenset(found)
 
 

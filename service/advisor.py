@@ -6,15 +6,14 @@ import math
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from kb.glossary.terms import Glossary
-from kb.store.embedder import Embedder
-from kb.store.index import Index
 from kb.cases.page import CaseSet
 from kb.errors import InvalidRequest
+from kb.glossary.terms import Glossary
+from kb.mask import mask
 from kb.model.case import Case
 from kb.model.evidence import Evidence
 from kb.model.place import Attachment
@@ -23,6 +22,8 @@ from kb.parse import parse
 from kb.rules.engine import check
 from kb.rules.page import RuleSet
 from kb.rules.patch import with_patches
+from kb.store.embedder import Embedder
+from kb.store.index import Index
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.diagnose import Cause, diagnose, rank
@@ -35,6 +36,8 @@ from service.weights import Weights, shipped
 
 CANDIDATES = 20
 """Cases that retrieval hands to ranking."""
+MAX_NAME = 255
+"""Code points of an attachment's name; the rest is cut."""
 KEPT_CHARACTERS = 1_000_000
 """Code points of one pasted text that a conversation remembers."""
 Mode = Literal["auto", "deterministic", "investigate"]
@@ -84,7 +87,8 @@ class Advisor:
             raise InvalidRequest("nothing was asked: send a question or an attachment")
         watch = Stopwatch()
         earlier = self._earlier(request.conversation_id)
-        evidence = parse(request.question, (*request.attachments, *remembered(earlier)))
+        attachments = named(request.attachments)
+        evidence = parse(request.question, (*attachments, *remembered(earlier, attachments)))
         watch.lap("parse")
         report = self._check(evidence)
         watch.lap("rules")
@@ -118,12 +122,12 @@ class Advisor:
             timings_ms=watch.laps,
             trace_id=trace_id,
         )
-        self._remember(request, evidence, answer)
+        self._remember(attachments, evidence, answer)
         return answer
 
     def ranked(self, request: Ask) -> tuple[Cause, ...]:
         """Every candidate with its features, for fitting and for looking into a ranking."""
-        evidence = parse(request.question, request.attachments)
+        evidence = parse(request.question, named(request.attachments))
         report = self._check(evidence)
         query = build_query(evidence, report, evidence.question, glossary=self.knowledge.glossary)
         hits = self._retrieve(query, CANDIDATES)
@@ -132,14 +136,14 @@ class Advisor:
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
-        evidence = parse("", attachments)
+        evidence = parse("", named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why."""
         evidence = parse(text)
         query = build_query(evidence, Report(), evidence.question, glossary=self.knowledge.glossary)
-        return self._retrieve(query, top_k, filters)
+        return self._retrieve(query, top_k, filters, explain=True)
 
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""
@@ -149,12 +153,22 @@ class Advisor:
         """Store what is said about an answer. Raises `NotFound` for an unknown one."""
         if self.history is None:
             raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
-        self.history.give_feedback(feedback)
+        # People paste into comments too: what is stored is masked, like everything else.
+        masked = replace(feedback, reason=storable(feedback.reason), comment=storable(feedback.comment))
+        self.history.give_feedback(masked)
 
-    def _retrieve(self, query: Query, top_k: int, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
+    def _retrieve(
+        self, query: Query, top_k: int, filters: Mapping[str, str] | None = None, *, explain: bool = False
+    ) -> tuple[Hit, ...]:
         knowledge = self.knowledge
         return retrieve(
-            query, knowledge.index, knowledge.embedder, top_k=top_k, filters=filters, cases=self._published
+            query,
+            knowledge.index,
+            knowledge.embedder,
+            top_k=top_k,
+            filters=filters,
+            cases=self._published,
+            explain=explain,
         )
 
     def _check(self, evidence: Evidence) -> Report:
@@ -190,10 +204,10 @@ class Advisor:
             return ()
         return self.history.turns(conversation_id)
 
-    def _remember(self, request: Ask, evidence: Evidence, answer: Answer) -> None:
+    def _remember(self, attachments: Sequence[Attachment], evidence: Evidence, answer: Answer) -> None:
         if self.history is None:
             return
-        given = {attachment.name for attachment in request.attachments}
+        given = {attachment.name for attachment in attachments}
         kept = [s for s in evidence.sources if s.name is not None and s.name in given]
         turn = Turn(
             question=evidence.question[:KEPT_CHARACTERS],
@@ -206,15 +220,45 @@ class Advisor:
         self.history.add(answer.conversation_id, turn, versions)
 
 
-def remembered(turns: Sequence[Turn]) -> tuple[Attachment, ...]:
-    """What earlier turns of the conversation pasted, as attachments; their questions too, since facts stand in them."""
-    pasted = [attachment for turn in turns for attachment in turn.attachments]
+def remembered(turns: Sequence[Turn], given: Sequence[Attachment] = ()) -> tuple[Attachment, ...]:
+    """What earlier turns of the conversation pasted, as attachments; their questions too, since facts stand in them.
+
+    A file that is ``given`` now, or was pasted again later, replaces the earlier one of its name: it was corrected.
+    """
+    latest = {attachment.name: attachment for turn in turns for attachment in turn.attachments}
+    pasted = [attachment for name, attachment in latest.items() if name not in {each.name for each in given}]
     said = [
         Attachment(name=f"message-{number}", content=turn.question)
         for number, turn in enumerate(turns, start=1)
         if turn.question.strip()
     ]
     return (*pasted, *said)
+
+
+def named(attachments: Sequence[Attachment]) -> tuple[Attachment, ...]:
+    """The attachments under names that are safe to show and store, and all different.
+
+    Line breaks and other unprintable characters become blanks (a name stands in Markdown), secrets asterisks, an empty
+    name ``attachment``; the second ``train.sh`` is ``train-2.sh``. All other names stay as they are.
+    """
+    taken: set[str] = set()
+    found = []
+    for attachment in attachments:
+        plain = "".join(c if c.isprintable() else " " for c in attachment.name[:MAX_NAME]).replace("`", "'").strip()
+        name = first = mask(plain).text or "attachment"
+        stem, dot, ending = first.rpartition(".") if "." in first.rpartition("/")[2][1:] else (first, "", "")
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}{dot}{ending}"
+        taken.add(name)
+        found.append(attachment if name == attachment.name else replace(attachment, name=name))
+    return tuple(found)
+
+
+def storable(text: str) -> str:
+    """Text that any database takes and that holds no secret."""
+    return mask(text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")).text
 
 
 def language_of(wanted: str, question: str, query: Query) -> Language:

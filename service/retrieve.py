@@ -6,11 +6,12 @@ equal scores share a rank, and the dense list weighs as much as the embedder kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -20,12 +21,15 @@ from kb.store.embedder import Embedder
 from kb.store.index import Index
 from service.query import Facets, Query
 
-DEPTH = 60
+Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Scores: TypeAlias = npt.NDArray[np.float32]
+DEPTH = 80
 """Chunks of each list that take part."""
 SMOOTHING = 30.0
 """The constant of reciprocal rank fusion, smaller than the usual 60: the lists are short and their heads are good."""
 FACET_WEIGHT = 0.25
 """All facets agreeing against a first rank in one list."""
+FACETS = 4
 FIRED_WEIGHT = 1.0
 """A fired rule names its case: worth a first rank."""
 KNOWN_ENOUGH = 0.3
@@ -52,86 +56,83 @@ def retrieve(
     top_k: int = 10,
     filters: Mapping[str, str] | None = None,
     cases: Mapping[str, Case] | None = None,
+    explain: bool = False,
 ) -> tuple[Hit, ...]:
-    """The best ``top_k`` cases, best first, ties by id.
+    """The best ``top_k`` cases, best first, ties by id. ``explain`` names the words that found each.
 
     ``cases`` (id → case) gives the facets to agree with and what ``filters`` (framework, family, kind) look at.
     """
-    allowed = _allowed(filters, cases)
-    lexical = _lexical(query, index)
-    dense, weight = _dense(query, index, embedder)
-    lexical_best = _by_case(lexical, index, allowed)
-    dense_best = _by_case(dense, index, allowed)
-    found = {*lexical_best, *dense_best, *(case for case in query.fired if allowed(case))}
+    # Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at.
+    allowed = _allowed(filters, cases) if filters else None
+    depth = len(index.chunks) if filters else DEPTH
+    lexical = _by_case(*index.lexical.search(query.terms, depth), index, allowed)
+    numbers, cosines, weight = _dense(query, index, embedder, depth)
+    dense = _by_case(numbers, cosines, index, allowed)
+    fired = {case_id for case_id in query.fired if allowed is None or allowed(case_id)}
+    scores = {case_id: _vote(rank) for case_id, (rank, _) in lexical.items()}
+    for case_id, (rank, _) in dense.items():
+        scores[case_id] = scores.get(case_id, 0.0) + weight * _vote(rank)
+    for case_id in fired:
+        scores[case_id] = scores.get(case_id, 0.0) + FIRED_WEIGHT * _vote(1)
+    agreed: dict[str, tuple[str, ...]] = {}
+    if cases:
+        for case_id in scores:
+            agreed[case_id] = _agreement(query.facets, cases.get(case_id))
+            scores[case_id] += FACET_WEIGHT * _vote(1) * len(agreed[case_id]) / FACETS
+    best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:top_k]
+    words = index.lexical.explain(query.terms, [lexical[case_id][1] for case_id, _ in best if case_id in lexical])
     hits = []
-    for case_id in found:
-        score, why = 0.0, []
-        dense_rank = lexical_rank = None
-        if case_id in lexical_best:
-            lexical_rank, chunk = lexical_best[case_id]
-            score += _vote(lexical_rank)
-            why.append(f"words: {', '.join(index.lexical.explain(query.terms, chunk))}")
-        if case_id in dense_best and weight > 0:
-            dense_rank, chunk = dense_best[case_id]
-            score += weight * _vote(dense_rank)
-            why.append(f"meaning: {index.chunks[chunk].part}")
-        if case_id in query.fired:
-            score += FIRED_WEIGHT * _vote(1)
+    for case_id, score in best:
+        why = []
+        if case_id in lexical:
+            why.append(f"words: {', '.join(words[lexical[case_id][1]])}")
+        if case_id in dense:
+            why.append(f"meaning: {index.chunks[dense[case_id][1]].part}")
+        if case_id in fired:
             why.append("a rule fired")
-        agreed = _agreement(query.facets, cases.get(case_id)) if cases else ()
-        if agreed:
-            score += FACET_WEIGHT * _vote(1) * len(agreed) / 4
-            why.append(f"facts: {', '.join(agreed)}")
+        if agreed.get(case_id):
+            why.append(f"facts: {', '.join(agreed[case_id])}")
         hits.append(
             Hit(
                 case_id=case_id,
                 score=score,
                 why=tuple(why),
-                dense_rank=dense_rank,
-                lexical_rank=lexical_rank,
-                fired=case_id in query.fired,
+                dense_rank=dense[case_id][0] if case_id in dense else None,
+                lexical_rank=lexical[case_id][0] if case_id in lexical else None,
+                fired=case_id in fired,
             )
         )
-    hits.sort(key=lambda hit: (-round(hit.score, 9), hit.case_id))
-    return tuple(hits[:top_k])
+    return tuple(hits)
 
 
 def _vote(rank: int) -> float:
     return SMOOTHING / (SMOOTHING + rank)
 
 
-def _lexical(query: Query, index: Index) -> list[tuple[int, float]]:
-    chunks, scores = index.lexical.search(query.terms, DEPTH)
-    return [(int(n), float(s)) for n, s in zip(chunks, scores, strict=True)]
-
-
-def _dense(query: Query, index: Index, embedder: Embedder) -> tuple[list[tuple[int, float]], float]:
-    known = embedder.known_share(query.embedded)
-    if known < KNOWN_ENOUGH or not query.embedded.strip():
-        return [], 0.0
+def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[Numbers, Scores, float]:
+    """Chunks, cosines, and what the list weighs: the share of the query that the embedder can read."""
+    known = embedder.known_share(query.embedded) if query.embedded.strip() else 0.0
+    if known < KNOWN_ENOUGH:
+        return np.zeros(0, np.int64), np.zeros(0, np.float32), 0.0
     vector = np.asarray(embedder.embed_query(query.embedded), np.float32)
-    numbers, scores = index.vectors.search(vector, DEPTH)
-    return [(int(n), float(s)) for n, s in zip(numbers, scores, strict=True)], known
+    return *index.vectors.search(vector, depth), known
 
 
 def _by_case(
-    ranked: Sequence[tuple[int, float]], index: Index, allowed: Callable[[str], bool]
+    numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None
 ) -> dict[str, tuple[int, int]]:
-    """Case → (rank among cases, its best chunk). Cases whose best chunks score alike share a rank."""
-    best: dict[str, tuple[float, int]] = {}
-    for chunk, score in ranked:
-        if score <= 0:
-            continue
-        for case_id in index.chunks[chunk].cases:
-            if allowed(case_id) and case_id not in best:
-                best[case_id] = (score, chunk)
+    """Case → (rank among cases, its best chunk). Chunks come best first; equal scores share a rank, none has no vote."""
     ranks: dict[str, tuple[int, int]] = {}
-    previous, rank = None, 0
-    ordered = sorted(best.items(), key=lambda item: (-round(item[1][0], 6), item[0]))
-    for place, (case_id, (score, chunk)) in enumerate(ordered, start=1):
-        if previous is None or round(score, 6) != previous:
-            previous, rank = round(score, 6), place
-        ranks[case_id] = (rank, chunk)
+    previous, rank, chunks = None, 0, index.chunks
+    for chunk, shown in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):
+        if shown <= 0:
+            break
+        for case_id in chunks[chunk].cases:
+            if case_id in ranks or (allowed is not None and not allowed(case_id)):
+                continue
+            if shown != previous:
+                previous, rank = shown, len(ranks) + 1
+            ranks[case_id] = (rank, chunk)
     return ranks
 
 

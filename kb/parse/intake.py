@@ -12,7 +12,8 @@ from kb.model.place import Source
 from kb.parse.source import Limits, Piece
 
 _MAGIC = (
-    b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b", b"GGUF", b"BZh", b"\xfd7zXZ",
+    b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b", b"GGUF",
+    b"BZh", b"\xfd7zXZ",
 )  # fmt: skip
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -65,7 +65,9 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
         ),
         versions=facts, regions=tuple(found.regions), sources=tuple(sources),
         receipt=Receipt(
-            inputs=tuple(receipts), masked=tuple(sorted(masked.items())), problems=tuple(found.problems[:_MOST_PROBLEMS])
+            inputs=tuple(receipts),
+            masked=tuple(sorted(masked.items())),
+            problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
     )  # fmt: skip
 
@@ -153,8 +155,9 @@ def _commands(block: Block, found: _Found) -> None:
             _block(inner, found, log=False)
     for command in script.commands:
         region = Region(
-            kind="command", source=source, start_line=command.lines[0], end_line=command.lines[1], options=command.options,
-            entry=command.entry, launcher=command.launcher, partial=command.partial or not block.closed,
+            kind="command", source=source, start_line=command.lines[0], end_line=command.lines[1],
+            options=command.options, entry=command.entry, launcher=command.launcher,
+            partial=command.partial or not block.closed,
         )  # fmt: skip
         found.regions.append(region)
         role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)

@@ -1,4 +1,4 @@
-"""Stretches that were read → the runs they configure: a launch command with the files it names, a YAML, a Python script.
+"""Stretches that were read → the runs they configure: a command with the files it names, a YAML, a Python script.
 
 One command or one full configuration is one run. What only completes a run (a DeepSpeed file, an accelerate file,
 exported variables) joins the run that names it, or the only one there is.
@@ -29,8 +29,16 @@ _TRAINS = re.compile(
     r"|verl\.trainer\.\w+|recipe\..*|.*train\w*|(?:.*/)?(?:sft|dpo|kto|ppo|grpo|rloo|orpo|cpo|gkd|reward_modeling"
     r"|reward|run_clm|finetune|rlhf|main_ppo)\w*(?:\.py)?"
 )
-_DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer", "gradient_clipping", "bf16.enabled",
-              "fp16.enabled", "train_batch_size")  # fmt: skip
+_DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
+_TRAINING = {
+    "learning_rate", "lr", "model_name_or_path", "base_model", "model", "output_dir", "num_train_epochs", "max_steps",
+    "stage", "rlhf_type",
+    "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "gradient_accumulation_steps", "beta",
+    "dataset", "pref_beta",
+    "lora_rank", "lora_r", "finetuning_type", "rl", "bf16", "fp16", "num_epochs", "pretrain", "adv_estimator",
+    "micro_train_batch_size",
+}  # fmt: skip
+_ENGINE = ("bf16.enabled", "fp16.enabled")
 _ACCELERATE = (
     "compute_environment",
     "distributed_type",
@@ -72,6 +80,8 @@ def role_of(
         if entry is not None or launcher is not None:
             return "run"
         return "fragment" if any(option.scope != "env" for option in options) else "env"
+    if not options:
+        return ""
     if kind == "dump":
         return "dump"
     keys = {option.key for option in options} | {option.key.split(".")[0] for option in options}
@@ -84,9 +94,9 @@ def role_of(
             or (set(_DEEPSPEED) & keys and "optimizer.type" in keys)
         ):
             return "deepspeed"
-    if kind == "python" and options and all(option.scope in ("env", "deepspeed") for option in options):
+    if kind == "python" and all(option.scope in ("env", "deepspeed") for option in options):
         return "env"
-    return "run" if options else ""
+    return "run"
 
 
 def join(
@@ -129,6 +139,12 @@ def _trains(unit: Unit) -> bool:
 
 def _rank(unit: Unit) -> int:
     entry = unit.region.entry
+    if (
+        entry is None
+        and unit.region.kind in ("json", "yaml", "toml", "ini")
+        and not _TRAINING & {option.key.rpartition(".")[2] for option in unit.options}
+    ):
+        return 1  # a data sample, a model's config.json: not before what trains
     if entry is None or _TRAINS.fullmatch(entry.value):
         return 0
     return 2 if _IDLE.fullmatch(entry.value) else 1
@@ -222,14 +238,8 @@ def _distinct(units: Iterable[Unit]) -> list[Unit]:
     return kept
 
 
-def _scoped(unit: Unit) -> Iterable[Option]:
-    for part in (*unit.joined, unit):
-        for option in part.region.options:
-            yield option
-
-
 def _run(unit: Unit, index: int, question: str, versions: Mapping[str, VersionFact]) -> RunConfig:
-    options = tuple(_scoped(unit))
+    options = unit.options
     regions = tuple(part.region for part in (unit, *unit.joined))
     # a DeepSpeed or accelerate file that is cut off says nothing about what is missing from the run itself
     partial = any(part.region.partial for part in (unit, *unit.joined) if part.role in ("run", "fragment"))

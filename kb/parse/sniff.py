@@ -1,9 +1,10 @@
-"""What a line, a fence's label, a file name or a whole text is likely to be. Pure pattern work for `kb.parse.segment`."""
+"""What a line, a fence's label, a file name or a whole text is likely to be, for `kb.parse.segment`."""
 
 from __future__ import annotations
 
 import re
 
+from kb.parse import patterns
 from kb.parse.source import Piece
 
 _INFO = {
@@ -24,76 +25,6 @@ _ENDINGS = {
     ".csv": "metrics", ".tsv": "metrics", ".jsonl": "metrics", ".log": "log", ".out": "log", ".err": "log",
     ".md": "markdown",
 }  # fmt: skip
-_VERB = r"(?:sft|pt|rlhf|infer|deploy|rollout|export|eval|dpo|merge-lora|sample|app|web-ui|train|preprocess|inference|evaluate|fetch|kto|grpo|rloo|reward|orpo|cpo|ppo|env|chat|vllm-serve|serve|api|run)"
-PROMPT = re.compile(
-    r"[ \t]*(?:(?:\([\w.\- /]+\)[ \t]*)?(?:\[?[\w.\-]+@[\w.\-]+[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
-    r"|\+{1,3})[ \t]*(?=[A-Za-z_./]))+"
-)
-_SECOND_PROMPT = re.compile(r"[ \t]*>[ \t]*(?=\S)")
-_FIRST = (
-    r"(?:[\w./~-]*/)?(?:"
-    r"deepspeed(?=[ \t]+(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]+(?:-|\S+\.py|\\|\$))|accelerate[ \t]+launch\b"
-    r"|python[\d.]*(?=[ \t]+(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]+job[ \t]+submit\b|srun(?=[ \t]+(?:-|\S+[ \t]|\\))"
-    rf"|(?:swift|megatron|trl|axolotl|llamafactory-cli|lmf|tune|xtuner|vllm)[ \t]+{_VERB}(?=[ \t]*(?:$|\\|-"
-    rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]+-))"
-    r"|nohup(?=[ \t]+\S)|openrlhf\.[\w.]+(?=[ \t]+(?:-|\\))|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"
-    r"|(?:docker|podman)[ \t]+run\b"
-    r"|[\w./-]+\.py(?=[ \t]+(?:--|\\))|(?:sudo|timeout|numactl|uv[ \t]+run|conda[ \t]+run"
-    r"|mpirun)(?=[ \t]+\S+.*[ \t]--?\w))"
-)
-_ENV = r"(?:(?:export[ \t]+|env[ \t]+|set[ \t]+)?[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])*[ \t]+)*"
-_COMMAND = re.compile(rf"[ \t]*{_ENV}{_FIRST}", re.MULTILINE)
-_FLAGS = re.compile(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
-_DOTTED = re.compile(r"[ \t]*(?:\+{1,2})?[a-z_]\w*(?:\.\w+)+=\S")
-_SHELL = re.compile(
-    r"[ \t]*(?:#!.*sh\b|#SBATCH\b|set[ \t]+[-+][a-z]|export[ \t]+\w+|[A-Z][A-Z0-9_]*=(?!=)"
-    r"|[a-z_]\w*=(?:[\"'$(\[{/]|[\w.]+[ \t]*$)|[a-z_]\w*\+?=\("
-    r"|read[ \t]+-|if[ \t]+\[|then\b|else[ \t]*$|elif[ \t]+\[|fi\b|for[ \t]+\w+[ \t]+in\b|do\b|done\b"
-    r"|cat[ \t]*(?:>|<<)|cd[ \t]+\S|unset[ \t]"
-    r"|source[ \t]+\S|conda[ \t]+activate|echo[ \t]|mkdir[ \t]|sleep[ \t]+\d|wait\b|ulimit\b|module[ \t]+load"
-    r"|pip3?[ \t]+install|case[ \t]+\S+[ \t]+in\b|esac\b|&&|\|\|?[ \t])"
-)
-_HERE = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
-_KEY = re.compile(r"([ \t]*)(?:- )?([A-Za-z_][\w.\-/]*|\"[\w.\-/]+\"):(?:[ \t]+(\S.*)|[ \t]*)$")
-_ITEM = re.compile(r"[ \t]*-[ \t]+\S")
-_PYTHON = re.compile(
-    r"(?:import[ \t]+\w+(?:\.\w+)*(?:[ \t]+as[ \t]|[ \t]*[,;#]|[ \t]*$)|from[ \t]+[\w.]+[ \t]+import\b"
-    r"|def[ \t]+\w+\(|class[ \t]+\w+[(:]|@\w+|if[ \t]+__name__|os\.environ\b"
-    r"|(?:\w[\w.]*[ \t]*=[ \t]*)(?:\w+\.)*\w*(?:Config|Arguments|Args|Trainer|Params|dict)\("
-    r"|\w[\w.]*[ \t]*=[ \t]*\w+(?:\.\w+)*\.from_pretrained\(|trainer\.\w+\()"
-)
-_PYTHON_MORE = re.compile(
-    r"(?:import|from|def|class|if|elif|else|for|while|with|try|except|finally|return|raise|assert|pass|print\(|@"
-    r"|\)|\]|\}|#|[A-Za-z_][\w.]*(?:\[[^\]]*\])?[ \t]*(?:[-+*/]?=(?!=)|\())"
-)
-_CALL = re.compile(
-    r"\b(?:args:[ \t]*)?(?:Namespace|\w*(?:Config|Arguments|TrainingArguments))\((?=\s*(?:$|\w+[ \t]*=))"
-)
-_SECTION = re.compile(r"[ \t]*\[{1,2}[A-Za-z_][\w. \-]*\]{1,2}[ \t]*(?:#.*)?$")
-_PAIR = re.compile(r"[ \t]*[A-Za-z_][\w.\-]*[ \t]*=[ \t]*\S")
-_VERSIONS = re.compile(
-    r"[ \t]*(?:Package[ \t]+Version\b|[A-Za-z][\w.\-]*(?:\[[\w,]+\])?[ ]?(?:==|~=)[ ]?\d"
-    r"|[-*][ \t]+`?[\w. \-()]+`?[ \t]+version|#[ \t]*packages in environment|[-]{4,}[ \t]+[-]{4,})"
-)
-_VERSION_LINE = re.compile(
-    r"[ \t]*(?:[-*][ \t]+)?`?[A-Za-z][\w.\-]*`?(?:[ \t]+version)?[ \t]*(?:[:=@]|==|[ \t])[ \t]*v?\d[\w.+\-]*"
-    r"|[ \t]*-[- \t]*$"
-)
-LOG = re.compile(
-    r"Traceback \(most recent call last\)|\{'[\w/ .\-]+': ?|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
-    r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
-    r"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
-    r"|CRITICAL)[: -]|\(?\w+ pid=\d+"
-    r"|(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*[:=#]?[ \t]*\d+.*\b(?:loss|reward|lr|kl"
-    r"|acc)\w*[ \t]*[:=])|step:\d+ - |[ \t]*iteration[ \t]+\d+/"
-)
-_JSON_OPEN = re.compile(r"[ \t]*(?:\{[ \t]*$|\[[ \t]*$|\{[ \t]*\"|\[[ \t]*\{)")
-_JSON_KEY = re.compile(r"[ \t]*(?:\"[^\"\n]+\"[ \t]*:|\{|//|\})")
-_TABLE = re.compile(r"(?i)[ \t]*(?:[\w/ .\-]+[,\t]){2,}[\w/ .\-]+[ \t]*$")
-_METRIC = re.compile(r"(?i)\b(?:loss|step|epoch|reward|kl)\b")
-_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*")
-_WORDS = re.compile(r"[A-Za-z]{2,}(?:[ ,.!?]+[A-Za-z']{2,}){5,}|[\u4e00-\u9fff].*[，。？！]")
-_REACH = 2000
 
 
 def is_info(text: str) -> bool:
@@ -122,7 +53,7 @@ def by_name(name: str, text: str) -> str:
     kind = _ENDINGS.get(base[base.rfind(".") :] if "." in base else "", "")
     if kind == "json" and _jsonl(text):
         return "metrics"
-    if kind in ("yaml", "json", "toml", "ini") and is_command(text[:4000]) and not _KEY.search(text):
+    if kind in ("yaml", "json", "toml", "ini") and is_command(text[:4000]) and not patterns.KEY.search(text):
         return "command"
     return kind or (whole(text) if base.endswith(".txt") or "." not in base else "")
 
@@ -140,7 +71,7 @@ def whole(text: str) -> str:
         return ""
     if _jsonl(text):
         return "metrics"
-    if lines[0].lstrip()[:1] in "{[" and '"' in head and len(lines) > 1 and _JSON_OPEN.match(lines[0]):
+    if lines[0].lstrip()[:1] in "{[" and '"' in head and len(lines) > 1 and patterns.JSON_OPEN.match(lines[0]):
         return "json" if "{'" not in lines[0] and text.rstrip()[-1:] in "}]" else ""
     if lines[0].startswith("#!") and "sh" in lines[0]:
         return "command"
@@ -150,22 +81,21 @@ def whole(text: str) -> str:
 def is_command(text: str) -> bool:
     """Whether the first line that says anything starts a program of interest."""
     line = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
-    prompt = PROMPT.match(line)
+    prompt = patterns.PROMPT.match(line)
     return _starts(line[prompt.end() :] if prompt else line)
 
 
 def has_command(text: str) -> bool:
     """Whether any line of a script starts a program of interest, or is flags only."""
-    return any(_starts(PROMPT.sub("", line, count=1)) or _FLAGS.match(line) for line in text.split("\n"))
-
-
-def _starts(line: str) -> bool:
-    return _COMMAND.match(line) is not None or (
-        line.rstrip().endswith("\\") and (" --" in line or _ENVIRONMENT.match(line) is not None)
+    return any(
+        _starts(patterns.PROMPT.sub("", line, count=1)) or patterns.FLAGS.match(line) for line in text.split("\n")
     )
 
 
-_ENVIRONMENT = re.compile(r"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*[A-Za-z_]\w*=\S*[ \t]*\\")
+def _starts(line: str) -> bool:
+    return patterns.COMMAND.match(line) is not None or (
+        line.rstrip().endswith("\\") and (" --" in line or patterns.ENVIRONMENT.match(line) is not None)
+    )
 
 
 def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
@@ -179,15 +109,15 @@ def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
 
 
 def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    prompt = PROMPT.match(line)
+    prompt = patterns.PROMPT.match(line)
     bare = line[prompt.end() :] if prompt else line
-    if not (_starts(bare) or _SHELL.match(bare) or _FLAGS.match(bare) or _DOTTED.match(bare)):
+    if not (_starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)):
         return None
-    if _FLAGS.match(bare) and _WORDS.search(bare):
+    if patterns.FLAGS.match(bare) and patterns.WORDS.search(bare):
         return None
     end = _command_end(lines, at)
     text = "\n".join(lines[at:end])
-    if has_command(text) or (_DOTTED.match(bare) and end - at > 1):
+    if has_command(text) or (patterns.DOTTED.match(bare) and end - at > 1):
         return "command", 0, end
     return ("command" if re.search(r"^\s*(?:export[ \t]+\w+=|#SBATCH)", text, re.MULTILINE) else "prose"), 0, end
 
@@ -198,16 +128,18 @@ def _command_end(lines: list[str], at: int) -> int:
     end = number = at
     while number < len(lines):
         line = lines[number]
-        prompt = PROMPT.match(line)
+        prompt = patterns.PROMPT.match(line)
         bare = line[prompt.end() :] if prompt else line
         stripped = bare.strip()
         if stripped and not stripped.startswith("#") and number > at:
-            shellish = _starts(bare) or _SHELL.match(bare) or _FLAGS.match(bare) or _DOTTED.match(bare)
+            shellish = (
+                _starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)
+            )
             if not (shellish or lines[number - 1].rstrip().endswith("\\") or stripped in ("}", ")", "EOF")):
                 return end
         elif (
             stripped.startswith("#")
-            and _WORDS.search(stripped)
+            and patterns.WORDS.search(stripped)
             and number == end + 1
             and end == number
             and not lines[end - 1].strip()
@@ -223,7 +155,7 @@ def _command_end(lines: list[str], at: int) -> int:
 
 def _stretch(lines: list[str], number: int, bare: str) -> int:
     """Line after what line ``number`` opens: a here-document, an array or a quoted text over several lines."""
-    here = _HERE.search(bare)
+    here = patterns.HERE.search(bare)
     if here:
         for following in range(number + 1, len(lines)):
             if lines[following].strip() == here[2]:
@@ -244,35 +176,40 @@ def _stretch(lines: list[str], number: int, bare: str) -> int:
 
 def _json(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     offset = 0
-    if not _JSON_OPEN.match(line):
+    if not patterns.JSON_OPEN.match(line):
         if (
             not line.rstrip().endswith("{")
             or at + 1 >= len(lines)
-            or not _JSON_KEY.match(lines[at + 1])
+            or not patterns.JSON_KEY.match(lines[at + 1])
             or '"' not in lines[at + 1]
         ):
             return None
         offset = line.rfind("{")
     depth = 0
-    for number in range(at, min(at + _REACH * 5, len(lines))):
-        stripped = _STRING.sub("", lines[number][offset:] if number == at else lines[number])
+    for number in range(at, min(at + patterns.REACH * 5, len(lines))):
+        stripped = patterns.STRING.sub("", lines[number][offset:] if number == at else lines[number])
         depth += stripped.count("{") + stripped.count("[") - stripped.count("}") - stripped.count("]")
         if depth <= 0:
             text = lines[at] if number == at else ""
-            if number == at and ('":' not in text.replace(" ", "") or LOG.match(text)):
+            if number == at and ('":' not in text.replace(" ", "") or patterns.LOG.match(text)):
                 return None
             if number > at and not any('":' in item or '" :' in item for item in lines[at : number + 1]):
                 return None
-            if number == at and _METRIC.search(text) and '"zero' not in text:
+            if number == at and patterns.METRIC.search(text) and '"zero' not in text:
                 return "metrics", offset, number + 1
             return "json", offset, number + 1
-        if number > at and not lines[number].strip() and number + 1 < len(lines) and _WORDS.search(lines[number + 1]):
+        if (
+            number > at
+            and not lines[number].strip()
+            and number + 1 < len(lines)
+            and patterns.WORDS.search(lines[number + 1])
+        ):
             return ("json", offset, number) if number > at + 1 else None
     return ("json", offset, len(lines)) if any('":' in item for item in lines[at : at + 50]) else None
 
 
 def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if not LOG.search(line[:2000]) or (_WORDS.search(line[:300]) and not LOG.match(line)):
+    if not patterns.LOG.search(line[:2000]) or (patterns.WORDS.search(line[:300]) and not patterns.LOG.match(line)):
         return None
     if "Arguments(" in line or "Namespace(" in line:
         return _calls(lines, at, line)
@@ -280,12 +217,12 @@ def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     trace = "Traceback" in line
     while number < len(lines) and lines[number].strip():
         item = lines[number]
-        known = LOG.search(item[:2000]) is not None
+        known = patterns.LOG.search(item[:2000]) is not None
         trace = trace or "Traceback" in item
         if (
             not known
             and not (trace or item[:1] in " \t")
-            and (_starts(item) or _KEY.match(item) or _WORDS.search(item))
+            and (_starts(item) or patterns.KEY.match(item) or patterns.WORDS.search(item))
         ):
             break
         if item.startswith("```") or ("Arguments(" in item or "Namespace(" in item):
@@ -295,7 +232,7 @@ def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
 
 
 def _calls(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    found = _CALL.search(line)
+    found = patterns.CALL.search(line)
     if found is None:
         return None
     end = _closing(lines, at, found.start())
@@ -306,29 +243,31 @@ def _calls(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
 def _closing(lines: list[str], at: int, offset: int) -> int:
     """Line after the one on which all brackets opened from ``offset`` on are closed again."""
     depth = 0
-    for number in range(at, min(at + _REACH, len(lines))):
-        stripped = _STRING.sub("", lines[number][offset:] if number == at else lines[number])
+    for number in range(at, min(at + patterns.REACH, len(lines))):
+        stripped = patterns.STRING.sub("", lines[number][offset:] if number == at else lines[number])
         depth += sum(stripped.count(c) for c in "([{") - sum(stripped.count(c) for c in ")]}")
         if depth <= 0:
             return number + 1
-    return min(at + _REACH, len(lines))
+    return min(at + patterns.REACH, len(lines))
 
 
 def _versions(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if not _VERSIONS.match(line) or _WORDS.search(line):
+    if not patterns.VERSIONS.match(line) or patterns.WORDS.search(line):
         return None
     number = at + 1
-    while number < len(lines) and (_VERSIONS.match(lines[number]) or _VERSION_LINE.match(lines[number])):
+    while number < len(lines) and (
+        patterns.VERSIONS.match(lines[number]) or patterns.VERSION_LINE.match(lines[number])
+    ):
         number += 1
     return "versions", 0, number
 
 
 def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     bare = line[4:] if line.startswith((">>> ", "... ")) else line
-    if not _PYTHON.match(bare.lstrip()):
+    if not patterns.PYTHON.match(bare.lstrip()):
         return (
             _calls(lines, at, line)
-            if "(" in line and _CALL.search(line) and "=" in "".join(lines[at : at + 2])
+            if "(" in line and patterns.CALL.search(line) and "=" in "".join(lines[at : at + 2])
             else None
         )
     number = end = at
@@ -340,10 +279,10 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
             if (
                 number > at
                 and not (item[:1] in " \t" and len(item) - len(item.lstrip()) > indent)
-                and not _PYTHON_MORE.match(item.lstrip())
+                and not patterns.PYTHON_MORE.match(item.lstrip())
             ):
                 break
-            if LOG.match(item) or _COMMAND.match(item) or _WORDS.match(item):
+            if patterns.LOG.match(item) or patterns.COMMAND.match(item) or patterns.WORDS.match(item):
                 break
             number = end = _closing(lines, number, 0)
         elif number - end > 2:
@@ -355,17 +294,17 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
 
 def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     if (
-        not _SECTION.match(line)
+        not patterns.SECTION.match(line)
         or at + 1 >= len(lines)
-        or not (_PAIR.match(lines[at + 1]) or lines[at + 1].lstrip()[:1] == "#")
+        or not (patterns.PAIR.match(lines[at + 1]) or lines[at + 1].lstrip()[:1] == "#")
     ):
         return None
     number = at + 1
     while number < len(lines):
         item = lines[number]
         inside = (
-            _PAIR.match(item)
-            or _SECTION.match(item)
+            patterns.PAIR.match(item)
+            or patterns.SECTION.match(item)
             or not item.strip()
             or item.lstrip()[:1] in "#;]"
             or item[:1] in " \t"
@@ -378,7 +317,7 @@ def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
 
 
 def _yaml(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    found = _KEY.match(line)
+    found = patterns.KEY.match(line)
     if found is None or not _config_like(found):
         return None
     base = len(found[1])
@@ -387,7 +326,7 @@ def _yaml(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     while number < len(lines):
         item = lines[number]
         bare = item.strip()
-        key = _KEY.match(item)
+        key = patterns.KEY.match(item)
         deeper = len(item) - len(item.lstrip()) > base
         if not bare or bare.startswith("#") or bare in ("---", "..."):
             if not bare and number - end > 2:
@@ -396,7 +335,7 @@ def _yaml(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
             keys += 1
             single = single or "_" in key[2]
             end = number + 1
-        elif deeper or (_ITEM.match(item) and number == end and not _WORDS.search(item)):
+        elif deeper or (patterns.ITEM.match(item) and number == end and not patterns.WORDS.search(item)):
             end = number + 1
         else:
             break
@@ -408,11 +347,11 @@ def _config_like(key: re.Match[str]) -> bool:
     name, value = key[2], key[3] or ""
     if name.isupper() or name[:1].isupper() or name in ("http", "https"):
         return name == "ENV"
-    return not _WORDS.search(value.split(" #")[0]) and len(value) < 2000
+    return not patterns.WORDS.search(value.split(" #")[0]) and len(value) < 2000
 
 
 def _table(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if not _TABLE.match(line) or not _METRIC.search(line) or at + 1 >= len(lines):
+    if not patterns.TABLE.match(line) or not patterns.METRIC.search(line) or at + 1 >= len(lines):
         return None
     width = max(line.count(","), line.count("\t"))
     number = at + 1
@@ -428,12 +367,12 @@ def _table(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
 def unprompt(piece: Piece) -> Piece:
     """Without the prompts (``$ ``, ``> ``, ``!``, ``user@host:~# ``) that stand before commands."""
     lines = piece.text.split("\n")
-    if not any(PROMPT.match(line) for line in lines):
+    if not any(patterns.PROMPT.match(line) for line in lines):
         return piece
     taken: list[int] = []
     for number, line in enumerate(lines):
         inside = number > 0 and lines[number - 1].rstrip().endswith("\\")
-        found = _SECOND_PROMPT.match(line) if inside else PROMPT.match(line)
+        found = patterns.SECOND_PROMPT.match(line) if inside else patterns.PROMPT.match(line)
         taken.append(0 if found is None or line.lstrip().startswith(("%env", "!=")) else found.end())
     return _without(piece, lines, taken)
 

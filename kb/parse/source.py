@@ -97,7 +97,8 @@ class Piece:
             last = bisect_right(starts, end) - 1
         column, end_column = start - starts[first] + self._offset(first), end - starts[last] + self._offset(last)
         return Span(
-            attachment=self.source, line=self.line + first, column=column, end_line=self.line + last, end_column=end_column,
+            attachment=self.source, line=self.line + first, column=column,
+            end_line=self.line + last, end_column=end_column,
             text=self.text[start:end] if first == last else self._written(start, end), default=default,
         )  # fmt: skip
 

@@ -151,20 +151,44 @@ def _remove_words(document: Document, ranges: Sequence[tuple[int, int]]) -> list
     """Words of commands: whole lines where nothing else stands on them, and no continuation left hanging at the end."""
     edits: list[Edit] = []
     gone: set[int] = set()
+    by_line: dict[int, list[tuple[int, int]]] = {}
     for start, end in ranges:
-        first, last = document.line_of(start), document.line_of(end)
-        head = document.text[document.starts[first - 1] : start]
-        tail = document.text[end : document.line_end(last)]
-        inside = [r for r in ranges if document.line_of(r[0]) == first and r != (start, end)]
-        if not inside and head.strip() in ("", "export") and tail.strip() in ("", "\\"):
+        by_line.setdefault(document.line_of(start), []).append((start, end))
+    for first, group in sorted(by_line.items()):
+        last = document.line_of(group[-1][1])
+        rest, at = "", document.starts[first - 1]
+        for start, end in group:
+            rest, at = rest + document.text[at:start], end
+        if (rest + document.text[at : document.line_end(last)]).strip() in ("", "\\", "export"):
             gone.update(range(first, last + 1))
-            continue
-        cut_end = end + len(tail) - len(tail.lstrip(" \t")) if not head.strip() or tail.strip() else end
-        cut_start = start if cut_end > end or not head.strip() else start - (len(head) - len(head.rstrip(" \t")))
-        edits.append(document.edit(cut_start, cut_end, ""))
+        else:
+            edits += [_remove_word(document, start, end) for start, end in group]
     for first, last in _groups(gone):
         edits.append(_remove_command_lines(document, first, last))
-    return edits
+    return _merged(document, edits)
+
+
+def _merged(document: Document, deletions: Iterable[Edit]) -> list[Edit]:
+    """Deletions that meet as one, and none that leaves blanks at the end of its line."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in sorted(found for each in deletions if (found := document.range(each.span)) is not None):
+        if ranges and start <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
+        else:
+            ranges.append((start, end))
+    merged = []
+    for start, end in ranges:
+        head = document.text[document.starts[document.line_of(start) - 1] : start]
+        if head.strip() and document.text[end : end + 1] in ("", "\n"):
+            start -= len(head) - len(head.rstrip(" \t"))
+        merged.append(document.edit(start, end, ""))
+    return merged
+
+
+def _remove_word(document: Document, start: int, end: int) -> Edit:
+    """A word with the blanks behind it."""
+    tail = document.text[end : document.line_end(document.line_of(end))]
+    return document.edit(start, end + len(tail) - len(tail.lstrip(" \t")), "")
 
 
 def _remove_command_lines(document: Document, first: int, last: int) -> Edit:

@@ -143,7 +143,7 @@ class _Walk:
         if value is True:
             self.spans.extend(spans)
             self.brought = self.brought or any(fact.brought for fact in facts)
-        elif value is UNKNOWN:
+        else:  # unknown: a false leaf never lies on a live branch
             for key in node.asks:
                 self.missing.extend(self.facts.fact(key).missing)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
+from kb.frameworks.catalogue import infer_versions, versions
 from kb.model.place import Source
 from kb.model.report import Edit, Fix, Safety, Text
 from kb.model.run import Option, Origin, Scalar
@@ -54,8 +55,7 @@ class _Plan:
         self.documents: dict[str | None, Document] = {}
         self.framework = run.framework.value if run.framework is not None else None
         self.algorithm = run.algorithm.value if run.algorithm is not None else None
-        known = facts.evidence.versions.get(self.framework or "")
-        self.version = known.exact if known is not None else None
+        self.version = _release(facts, self.framework)
         self.taken: list[Option] = []
         self.changes: list[Edit | None] = []
         self.removed: list[str] = []
@@ -156,6 +156,19 @@ class _Plan:
             places.setdefault((option.span.attachment, option.origin, option.scope), []).append(option)
         most = max(places.values(), key=lambda group: len(group))
         return max(most, key=lambda option: option.span.order)
+
+
+def _release(facts: Facts, framework: str | None) -> str | None:
+    """The release whose spelling is used: the exact one, else the newest that the paste leaves possible."""
+    if framework is None:
+        return None
+    known = facts.evidence.versions.get(framework)
+    if known is not None and (known.exact or known.high or known.low):
+        return known.exact or known.high or known.low
+    own = [option.key for option in facts.run.options if option.scope not in _FOREIGN_SCOPES]
+    low, high, _ = infer_versions(framework, own)
+    newest = versions(framework)[-1:]
+    return high or low or (newest[0] if newest else None)
 
 
 def _as_written(option: Option) -> str:

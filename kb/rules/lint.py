@@ -122,14 +122,16 @@ def _patches(
             yield f"the fix {fix.text.en!r} does not clear the rule:\n{fix.patch}"
     if example.diff is not None:
         actual = (patched[0].patch or "") if patched else ""
-        if _hunks(actual) != _hunks(example.diff):
+        wanted = _hunks(example.diff)
+        whole = any(line.startswith(" ") for line in wanted)
+        if [line for line in _hunks(actual) if whole or line[0] in "+-"] != wanted:
             yield f"the patch is not the one on the page, but:\n{actual or '(none)'}"
 
 
 def _hunks(diff: str) -> list[str]:
-    """A diff without its file and hunk headers, trailing blanks aside: what a page needs to say."""
+    """A diff without its file and hunk headers and without trailing blanks; a page may leave the context out."""
     lines = [line.rstrip() for line in diff.strip("\n").split("\n")]
-    return [line for line in lines if line and not line.startswith(("---", "+++", "@@", "\\", "diff "))]
+    return [line for line in lines if line and not line.startswith(("--- ", "+++ ", "@@", "\\"))]
 
 
 def _form(rule: Rule, body: Body) -> Iterator[LintProblem]:

@@ -7,12 +7,12 @@ Reads the package's own pages and the folders it is given; a page that does not 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, TypeAlias
 
 import yaml
@@ -342,11 +342,8 @@ def module_check(path: Path) -> Check:
 
     def check(facts: Facts) -> Outcome:
         if not loaded:
-            spec = importlib.util.spec_from_file_location(f"kb.rules.module_{path.stem.replace('-', '_')}", path)
-            if spec is None or spec.loader is None:
-                raise InvalidPage(f"{path.name} cannot be imported")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
+            module = ModuleType(f"kb.rules.module_{path.stem.replace('-', '_')}")
+            SourceFileLoader(module.__name__, str(path)).exec_module(module)
             loaded.append(module.check)
         return loaded[0](facts)
 

@@ -6,7 +6,13 @@ from kb.rules.body import SECTIONS, read_body
 from kb.rules.page import Rule
 
 WORDS = {
-    "en": {"when": "Condition", "cases": "Cases", "sources": "Sources", "fires": "Example that fires", "module": "module"},
+    "en": {
+        "when": "Condition",
+        "cases": "Cases",
+        "sources": "Sources",
+        "fires": "Example that fires",
+        "module": "module",
+    },
     "zh": {"when": "条件", "cases": "案例", "sources": "来源", "fires": "触发示例", "module": "模块"},
 }
 

@@ -31,6 +31,8 @@ from kb.store.vectors import Vectors
 FORMAT = 1
 KEPT = 3
 """Indexes kept for going back; older ones are deleted."""
+READABLE_FOLDER, READABLE_FILE = 0o755, 0o644
+"""Temporary files are private by default; an index built in an image is read by another user."""
 CURRENT = "current"
 MANIFEST = "manifest.json"
 CHUNKS = "chunks.json"
@@ -81,11 +83,17 @@ def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Em
         package_version("trainmedic"),
         cases.version,
         rules.version,
-        glossary.version,
+        glossary_version(glossary),
         embedder.identity.name,
         embedder.identity.digest,
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def glossary_version(glossary: Glossary) -> str:
+    """Changes with any concept: chunks are embedded with their gist, so a new wording asks for a new index."""
+    concepts = [asdict(concept) for _, concept in sorted(glossary.concepts.items())]
+    return hashlib.sha256(json.dumps(concepts, ensure_ascii=False).encode()).hexdigest()[:12]
 
 
 def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path) -> Manifest:
@@ -94,6 +102,7 @@ def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder
     name = identity_of(cases, rules, glossary, embedder)
     pieces = chunks(cases.cases, rules, glossary)
     aside = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
+    aside.chmod(READABLE_FOLDER)
     try:
         _write(aside, pieces, glossary, embedder)
         manifest = Manifest(
@@ -102,7 +111,7 @@ def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder
             embedder=embedder.identity,
             kb_version=cases.version,
             ruleset_version=rules.version,
-            glossary_version=glossary.version,
+            glossary_version=glossary_version(glossary),
             chunks=len(pieces),
             cases=len({case for piece in pieces for case in piece.cases}),
             files={path.name: _sha256(path) for path in sorted(aside.iterdir())},
@@ -186,6 +195,7 @@ def switch(root: Path, name: str) -> None:
         file.write(name + "\n")
         file.flush()
         os.fsync(file.fileno())
+    os.chmod(file.name, READABLE_FILE)
     os.replace(file.name, root / CURRENT)
     _prune(root, name)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +26,13 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexical:
-    """Postings of all terms: ``starts[t]:starts[t + 1]`` of ``documents`` and ``impacts`` belong to term ``t``.
+    """Postings of all terms: ``bounds[t]:bounds[t + 1]`` of ``documents`` and ``impacts`` belong to term ``t``.
 
     An impact is the whole BM25 contribution of the term to that chunk, so that a query only adds.
     """
 
     vocabulary: Mapping[str, int]
-    starts: npt.NDArray[np.int64]
+    bounds: Sequence[int]
     documents: Ids
     impacts: Floats
     size: int
@@ -41,36 +42,54 @@ class Lexical:
 
         A chunk without any of the terms is not among them, however few there are.
         """
-        known = [(self.vocabulary[term], weight) for term, weight in terms.items() if term in self.vocabulary]
-        known.sort(key=lambda item: (int(self.starts[item[0] + 1] - self.starts[item[0]]), item[0]))
-        documents, impacts, touched = [], [], 0
-        for number, (term, weight) in enumerate(known):
-            start, end = int(self.starts[term]), int(self.starts[term + 1])
-            if number >= RARE_FIRST and touched + end - start > MAX_TOUCHED:
+        bounds, vocabulary = self.bounds, self.vocabulary
+        known = []
+        for term, weight in terms.items():
+            index = vocabulary.get(term)
+            if index is not None:
+                start, end = bounds[index], bounds[index + 1]
+                known.append((end - start, start, end, weight))
+        known.sort()
+        documents, impacts, lengths, weights, touched = [], [], [], [], 0
+        for number, (length, start, end, weight) in enumerate(known):
+            if number >= RARE_FIRST and touched + length > MAX_TOUCHED:
                 break
-            touched += end - start
+            touched += length
             documents.append(self.documents[start:end])
-            impacts.append(self.impacts[start:end] * np.float32(weight))
+            impacts.append(self.impacts[start:end])
+            lengths.append(length)
+            weights.append(weight)
         if not documents:
             return np.zeros(0, np.int32), np.zeros(0, np.float32)
-        return _best(np.concatenate(documents), np.concatenate(impacts), self.size, top_k)
+        weighted = np.concatenate(impacts) * np.repeat(np.asarray(weights, np.float32), lengths)
+        return _best(np.concatenate(documents), weighted, self.size, top_k)
 
-    def explain(self, terms: Mapping[str, float], document: int, most: int = 5) -> tuple[str, ...]:
-        """The terms that gave this chunk its score, heaviest first."""
-        parts = []
+    def explain(self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5) -> dict[int, tuple[str, ...]]:
+        """For each chunk the terms that gave it its score, heaviest first. 3-grams are named only where no word is."""
+        found = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
+        bare = [document for document in documents if not found[document]]
+        if bare:
+            found |= self._gains(terms, bare)
+        return {document: tuple(term for _, term in sorted(gains)[:most]) for document, gains in found.items()}
+
+    def _gains(self, terms: Mapping[str, float], documents: Sequence[int]) -> dict[int, list[tuple[float, str]]]:
+        """For each chunk what each term gave it, negative so that the heaviest sorts first."""
+        gains: dict[int, list[tuple[float, str]]] = {document: [] for document in documents}
+        wanted = np.asarray(documents, np.int32)
         for term, weight in terms.items():
             index = self.vocabulary.get(term)
             if index is None:
                 continue
-            start, end = int(self.starts[index]), int(self.starts[index + 1])
-            place = start + int(np.searchsorted(self.documents[start:end], document))
-            if place < end and int(self.documents[place]) == document:
-                parts.append((-float(self.impacts[place]) * weight, term))
-        return tuple(term for _, term in sorted(parts)[:most])
+            start, end = self.bounds[index], self.bounds[index + 1]
+            held = self.documents[start:end]
+            places = held.searchsorted(wanted)
+            for place in (held.take(places, mode="clip") == wanted).nonzero()[0].tolist():
+                gains[documents[place]].append((-weight * float(self.impacts[start + int(places[place])]), term))
+        return gains
 
     def save(self, folder: Path) -> None:
         """Write the arrays and the vocabulary."""
-        np.save(folder / "starts.npy", self.starts)
+        np.save(folder / "starts.npy", np.asarray(self.bounds, np.int64))
         np.save(folder / "documents.npy", self.documents)
         np.save(folder / "impacts.npy", self.impacts)
         ordered = sorted(self.vocabulary, key=lambda term: self.vocabulary[term])
@@ -100,32 +119,34 @@ def _best(documents: Ids, impacts: Floats, size: int, top_k: int) -> tuple[Ids, 
 
 def build(texts: Iterable[Sequence[str]]) -> Lexical:
     """The index of chunks given as token lists."""
-    postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    lengths = []
+    postings: dict[str, tuple[array[int], array[int]]] = {}
+    lengths = array("i")
     for number, words in enumerate(texts):
-        counts = Counter(words)
         lengths.append(len(words))
-        for term, count in counts.items():
-            postings[term].append((number, count))
+        for term, count in Counter(words).items():
+            entry = postings.get(term)
+            if entry is None:
+                entry = postings[term] = (array("i"), array("i"))
+            entry[0].append(number)
+            entry[1].append(count)
     size = len(lengths)
     mean = (sum(lengths) / size) if size else 1.0
     norms = K1 * (1 - B + B * np.asarray(lengths, np.float64) / max(mean, 1e-9))
     ordered = sorted(postings)
-    starts = np.zeros(len(ordered) + 1, np.int64)
-    documents, impacts = [], []
-    for index, term in enumerate(ordered):
-        entries = np.asarray(postings[term], np.int64)
-        idf = np.log1p((size - len(entries) + 0.5) / (len(entries) + 0.5))
+    bounds = [0]
+    documents, impacts = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
+    for term in ordered:
+        where, counts = (np.asarray(part, np.int32) for part in postings.pop(term))
+        idf = np.log1p((size - len(where) + 0.5) / (len(where) + 0.5))
         weight = idf * (GRAM_WEIGHT if term.startswith("3:") else 1.0)
-        counts_of = entries[:, 1].astype(np.float64)
-        impacts.append((weight * counts_of * (K1 + 1) / (counts_of + norms[entries[:, 0]])).astype(np.float32))
-        documents.append(entries[:, 0].astype(np.int32))
-        starts[index + 1] = starts[index] + len(entries)
+        impacts.append((weight * counts * (K1 + 1) / (counts + norms[where])).astype(np.float32))
+        documents.append(where)
+        bounds.append(bounds[-1] + len(where))
     return Lexical(
         vocabulary={term: index for index, term in enumerate(ordered)},
-        starts=starts,
-        documents=np.concatenate(documents) if documents else np.zeros(0, np.int32),
-        impacts=np.concatenate(impacts) if impacts else np.zeros(0, np.float32),
+        bounds=bounds,
+        documents=np.concatenate(documents),
+        impacts=np.concatenate(impacts),
         size=size,
     )
 
@@ -135,8 +156,9 @@ def load(folder: Path) -> Lexical:
     data = json.loads((folder / "terms.json").read_text(encoding="utf-8"))
     return Lexical(
         vocabulary={term: index for index, term in enumerate(data["terms"])},
-        starts=np.load(folder / "starts.npy"),
-        documents=np.load(folder / "documents.npy", mmap_mode="r"),
-        impacts=np.load(folder / "impacts.npy", mmap_mode="r"),
+        bounds=np.load(folder / "starts.npy").tolist(),
+        # Plain views: slicing a memmap object costs more than adding the numbers up.
+        documents=np.load(folder / "documents.npy", mmap_mode="r").view(np.ndarray),
+        impacts=np.load(folder / "impacts.npy", mmap_mode="r").view(np.ndarray),
         size=data["size"],
     )

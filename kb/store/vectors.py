@@ -71,6 +71,7 @@ class Vectors(VectorStore):
         data = metadatas or [{} for _ in given]
         if not given:
             return []
+        self.delete(names)  # a text added again under its id replaces the old one
         self._index.add(np.asarray(self._embedding.embed_documents(given), np.float32))
         self._documents += [
             Document(page_content=text, metadata=meta, id=name)
@@ -93,6 +94,20 @@ class Vectors(VectorStore):
         store.add_texts(texts, metadatas, ids=ids)
         return store
 
+    def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents by id (None: all of them). Unknown ids are left out."""
+        gone = None if ids is None else set(ids)
+        numbers = [n for n, one in enumerate(self._documents) if gone is None or one.id in gone]
+        if not numbers:
+            return True
+        kept = np.setdiff1d(np.arange(self.size), numbers)
+        rows = np.stack([self._index.reconstruct(int(n)) for n in kept]) if len(kept) else None
+        self._index.reset()
+        if rows is not None:
+            self._index.add(np.ascontiguousarray(rows, np.float32))
+        self._documents = [self._documents[n] for n in kept]
+        return True
+
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The documents of these ids, in the order asked for; unknown ids are left out."""
         by_id = {document.id: document for document in self._documents}
@@ -101,6 +116,15 @@ class Vectors(VectorStore):
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """The ``k`` nearest documents."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
+
+    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
+        """The ``k`` documents nearest to a normalised vector."""
+        found = self.nearest(np.asarray(embedding, np.float32), k, kwargs.get("filter"))
+        return [document for document, _ in found]
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        """Cosines to LangChain's 0 to 1."""
+        return lambda cosine: min(1.0, max(0.0, (cosine + 1.0) / 2.0))
 
     def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
         """The ``k`` nearest documents with their cosines. ``filter`` is a function of a document."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -10,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from kb.errors import TrainmedicError
+from kb.mask import mask
 
 STATUS = {
     "invalid": 400,
@@ -21,6 +23,8 @@ STATUS = {
     "internal": 500,
 }
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 401: "unauthorized"}
+MAX_MESSAGE = 1_000
+"""Code points of an error's message."""
 log = logging.getLogger("trainmedic.api")
 
 
@@ -33,8 +37,9 @@ def error_response(
     hint: str | None = None,
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
-    """An error in the contract's shape."""
-    body: dict[str, object] = {"code": code, "message": message, "trace_id": trace_id}
+    """An error in the contract's shape. A message may repeat what was sent: it is masked and cut."""
+    shown = mask(message.encode("utf-8", "replace").decode("utf-8")[:MAX_MESSAGE]).text
+    body: dict[str, object] = {"code": code, "message": shown, "trace_id": trace_id}
     if hint is not None:
         body["hint"] = hint
     return JSONResponse({"error": body}, status_code=status, headers=headers)
@@ -43,6 +48,17 @@ def error_response(
 def trace_id_of(request: Request) -> str:
     """The id of this request, as the middleware set it."""
     return str(getattr(request.state, "trace_id", ""))
+
+
+def internal_error(trace_id: str) -> JSONResponse:
+    """What a client is told of an error that is not one of ours: nothing but the id to ask about."""
+    return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id)
+
+
+def log_unexpected(error: Exception, trace_id: str) -> None:
+    """The traceback for the operator, masked: an exception's message may quote what was pasted."""
+    trace = "".join(traceback.format_exception(error))
+    log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -73,9 +89,3 @@ def add_handlers(app: FastAPI) -> None:
         return error_response(
             error.status_code, code, str(error.detail), trace_id=trace_id_of(request), headers=headers
         )
-
-    @app.exception_handler(Exception)
-    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-        trace_id = trace_id_of(request)
-        log.error("unexpected error, trace_id=%s", trace_id, exc_info=error)
-        return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id)

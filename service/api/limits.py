@@ -6,11 +6,12 @@ import hmac
 import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from service.api.errors import error_response
+from service.api.errors import error_response, internal_error, log_unexpected
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -63,7 +64,7 @@ class Gate:
         trace_id = uuid.uuid4().hex
         scope.setdefault("state", {})["trace_id"] = trace_id
         started = time.perf_counter()
-        status = 500
+        status: int | None = None
 
         async def traced(message: Message) -> None:
             nonlocal status
@@ -74,9 +75,14 @@ class Gate:
 
         try:
             await self._serve(scope, receive, traced, trace_id)
+        except Exception as error:
+            # Here and not further out: the answer needs its trace id, and a server would log the message unmasked.
+            log_unexpected(error, trace_id)
+            if status is None:
+                await internal_error(trace_id)(scope, receive, traced)
         finally:
             route = getattr(scope.get("route"), "path", "other")
-            self._metrics.requests.labels(route=route, code=str(status)).inc()
+            self._metrics.requests.labels(route=route, code=str(status or 500)).inc()
             self._metrics.duration.labels(route=route).observe(time.perf_counter() - started)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, trace_id: str) -> None:
@@ -109,14 +115,15 @@ class Gate:
 
         async def noted(message: Message) -> None:
             nonlocal begun
+            if seen > self._max_bytes and not begun:
+                return  # the framework calls the body unparsable; below it is called too large
             begun = True
             await send(message)
 
-        try:
+        with suppress(BodyTooLarge):
             await self._app(scope, bounded, noted)
-        except BodyTooLarge:
-            if not begun:
-                await self._too_large(scope, receive, send, trace_id)
+        if seen > self._max_bytes and not begun:
+            await self._too_large(scope, receive, send, trace_id)
 
     async def _too_large(self, scope: Scope, receive: Receive, send: Send, trace_id: str) -> None:
         limit = self._max_bytes // (1024 * 1024)

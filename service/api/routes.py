@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -43,22 +45,42 @@ Language = Annotated[str, Query(pattern="^(en|zh)$")]
 
 
 class Worker:
-    """Runs the advisor's calls beside the event loop, a few at a time, each within a deadline."""
+    """Runs the advisor's calls beside the event loop, ``concurrency`` at a time, each within a deadline.
+
+    A thread cannot be stopped: a call that is past its deadline keeps its slot until it really ends, so that slow
+    questions never add up to more than ``concurrency`` threads at work.
+    """
 
     def __init__(self, concurrency: int, timeout_s: float) -> None:
         self._slots = asyncio.Semaphore(concurrency)
+        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="advisor")
         self._timeout_s = timeout_s
 
     async def run(self, call: Callable[[], T]) -> T:
-        """The result of ``call``. Raises `Overloaded` past the deadline."""
+        """The result of ``call``. Raises `Overloaded` past the deadline, waiting for a slot included."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                async with self._slots:
-                    return await asyncio.to_thread(call)
+                await self._slots.acquire()
+                return await asyncio.shield(self._start(call))
         except TimeoutError as error:
             raise Overloaded(
                 f"no answer within {self._timeout_s:g} s", hint="send a shorter log, or try again"
             ) from error
+
+    def _start(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        """Begin ``call`` in a thread; its slot comes back when the thread is done with it."""
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
+        except BaseException:
+            self._slots.release()
+            raise
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, future: asyncio.Future[T]) -> None:
+        self._slots.release()
+        if not future.cancelled():
+            future.exception()  # past the deadline nobody else asks for it, and asyncio would complain
 
 
 class Overloaded(TrainmedicError):
@@ -88,7 +110,7 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
                 metrics.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
         if body.stream:
             return StreamingResponse(
-                events(answer), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+                events(answer, to_json(answer)), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
         return json_response(answer)
 
@@ -217,14 +239,19 @@ def json_response(value: object) -> Response:
     return Response(to_json(value), media_type="application/json")
 
 
-async def events(answer: Answer) -> AsyncIterator[str]:
-    """Server-sent events: the text in pieces, then the whole answer."""
+async def events(answer: Answer, whole: str) -> AsyncIterator[str]:
+    """Server-sent events: the text in pieces, then the ``whole`` answer as JSON, made before the stream began."""
     for start in range(0, len(answer.answer), DELTA_CHARACTERS):
         text = answer.answer[start : start + DELTA_CHARACTERS]
         yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
-    yield sse("answer", to_json(answer))
+    yield sse("answer", whole)
 
 
 def sse(event: str, data: str) -> str:
-    """One server-sent event. JSON has no raw line breaks, so one ``data`` line holds it."""
+    """One server-sent event. JSON has no raw line breaks, so one ``data`` line holds it.
+
+    U+0085, U+2028 and U+2029 are escaped as well: many clients take them for line breaks.
+    """
+    for character in "\x85\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
     return f"event: {event}\ndata: {data}\n\n"

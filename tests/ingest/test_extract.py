@@ -179,10 +179,11 @@ def test_every_framework_is_read_where_it_declares(
 
 def test_a_base_of_another_project_is_not_the_class_of_that_name_here(tmp_path: Path) -> None:
     own = "@dataclass\nclass Seq2SeqTrainingArguments:\n    mine: int = 1\n"
-    train = "from transformers import Seq2SeqTrainingArguments\n@dataclass\nclass TrainArguments(Seq2SeqTrainingArguments):\n"
+    train = "from transformers import Seq2SeqTrainingArguments\n"
+    train += "@dataclass\nclass TrainArguments(Seq2SeqTrainingArguments):\n    packing: bool = False\n"
     files = {
         "swift/trainers/arguments.py": own,
-        "swift/llm/argument/train_args.py": train + "    packing: bool = False\n",
+        "swift/llm/argument/train_args.py": train,
     }
     found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "ms-swift")
     assert sorted(found) == ["packing"]

@@ -83,8 +83,10 @@ def check_spans(evidence: Evidence) -> None:
 def test_a_swift_question_in_chinese() -> None:
     evidence = read(SWIFT)
     run = evidence.run
-    assert run.framework is not None and run.framework.value == "ms-swift"
-    assert run.algorithm is not None and run.algorithm.value == "dpo"
+    assert run.framework is not None
+    assert run.framework.value == "ms-swift"
+    assert run.algorithm is not None
+    assert run.algorithm.value == "dpo"
     assert run.settings["sequence_parallel"].value == 4
     assert run.settings["gradient_accumulation"].value == 4
     assert evidence.versions["ms-swift"].exact == "3.1.0"
@@ -95,7 +97,8 @@ def test_a_swift_question_in_chinese() -> None:
 
 def test_a_verl_script_with_arrays_and_defaults() -> None:
     evidence = read("", run__sh=VERL)
-    assert evidence.run.framework is not None and evidence.run.framework.value == "verl"
+    assert evidence.run.framework is not None
+    assert evidence.run.framework.value == "verl"
     assert value(evidence, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu") == 8
     assert value(evidence, "data.train_batch_size") == 1024
     assert value(evidence, "trainer.logger") == ("console", "wandb")
@@ -175,7 +178,11 @@ def test_the_learning_rate_configured_tells_warm_up_from_a_low_rate() -> None:
 
 
 def test_a_log_with_tracebacks_and_versions() -> None:
-    log = "[INFO] transformers==4.46.2\n{'loss': 0.5, 'epoch': 1.0}\nTraceback (most recent call last):\n  File \"x.py\", line 3, in f\n    g()\nValueError: bad thing\n"
+    log = (
+        "[INFO] transformers==4.46.2\n{'loss': 0.5, 'epoch': 1.0}\n"
+        'Traceback (most recent call last):\n  File "x.py", line 3, in f\n    g()\n'
+        "ValueError: bad thing\n"
+    )
     evidence = read("why", train__log=log)
     assert [t.exception for t in evidence.tracebacks] == ["ValueError"]
     assert len(evidence.rows) == 1

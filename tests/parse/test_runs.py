@@ -6,10 +6,16 @@ from kb.model.evidence import Evidence
 from kb.model.place import Attachment
 from kb.parse import parse
 
-KTO = "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2-7B \\\n   --micro_train_batch_size 1 \\\n   --vanilla_loss\n"
+KTO = (
+    "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2-7B \\\n"
+    "   --micro_train_batch_size 1 \\\n   --vanilla_loss\n"
+)
 LF = "stage: {stage}\nmodel_name_or_path: Qwen/Qwen2-7B\nfinetuning_type: lora\nlora_rank: 8\nlearning_rate: 1.0e-6\n"
 ZERO = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}'
-ACCELERATE = "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 4\n"
+ACCELERATE = (
+    "compute_environment: LOCAL_MACHINE\ndistributed_type: DEEPSPEED\ndeepspeed_config:\n"
+    "  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 4\n"
+)
 SCRIPT = (
     "import os\nfrom trl import DPOConfig, DPOTrainer\nfrom peft import LoraConfig\n\n"
     "args = DPOConfig(output_dir='x', beta=0.1, learning_rate=1e-6)\npeft = LoraConfig(r=8, task_type='CAUSAL_LM')\n"
@@ -125,7 +131,9 @@ def test_a_script_joins_the_command_that_starts_it() -> None:
 
 def test_training_comes_before_serving_whatever_the_order() -> None:
     evidence = read(
-        "CUDA_VISIBLE_DEVICES=0 swift rollout --model a &\nCUDA_VISIBLE_DEVICES=1 swift rlhf --rlhf_type grpo --model a\npython convert.py --x 1\npython some.py --y 1\n"
+        "CUDA_VISIBLE_DEVICES=0 swift rollout --model a &\n"
+        "CUDA_VISIBLE_DEVICES=1 swift rlhf --rlhf_type grpo --model a\n"
+        "python convert.py --x 1\npython some.py --y 1\n"
     )
     entries = [run.regions[0].entry.value for run in evidence.runs if run.regions[0].entry]
     assert entries == ["swift rlhf", "some.py", "swift rollout", "convert.py"]
@@ -170,3 +178,12 @@ def test_a_file_written_by_the_script_joins_its_command() -> None:
     evidence = read("", run__sh=text)
     assert kinds(evidence) == [["command", "json"]]
     assert evidence.run.settings["zero_stage"].value == 3
+
+
+def test_a_data_sample_before_the_command_is_not_what_the_paste_is_about() -> None:
+    evidence = read(f'My data:\n\n{{\n  "prompt": "a",\n  "chosen": "b"\n}}\n\n{KTO}')
+    assert kinds(evidence) == [["command"], ["json"]]
+
+
+def test_a_dump_that_holds_nothing_is_no_run() -> None:
+    assert kinds(read("", a__log="TrainingArguments(\n    nothing here \\")) == [[]]

@@ -232,7 +232,11 @@ def test_json_cut_off_anywhere_is_json(text: str) -> None:
 
 
 def test_a_script_is_one_stretch() -> None:
-    script = "#!/bin/bash\nset -x\nexport A=1\nDATA=(\n  a.b=1\n)\n\nif [ -z $1 ]; then\n  N=2\nfi\nread -r -d '' C <<EOF\nx.y --z\nEOF\n\ndeepspeed --module $C \\\n  --j '{\n\"a\": 1}'\n"
+    script = (
+        "#!/bin/bash\nset -x\nexport A=1\nDATA=(\n  a.b=1\n)\n\nif [ -z $1 ]; then\n  N=2\n"
+        "fi\nread -r -d '' C <<EOF\nx.y --z\nEOF\n\ndeepspeed --module $C \\\n  --j '{\n"
+        '"a": 1}\'\n'
+    )
     assert kinds(script) == ["command"]
 
 

@@ -224,7 +224,11 @@ def test_variables_are_evaluated_as_far_as_the_text_decides(text: str, value: Va
 
 
 def test_a_here_document_read_into_a_variable_holds_the_command() -> None:
-    text = "read -r -d '' training_commands <<EOF\nopenrlhf.cli.train_dpo \\\n   --beta 0.1 \\\n   --flash_attn\nEOF\n    # --ipo\ndeepspeed --module $training_commands\n"
+    text = (
+        "read -r -d '' training_commands <<EOF\n"
+        "openrlhf.cli.train_dpo \\\n   --beta 0.1 \\\n   --flash_attn\nEOF\n    # --ipo\n"
+        "deepspeed --module $training_commands\n"
+    )
     command = only(text)
     assert command.entry is not None
     assert command.entry.value == "openrlhf.cli.train_dpo"
@@ -245,7 +249,10 @@ def test_flags_kept_in_a_quoted_variable_are_expanded_at_their_place() -> None:
 
 
 def test_arrays_of_overrides_are_expanded_and_positional_parameters_vanish() -> None:
-    text = 'DATA=( # data\n  data.a=1\n  "data.b=[x,y]"\n)\npython -m verl.trainer.main_ppo "${DATA[@]}" c.d=2 "$@" | tee x.log'
+    text = (
+        'DATA=( # data\n  data.a=1\n  "data.b=[x,y]"\n)\n'
+        'python -m verl.trainer.main_ppo "${DATA[@]}" c.d=2 "$@" | tee x.log'
+    )
     command = only(text)
     assert values(command) == {"data.a": 1, "data.b": ("x", "y"), "c.d": 2}
     assert not command.partial
@@ -280,7 +287,10 @@ def test_a_command_string_of_bash_is_read_with_what_was_exported() -> None:
 
 
 def test_several_commands_are_several() -> None:
-    text = "CUDA_VISIBLE_DEVICES=0 swift rollout --model a &\nsleep 5\nCUDA_VISIBLE_DEVICES=1 swift rlhf --model b && swift infer --x 1"
+    text = (
+        "CUDA_VISIBLE_DEVICES=0 swift rollout --model a &\nsleep 5\n"
+        "CUDA_VISIBLE_DEVICES=1 swift rlhf --model b && swift infer --x 1"
+    )
     assert [c.entry.value for c in read(text).commands if c.entry] == ["swift rollout", "swift rlhf", "swift infer"]
 
 
@@ -365,7 +375,10 @@ def test_an_unclosed_quotation_costs_only_its_line() -> None:
 
 
 def test_quoted_json_may_run_over_lines() -> None:
-    text = 'ray job submit --runtime-env-json=\'{\n  "working_dir": "x"\n}\' -- python3 -m openrlhf.cli.train_ppo_ray --bf16'
+    text = (
+        'ray job submit --runtime-env-json=\'{\n  "working_dir": "x"\n'
+        "}' -- python3 -m openrlhf.cli.train_ppo_ray --bf16"
+    )
     assert values(only(text), "launcher")["runtime-env-json"] == {"working_dir": "x"}
     assert values(only(text)) == {"bf16": True}
 

@@ -14,7 +14,10 @@ from kb.parse.source import Limits, LineIndex, Piece
 SMALL = Limits(head=40, tail=40)
 
 
-def text_of(content: str | bytes, limits: Limits = Limits()) -> str:
+NORMAL = Limits()
+
+
+def text_of(content: str | bytes, limits: Limits = NORMAL) -> str:
     return load("a.log", content, limits, limits.total).source.text
 
 

@@ -14,10 +14,13 @@ from kb.rules.page import Rule, RuleSet, parse_page
 
 SETTINGS = (
     "vanilla_loss", "micro_batch", "gradient_accumulation", "num_gpus", "bf16", "learning_rate", "attention", "beta",
-    "rpo_alpha", "modules_to_save", "loss_type", "weights_dtype", "max_length", "sequence_parallel", "fp16",
+    "rpo_alpha", "modules_to_save", "loss_type", "weights_dtype", "max_length", "sequence_parallel",
+    "fp16", "peft_task_type",
 )  # fmt: skip
 WORDS_OF_TESTS = Vocabulary(
-    names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(("loss_nan", "oom", "kl_zero"))
+    names=frozenset((*SETTINGS, *WORDS)),
+    settings=frozenset(SETTINGS),
+    signals=frozenset(("loss_nan", "oom", "kl_zero")),
 )
 
 
@@ -125,9 +128,7 @@ def evidence(
         rows=tuple(rows),
         signals=tuple(signals),
         versions={fact.package: fact for fact in versions},
-        sources=tuple(
-            Source(name=name, text=text, byte_count=len(text)) for name, text in (sources or {}).items()
-        ),  # fmt: skip
+        sources=tuple(Source(name=name, text=text, byte_count=len(text)) for name, text in (sources or {}).items()),
     )
 
 

@@ -40,7 +40,9 @@ def test_a_rule_fires_with_measured_values_and_places() -> None:
 
 
 def test_every_rule_is_reported_or_clear() -> None:
-    rules = ruleset(rule("b-clear", when="micro_batch == 2"), rule("a-fires"), rule("c-other", applies="{algorithm: [dpo]}"))
+    rules = ruleset(
+        rule("b-clear", when="micro_batch == 2"), rule("a-fires"), rule("c-other", applies="{algorithm: [dpo]}")
+    )
     report = check(command(), rules)
     assert [found.rule_id for found in report.findings] == ["a-fires"]
     assert report.clear == ("b-clear", "c-other")
@@ -113,7 +115,9 @@ def module_rule(outcome: Outcome, applies: str = "{framework: [openrlhf]}") -> R
 
 def test_a_module_answers_with_the_same_three_values() -> None:
     place = span(TEXT, "--vanilla_loss", "train.sh")
-    fired = check(command(), ruleset(module_rule(Outcome(value=True, evidence=(place,), values={"micro_batch": "one"}))))
+    fired = check(
+        command(), ruleset(module_rule(Outcome(value=True, evidence=(place,), values={"micro_batch": "one"})))
+    )
     assert (fired.fired[0].message.en, fired.fired[0].evidence) == ("one", (place,))
     unknown = Outcome(value=None, missing=("log",), brought=True)
     assert check(command(), ruleset(module_rule(unknown))).cannot_tell[0].missing[0].fact == "log"
@@ -165,7 +169,12 @@ def test_findings_are_in_order_of_severity_and_place() -> None:
         rule("c-early"),
         rule("d-unknown", when="vanilla_loss and beta == 1"),
     )
-    assert [found.rule_id for found in check(command(), rules).findings] == ["c-early", "b-late", "a-warning", "d-unknown"]
+    assert [found.rule_id for found in check(command(), rules).findings] == [
+        "c-early",
+        "b-late",
+        "a-warning",
+        "d-unknown",
+    ]
 
 
 def test_a_report_is_the_same_every_time() -> None:

@@ -230,7 +230,9 @@ def kleene(text: str, names: dict[str, bool | None]) -> bool | None:
     ),
     st.tuples(*[st.sampled_from([True, False, None])] * 5),
 )
-def test_logic_never_says_more_than_every_completion_of_the_unknown(tree: object, values: tuple[bool | None, ...]) -> None:
+def test_logic_never_says_more_than_every_completion_of_the_unknown(
+    tree: object, values: tuple[bool | None, ...]
+) -> None:
     names: dict[str, bool | None] = {}
     fields = iter(("bf16", "fp16", "beta", "vanilla_loss", "attention"))
 

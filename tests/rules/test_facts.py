@@ -96,7 +96,9 @@ def test_what_is_no_range_is_refused(text: str) -> None:
 
 
 def test_a_version_comes_from_the_listing_with_its_place() -> None:
-    given = evidence(versions=[version("openrlhf", "0.3.3"), version("trl", None, "0.9.6", "0.12.0"), version("x", "main")])
+    given = evidence(
+        versions=[version("openrlhf", "0.3.3"), version("trl", None, "0.9.6", "0.12.0"), version("x", "main")]
+    )
     found = ask(given, "version", "openrlhf", "<0.3.4")
     assert (found.value, [s.text for s in found.spans], found.brought) == (True, ["openrlhf==0.3.3"], True)
     assert ask(given, "version", "trl", ">=0.9") == Fact(value=True, seen="trl 0.9.6–0.12.0", brought=False)
@@ -122,7 +124,9 @@ def test_a_pin_answers_only_where_the_paste_does_not_and_the_release_is_exact() 
     assert ask(own, *broken).value is False
     assert ask(evidence(versions=[version("openrlhf", None, "0.4.5")]), *broken).value is UNKNOWN
     assert ask(evidence(), *broken).missing == ("version:flash-attn",)
-    assert ask(evidence(versions=[version("openrlhf", "0.4.5")]), "pinned", "openrlhf", "no-such", ">1").value is UNKNOWN
+    assert (
+        ask(evidence(versions=[version("openrlhf", "0.4.5")]), "pinned", "openrlhf", "no-such", ">1").value is UNKNOWN
+    )
 
 
 TEXT = "KEY=1 train --lr $LR --flag --dash-ed 3 --lr 2"
@@ -239,7 +243,10 @@ def test_a_batch_number_whose_parts_are_all_given_still_asks_for_the_gpus() -> N
     assert ask(given, "name", "global_batch").missing == ("setting:num_gpus",)
 
 
-LOG = [row(1, loss=0.7, kl=0.0, logits__chosen=-2e8), row(2, loss=0.5, kl=NAN, logits__chosen=-3e8, logits__rejected=1.0)]
+LOG = [
+    row(1, loss=0.7, kl=0.0, logits__chosen=-2e8),
+    row(2, loss=0.5, kl=NAN, logits__chosen=-3e8, logits__rejected=1.0),
+]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from kb.rules.engine import check
 from kb.rules.facts import Facts
 from kb.rules.fix import fixes
 from kb.rules.page import RuleSet, load_rules
-from kb.rules.patch import patched, unified_diff, with_patches
+from kb.rules.patch import patched, safe_edits, unified_diff, with_patches
 from tests.rules.support import evidence, option, rule, ruleset, run, setting, span
 
 
@@ -107,7 +107,11 @@ YAML = "# mine\nmodel:\n  name: x  # here\nlr: 1e-6\ntargets:\n  - a\n  - b\nbf1
 
 @pytest.mark.parametrize(
     ("words", "gone"),
-    [("lr: 1e-6", "lr: 1e-6\n"), ("name: x", "  name: x  # here\n"), ("targets:\n  - a\n  - b", "targets:\n  - a\n  - b\n")],
+    [
+        ("lr: 1e-6", "lr: 1e-6\n"),
+        ("name: x", "  name: x  # here\n"),
+        ("targets:\n  - a\n  - b", "targets:\n  - a\n  - b\n"),
+    ],
 )
 def test_a_yaml_option_goes_with_its_lines_and_nothing_else(words: str, gone: str) -> None:
     raw = words.split(":", 1)[1].strip()
@@ -164,6 +168,8 @@ def test_what_does_not_stand_where_its_span_says_is_left_alone() -> None:
     assert insert(Document(source(text)), printed, "k", "2") is None
     assert Document(source(text)).range(replace(span(text, "--a"), default=True)) is None
     assert Document(source(text)).offset(1, 99) is None
+    assert Document(source(text)).offset(7, 1) is None
+    assert apply([edit("train --b 1", "--b", "--c")], text) == text
 
 
 @pytest.mark.parametrize(
@@ -291,7 +297,10 @@ args = DPOConfig(
             SCRIPT, "train.sh", "{set: {max_length: 1024}, safety: safe}",
             ["   --micro_train_batch_size 1 \\", "   --max_len 1024"], ["   --micro_train_batch_size 1"],
         ),
-        (LF, "x.yaml", "{set: {learning_rate: 1.0e-6}, safety: unsafe}", ["learning_rate: 1.0e-06"], ["learning_rate: 1.0e-4"]),
+        (
+            LF, "x.yaml", "{set: {learning_rate: 1.0e-6}, safety: unsafe}",
+            ["learning_rate: 1.0e-6"], ["learning_rate: 1.0e-4"],
+        ),
         (LF, "x.yaml", "{set: {bf16: true}, safety: unsafe}", ["bf16: true"], []),
         (TRL, "t.py", "{set: {fp16: false}, safety: unsafe}", ["    fp16=False,"], ["    fp16=True,"]),
         (TRL, "t.py", "{set: {beta: 0.5}, safety: unsafe}", ["    beta=0.5,"], []),
@@ -312,7 +321,9 @@ def test_a_canonical_setting_is_written_in_the_users_own_format(
 def test_a_fix_says_what_it_clears_and_what_appears() -> None:
     given = parse("", (Attachment(name="train.sh", content=SCRIPT),))
     rules = ruleset(
-        rule("has-vanilla", when='has_option("vanilla_loss")', applies="{}", fix="[{unset: vanilla_loss, safety: safe}]"),
+        rule(
+            "has-vanilla", when='has_option("vanilla_loss")', applies="{}", fix="[{unset: vanilla_loss, safety: safe}]"
+        ),
         rule("lacks-vanilla", when='not has_option("vanilla_loss")', applies="{}"),
         rule("same-fix", when="micro_batch == 1", applies="{}", fix="[{unset: vanilla_loss, safety: safe}]"),
     )
@@ -370,9 +381,11 @@ def test_without_a_framework_a_canonical_setting_has_no_spelling() -> None:
 
 
 def test_a_run_without_options_has_no_place_for_a_new_one() -> None:
-    made = fixes(rule(fix="[{set: {micro_batch: 2}, safety: safe}]"), Facts(evidence(run())))
+    made = fixes(
+        rule(fix="[{set: {micro_batch: 2}, safety: safe}]"), Facts(evidence(run(framework="trl", algorithm="dpo")))
+    )
     assert made[0].edits == ()
-    assert made[0].text.en == "Set `--micro_train_batch_size 2`."
+    assert made[0].text.en == "Set `--per_device_train_batch_size 2`."
 
 
 def test_an_option_whose_text_is_not_at_hand_is_not_edited() -> None:
@@ -407,3 +420,36 @@ def test_every_patch_of_the_shipped_rules_applies_to_the_users_own_lines() -> No
         for line in (each.patch or "").splitlines()[3:]:
             if line[:1] in (" ", "-"):
                 assert line[1:] in SCRIPT.splitlines()
+
+
+def test_what_the_framework_says_by_leaving_out_is_removed() -> None:
+    text = "pip install openrlhf==0.4.5\n" + SCRIPT.replace("--vanilla_loss", "--flash_attn").replace("kto", "rm")
+    found, _, _ = one_fix(text, "{set: {attention: eager}, safety: safe}")
+    assert found.fixes[0].text.en == "Remove `--flash_attn`."
+    assert "-   --flash_attn \\\n" in (found.fixes[0].patch or "")
+
+
+def test_leaving_out_what_is_not_there_changes_nothing() -> None:
+    found, _, _ = one_fix("pip install openrlhf==0.4.5\n" + SCRIPT, "{set: {attention: eager}, safety: safe}")
+    assert found.fixes[0].patch is None
+
+
+def test_a_library_s_own_argument_keeps_its_name() -> None:
+    text = (
+        "from peft import LoraConfig\nfrom trl import RewardConfig\n"
+        "peft = LoraConfig(r=8, task_type='CAUSAL_LM')\nargs = RewardConfig(output_dir='x')\n"
+    )
+    found, _, _ = one_fix(text, "{set: {peft_task_type: SEQ_CLS}, safety: unsafe}", name="t.py")
+    assert '+peft = LoraConfig(r=8, task_type="SEQ_CLS")\n' in (found.fixes[0].patch or "")
+
+
+def test_safe_edits_of_a_file_are_those_of_safe_fixes_that_do_not_meet() -> None:
+    given = parse("", (Attachment(name="train.sh", content=SCRIPT),))
+    rules = ruleset(
+        rule("one-safe", when='has_option("vanilla_loss")', applies="{}", fix="[{unset: vanilla_loss, safety: safe}]"),
+        rule("two-safe", when='has_option("vanilla_loss")', applies="{}", fix="[{unset: vanilla_loss, safety: safe}]"),
+        rule("un-safe", when="micro_batch == 1", applies="{}", fix="[{set: {micro_batch: 2}, safety: unsafe}]"),
+    )
+    report = check(given, rules)
+    assert len(safe_edits(report, "train.sh")) == 1
+    assert safe_edits(report, "other.sh") == ()

@@ -22,7 +22,7 @@ def parsed(text: str, name: str = "a-defect") -> None:
 
 def test_a_page_becomes_a_rule() -> None:
     made = rule(
-        applies="{framework: [openrlhf], versions: {openrlhf: \"<0.3.4\"}}",
+        applies='{framework: [openrlhf], versions: {openrlhf: "<0.3.4"}}',
         fix='[{set: {bf16: true}, unset: vanilla_loss, safety: safe, when: "vanilla_loss"}]',
     )
     assert (made.id, made.family, made.when) == ("a-defect", "kto", "vanilla_loss")

@@ -1,4 +1,4 @@
-"""Every rule page: its examples are run, its links hold, both languages are there. `trainmedic kb lint` runs the same."""
+"""Every rule page: examples are run, links hold, both languages are there. `trainmedic kb lint` runs the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def known_cases() -> Mapping[str, tuple[str, ...]] | None:
 
 
 @pytest.mark.parametrize(
-    ("page", "example"), [pytest.param(*pair, id=f"{pair[0].id}: {pair[1].kind}, {pair[1].sentence}") for pair in examples()]
+    ("page", "example"),
+    [pytest.param(*pair, id=f"{pair[0].id}: {pair[1].kind}, {pair[1].sentence}") for pair in examples()],
 )
 def test_the_example_holds(page: Rule, example: Example) -> None:
     assert run_example(page, example, RULES, read) == ()
@@ -56,7 +57,10 @@ def test_pages_follow_their_form_and_link_to_cases_that_link_back() -> None:
     assert [f"{problem.page}:{problem.line}: {problem.message}" for problem in problems] == []
 
 
-DOCUMENTED = "## en\n### What it finds\na\n### Why it matters\na\n### What to do\na\n## zh\n### 检查什么\n一\n### 为什么重要\n一\n### 怎么改\n一\n"
+DOCUMENTED = (
+    "## en\n### What it finds\na\n### Why it matters\na\n### What to do\na\n"
+    "## zh\n### 检查什么\n一\n### 为什么重要\n一\n### 怎么改\n一\n"
+)
 SCRIPT = "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain x/Qwen2-7B \\\n   {}--micro_train_batch_size 1\n"
 
 
@@ -64,9 +68,13 @@ def example(kind: str, content: str, after: str = "") -> str:
     return f"## {kind}\n### One\n```bash train.sh\n{content}```\n{after}\n"
 
 
-GOOD = DOCUMENTED + example(
-    "Fires", SCRIPT.format("⟦--vanilla_loss⟧ "), "```diff\n-   --vanilla_loss --micro_train_batch_size 1\n+   --micro_train_batch_size 1\n```"
-) + example("Silent", SCRIPT.format("")).replace("### One", "### One") + "### Two\n```bash\nls\n```\n"  # fmt: skip
+DIFF = "```diff\n-   --vanilla_loss --micro_train_batch_size 1\n+   --micro_train_batch_size 1\n```"
+GOOD = (
+    DOCUMENTED
+    + example("Fires", SCRIPT.format("⟦--vanilla_loss⟧ "), DIFF)
+    + example("Silent", SCRIPT.format(""))
+    + "### Two\n```bash\nls\n```\n"
+)
 FIX = "[{unset: vanilla_loss, safety: safe}]"
 
 
@@ -86,7 +94,8 @@ def test_a_good_page_has_no_problems() -> None:
         (GOOD.replace("⟦--vanilla_loss⟧", "⟦--vanilla⟧_loss"), "is marked, but is no evidence"),
         (GOOD.replace("⟦--vanilla_loss⟧ ", ""), "does not fire (it is clear)"),
         (GOOD.replace("+   --micro", "+   --macro"), "the patch is not the one"),
-        (GOOD.replace("### Two\n```bash\nls", "### Two\n```bash\n" + SCRIPT.format("--vanilla_loss ")), "the rule fires: has_option"),
+        (
+            GOOD.replace("```bash\nls", "```bash\n" + SCRIPT.format("--vanilla_loss ")), "the rule fires: has_option"),
         (GOOD.replace("### What to do\na", "### What to do\n"), "is empty"),
         (GOOD.replace("### What to do\na\n", ""), "chapter en must have the sections"),
         (GOOD.replace("### Two", "## Cannot tell\n### Two"), "Silent: 2 example(s) needed, there are 1"),
@@ -108,12 +117,6 @@ def test_a_fix_that_does_not_clear_the_rule_is_found_out() -> None:
     assert any("(none)" in problem for problem in shown)
 
 
-UNKNOWN_PAGE = (
-    GOOD.replace("```bash train.sh\ndeepspeed", "```bash train.sh\npip install openrlhf==0.3.3\ndeepspeed", 1)
-    + example("Cannot tell", SCRIPT.format("--vanilla_loss "), "missing: version:openrlhf")
-)  # fmt: skip
-
-
 def test_what_a_rule_asks_for_is_checked() -> None:
     when = 'has_option("vanilla_loss") and version("flash-attn", "<2.6")'
     body = DOCUMENTED + example("Cannot tell", SCRIPT.format("--vanilla_loss "), "missing: version:flash-attn")
@@ -121,7 +124,9 @@ def test_what_a_rule_asks_for_is_checked() -> None:
     wrong = problems(body.replace("missing: version:flash-attn", "missing: log"), when=when)
     assert any("it asks for version:flash-attn, not for log" in problem for problem in wrong)
     silent = body.replace("## Cannot tell", "## Silent")
-    assert any("the rule cannot tell (it cannot tell without version:flash-attn)" in p for p in problems(silent, when=when))
+    assert any(
+        "the rule cannot tell (it cannot tell without version:flash-attn)" in p for p in problems(silent, when=when)
+    )
     allowed = silent.replace("missing: version:flash-attn", "cannot tell allowed")
     assert not any("the rule cannot tell" in problem for problem in problems(allowed, when=when))
 

@@ -11,35 +11,40 @@ from kb.parse.readers.shell_expand import Arg
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
 _SCRIPT = re.compile(r".+\.py|.+\.pyw")
-_VERBS = {
-    "swift": True, "megatron": True, "trl": True, "axolotl": True, "llamafactory-cli": True, "lmf": True,
-    "tune": True, "xtuner": True, "unsloth": True, "vllm": True,
-}  # fmt: skip
+_VERBS = frozenset((
+    "swift", "megatron", "trl", "axolotl", "llamafactory-cli", "lmf", "tune", "xtuner", "unsloth", "vllm",
+))  # fmt: skip
 """Programs that take a verb as their first word."""
 _PROGRAMS = {"trtllm-serve", "sglang_router"}
 _DISTRIBUTED = ("deepspeed", "torchrun", "accelerate", "deepspeed.exe", "torchrun.exe")
 _RUNNER_MODULES = {
-    "torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun", "accelerate.commands.launch": "accelerate",
-    "deepspeed.launcher.runner": "deepspeed", "deepspeed.launcher.launch": "deepspeed", "deepspeed": "deepspeed",
-}  # fmt: skip
-_BARE = {
-    "standalone", "module", "m", "no_python", "no-python", "use_env", "use-env", "multi_gpu", "multi-gpu", "use_deepspeed",
-    "use-deepspeed", "use_fsdp", "use-fsdp", "cpu", "quiet", "q", "save_pid", "force_multi", "no_local_rank", "debug", "no_ssh",
-    "no-wait", "no_wait", "verbose", "same_network", "use_megatron_lm", "u", "O", "B", "tpu", "use_xpu", "bind_cores_to_core",
-    "exclusive", "unbuffered", "no-capture-output", "E", "it", "rm", "enable_each_rank_log",
-}  # fmt: skip
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+    "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
+    "deepspeed": "deepspeed",
+}
+_BARE = frozenset((
+    "standalone", "module", "m", "no_python", "no-python", "use_env", "use-env", "multi_gpu", "multi-gpu",
+    "use_deepspeed", "use-deepspeed", "use_fsdp", "use-fsdp", "cpu", "quiet", "q", "save_pid", "force_multi",
+    "no_local_rank", "debug", "no_ssh", "no-wait", "no_wait", "verbose", "same_network", "use_megatron_lm", "u",
+    "O", "B", "tpu", "use_xpu", "bind_cores_to_core", "exclusive", "unbuffered", "no-capture-output", "E", "it",
+    "rm", "enable_each_rank_log",
+))  # fmt: skip
 """Launcher flags that take no value (their absence from the list costs nothing where a script or module follows)."""
-_WRAPPERS = {
-    "sudo", "srun", "timeout", "nice", "ionice", "numactl", "stdbuf", "docker", "podman", "singularity", "apptainer", "kubectl",
-    "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pdm", "xvfb-run", "taskset", "proxychains4", "proxychains", "rlaunch",
-    "env", "script", "screen", "tmux", "catchsegv", "mpirun", "mpiexec", "horovodrun", "coscmd", "setsid", "unbuffer", "watch",
-    "nsys", "ncu", "py-spy", "strace", "dlc", "rjob", "volc", "arnold", "bsub", "qsub", "sbatch", "ray", "command", "tee",
-}  # fmt: skip
+_WRAPPERS = frozenset((
+    "sudo", "srun", "timeout", "nice", "ionice", "numactl", "stdbuf", "docker", "podman", "singularity",
+    "apptainer", "kubectl", "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pdm", "xvfb-run",
+    "taskset", "proxychains4", "proxychains", "rlaunch", "env", "script", "screen", "tmux", "catchsegv", "mpirun",
+    "mpiexec", "horovodrun", "coscmd", "setsid", "unbuffer", "watch", "nsys", "ncu", "py-spy", "strace", "dlc",
+    "rjob", "volc", "arnold", "bsub", "qsub", "sbatch", "ray", "command", "tee",
+))  # fmt: skip
 _MAIN_HYDRA = re.compile(r"verl\.|.*\bmain_(?:ppo|grpo|dapo|eval|generation|\w+)\b|recipe\.")
 
 
 class Launch(NamedTuple):
-    """Indices into the words: ``command`` the launcher (or the program), ``program`` the program, ``rest`` its first option."""
+    """Indices into the words: ``command`` the launcher or else the program, ``rest`` the program's first option."""
 
     launcher: str | None
     entry: str | None
@@ -58,15 +63,20 @@ def find(args: Sequence[Arg]) -> Launch | None:
     first = _base(args[0].text)
     ray = _ray(args)
     if ray >= 0:
-        inner = _at(args, ray) or Launch(None, None, ray, ray, ray, False)
-        return inner._replace(launcher="ray", command=0)
-    if first == "srun" or first in _WRAPPERS:
-        for index in range(1, len(args)):
-            inner = _at(args, index, wrapped=True)
-            if inner is not None:
-                return inner._replace(launcher=inner.launcher or ("srun" if first == "srun" else None), command=index)
-        return None
+        started = _at(args, ray) or Launch(None, None, ray, ray, ray, False)
+        return started._replace(launcher="ray", command=0)
+    if first in _WRAPPERS:
+        return _wrapped(args, "srun" if first == "srun" else None)
     return _at(args, 0)
+
+
+def _wrapped(args: Sequence[Arg], launcher: str | None) -> Launch | None:
+    """The first word after a wrapper's own that starts something."""
+    for index in range(1, len(args)):
+        inner = _at(args, index, wrapped=True)
+        if inner is not None:
+            return inner._replace(launcher=inner.launcher or launcher, command=index)
+    return None
 
 
 def _ray(args: Sequence[Arg]) -> int:

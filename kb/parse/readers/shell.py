@@ -1,4 +1,4 @@
-"""A shell script or pasted command → its commands: launcher, program, options with the user's positions. Never raises."""
+"""A shell script or pasted command → its commands: launcher, program, options with their positions. Never raises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MESSAGES = {
     "unclosed_quote": "a quotation mark is opened and never closed",
     "unclosed_heredoc": "a here-document is opened and never closed",
     "unclosed_bracket": "an array is opened and never closed",
-    "no_blank_before_backslash": "no blank stands before the backslash that continues the line; read as if there were one",
+    "no_blank_before_backslash": "no blank before the backslash that continues the line; read as if there were one",
     "typographic": "curly quotation marks or long dashes stand where the shell needs plain ones; read as plain ones",
 }
 _BREAKS = {
@@ -62,7 +62,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What one piece of shell text holds: commands, files it writes by here-document (name, content), exported options."""
+    """What a piece of shell text holds: commands, files written by here-document (name, content), exported options."""
 
     commands: tuple[Command, ...] = ()
     files: tuple[tuple[str, Piece], ...] = ()
@@ -190,13 +190,14 @@ class _Reader:
                 Option(
                     key=found["key"], value=True if value is None else typed(value), raw=value,
                     span=self.piece.span(*found.span("all")), key_span=self.piece.span(*found.span("key")),
-                    value_span=self.piece.span(*at) if value is not None else None, origin=Origin.FLAG, scope="launcher",
+                    value_span=self.piece.span(*at) if value is not None else None,
+                    origin=Origin.FLAG, scope="launcher",
                 )
             )  # fmt: skip
         return out
 
     def _orphans(self, statements: list[Statement], index: int, words: list[Word]) -> tuple[int, bool]:
-        """Flags on lines of their own below a command: part of it if the paste lost its backslashes, else lost to it."""
+        """Flags on lines of their own below a command: part of it if the paste lost its backslashes, else lost."""
         statement, following = statements[index], index + 1
         lost: list[Word] = []
         merge = not statement.continued and statement.broken is None
@@ -248,7 +249,7 @@ class _Reader:
         env += [o for w in args[: found.command] if (o := self._env_arg(w)) is not None]
         written = {option.key for option in env}
         exported = [option for name, option in self.exports.items() if name not in written]
-        options, positional = self._options(args[found.command + 1 : found.program], "launcher", overrides=False)
+        options, _ = self._options(args[found.command + 1 : found.program], "launcher", overrides=False)
         if found.rest == found.command:
             partial, options = True, []
         own, rest = self._options(args[found.rest :], "", overrides=found.overrides)
@@ -279,7 +280,8 @@ class _Reader:
         at = arg.start + found.end()
         raw = arg.text[found.end() :]
         return Option(
-            key=found[1], value=typed(raw) if arg.resolved else Unresolved(raw), raw=raw, origin=Origin.ENV, scope="env",
+            key=found[1], value=typed(raw) if arg.resolved else Unresolved(raw), raw=raw,
+            origin=Origin.ENV, scope="env",
             span=self.piece.span(arg.start, arg.end), key_span=self.piece.span(arg.start, arg.start + len(found[1])),
             value_span=self.piece.span(at, arg.end), quoted=arg.quoted,
         )  # fmt: skip

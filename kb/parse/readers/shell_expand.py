@@ -23,7 +23,7 @@ _DEEPEST = 8
 
 
 class Arg(NamedTuple):
-    """An expanded word. ``start:end`` is where it is written: the place of use, or of definition for an array's element."""
+    """An expanded word. ``start:end`` is where it stands: in use, or (an array's element) in the definition."""
 
     text: str
     start: int

@@ -1,4 +1,4 @@
-"""POSIX-shell text → statements of words with offsets. Knows quoting, continuations, comments, here-documents; never raises.
+"""POSIX-shell text → statements of words with offsets: quotes, continuations, comments, here-documents. No error.
 
 It reads what people paste rather than what a shell accepts: full-width blanks and curly quotes count as the characters
 they were before a chat program changed them, and a backslash that glues two flags together still separates them.

@@ -1,0 +1,78 @@
+"""Patterns that tell a line of one kind from another. Used by `kb.parse.sniff` and `kb.parse.segment`."""
+
+from __future__ import annotations
+
+import re
+
+VERB = (
+    r"(?:sft|pt|rlhf|infer|deploy|rollout|export|eval|dpo|merge-lora|sample|app|web-ui|train"
+    r"|preprocess|inference|evaluate|fetch|kto|grpo|rloo|reward|orpo|cpo|ppo|env|chat|vllm-serve|serve|api|run)"
+)
+PROMPT = re.compile(
+    r"[ \t]*(?:(?:\([\w.\- /]+\)[ \t]*)?(?:\[?[\w.\-]+@[\w.\-]+[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
+    r"|\+{1,3})[ \t]*(?=[A-Za-z_./]))+"
+)
+SECOND_PROMPT = re.compile(r"[ \t]*>[ \t]*(?=\S)")
+FIRST = (
+    r"(?:[\w./~-]*/)?(?:"
+    r"deepspeed(?=[ \t]+(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]+(?:-|\S+\.py|\\|\$))|accelerate[ \t]+launch\b"
+    r"|python[\d.]*(?=[ \t]+(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]+job[ \t]+submit\b|srun(?=[ \t]+(?:-|\S+[ \t]|\\))"
+    rf"|(?:swift|megatron|trl|axolotl|llamafactory-cli|lmf|tune|xtuner|vllm)[ \t]+{VERB}(?=[ \t]*(?:$|\\|-"
+    rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]+-))"
+    r"|nohup(?=[ \t]+\S)|openrlhf\.[\w.]+(?=[ \t]+(?:-|\\))|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"
+    r"|(?:docker|podman)[ \t]+run\b"
+    r"|[\w./-]+\.py(?=[ \t]+(?:--|\\))|(?:sudo|timeout|numactl|uv[ \t]+run|conda[ \t]+run"
+    r"|mpirun)(?=[ \t]+\S+.*[ \t]--?\w))"
+)
+ENV = r"(?:(?:export[ \t]+|env[ \t]+|set[ \t]+)?[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])*[ \t]+)*"
+COMMAND = re.compile(rf"[ \t]*{ENV}{FIRST}", re.MULTILINE)
+FLAGS = re.compile(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
+DOTTED = re.compile(r"[ \t]*(?:\+{1,2})?[a-z_]\w*(?:\.\w+)+=\S")
+SHELL = re.compile(
+    r"[ \t]*(?:#!.*sh\b|#SBATCH\b|set[ \t]+[-+][a-z]|export[ \t]+\w+|[A-Z][A-Z0-9_]*=(?!=)"
+    r"|[a-z_]\w*=(?:[\"'$(\[{/]|[\w.]+[ \t]*$)|[a-z_]\w*\+?=\("
+    r"|read[ \t]+-|if[ \t]+\[|then\b|else[ \t]*$|elif[ \t]+\[|fi\b|for[ \t]+\w+[ \t]+in\b|do\b|done\b"
+    r"|cat[ \t]*(?:>|<<)|cd[ \t]+\S|unset[ \t]"
+    r"|source[ \t]+\S|conda[ \t]+activate|echo[ \t]|mkdir[ \t]|sleep[ \t]+\d|wait\b|ulimit\b|module[ \t]+load"
+    r"|pip3?[ \t]+install|case[ \t]+\S+[ \t]+in\b|esac\b|&&|\|\|?[ \t])"
+)
+HERE = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
+KEY = re.compile(r"([ \t]*)(?:- )?([A-Za-z_][\w.\-/]*|\"[\w.\-/]+\"):(?:[ \t]+(\S.*)|[ \t]*)$")
+ITEM = re.compile(r"[ \t]*-[ \t]+\S")
+PYTHON = re.compile(
+    r"(?:import[ \t]+\w+(?:\.\w+)*(?:[ \t]+as[ \t]|[ \t]*[,;#]|[ \t]*$)|from[ \t]+[\w.]+[ \t]+import\b"
+    r"|def[ \t]+\w+\(|class[ \t]+\w+[(:]|@\w+|if[ \t]+__name__|os\.environ\b"
+    r"|(?:\w[\w.]*[ \t]*=[ \t]*)(?:\w+\.)*\w*(?:Config|Arguments|Args|Trainer|Params|dict)\("
+    r"|\w[\w.]*[ \t]*=[ \t]*\w+(?:\.\w+)*\.from_pretrained\(|trainer\.\w+\()"
+)
+PYTHON_MORE = re.compile(
+    r"(?:import|from|def|class|if|elif|else|for|while|with|try|except|finally|return|raise|assert|pass|print\(|@"
+    r"|\)|\]|\}|#|[A-Za-z_][\w.]*(?:\[[^\]]*\])?[ \t]*(?:[-+*/]?=(?!=)|\())"
+)
+CALL = re.compile(r"\b(?:args:[ \t]*)?(?:Namespace|\w*(?:Config|Arguments|TrainingArguments))\((?=\s*(?:$|\w+[ \t]*=))")
+SECTION = re.compile(r"[ \t]*\[{1,2}[A-Za-z_][\w. \-]*\]{1,2}[ \t]*(?:#.*)?$")
+PAIR = re.compile(r"[ \t]*[A-Za-z_][\w.\-]*[ \t]*=[ \t]*\S")
+VERSIONS = re.compile(
+    r"[ \t]*(?:Package[ \t]+Version\b|[A-Za-z][\w.\-]*(?:\[[\w,]+\])?[ ]?(?:==|~=)[ ]?\d"
+    r"|[-*][ \t]+`?[\w. \-()]+`?[ \t]+version|#[ \t]*packages in environment|[-]{4,}[ \t]+[-]{4,})"
+)
+VERSION_LINE = re.compile(
+    r"[ \t]*(?:[-*][ \t]+)?`?[A-Za-z][\w.\-]*`?(?:[ \t]+version)?[ \t]*(?:[:=@]|==|[ \t])[ \t]*v?\d[\w.+\-]*"
+    r"|[ \t]*-[- \t]*$"
+)
+LOG = re.compile(
+    r"Traceback \(most recent call last\)|\{'[\w/ .\-]+': ?|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
+    r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
+    r"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
+    r"|CRITICAL)[: -]|\(?\w+ pid=\d+"
+    r"|(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*[:=#]?[ \t]*\d+.*\b(?:loss|reward|lr|kl"
+    r"|acc)\w*[ \t]*[:=])|step:\d+ - |[ \t]*iteration[ \t]+\d+/"
+)
+JSON_OPEN = re.compile(r"[ \t]*(?:\{[ \t]*$|\[[ \t]*$|\{[ \t]*\"|\[[ \t]*\{)")
+JSON_KEY = re.compile(r"[ \t]*(?:\"[^\"\n]+\"[ \t]*:|\{|//|\})")
+TABLE = re.compile(r"(?i)[ \t]*(?:[\w/ .\-]+[,\t]){2,}[\w/ .\-]+[ \t]*$")
+METRIC = re.compile(r"(?i)\b(?:loss|step|epoch|reward|kl)\b")
+STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*")
+WORDS = re.compile(r"[A-Za-z]{2,}(?:[ ,.!?]+[A-Za-z']{2,}){5,}|[\u4e00-\u9fff].*[，。？！]")
+REACH = 2000
+ENVIRONMENT = re.compile(r"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*[A-Za-z_]\w*=\S*[ \t]*\\")

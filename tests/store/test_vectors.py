@@ -1,0 +1,115 @@
+"""Our vector store keeps LangChain's contract: the same answers as its own in-memory store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+from kb.errors import StoreError
+from kb.store import vectors as module
+from kb.store.vectors import Vectors
+from tests.store.knowledge import HashEmbedder
+
+TEXTS = ["loss is nan", "out of memory in zero3", "training hang", "nan loss after warmup", "reward is flat"]
+DATA: list[dict[str, Any]] = [{"n": n, "even": n % 2 == 0} for n in range(len(TEXTS))]
+IDS = [f"id-{n}" for n in range(len(TEXTS))]
+
+
+@pytest.fixture(params=[Vectors, InMemoryVectorStore])
+def filled(request: pytest.FixtureRequest) -> VectorStore:
+    made = request.param.from_texts(TEXTS, HashEmbedder(), DATA, ids=IDS)
+    assert isinstance(made, VectorStore)
+    return made
+
+
+def test_the_nearest_text_comes_first(filled: VectorStore) -> None:
+    found = filled.similarity_search("nan loss after warmup", k=2)
+    assert found[0].page_content == "nan loss after warmup"
+    assert found[0].metadata == {"n": 3, "even": False}
+    assert found[0].id == "id-3"
+
+
+def test_a_text_is_as_near_to_itself_as_can_be(filled: VectorStore) -> None:
+    (_, score), *_ = filled.similarity_search_with_score("training hang", k=1)
+    assert score == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_filter_still_fills_k(filled: VectorStore) -> None:
+    def even(document: Document) -> bool:
+        return bool(document.metadata["even"])
+
+    assert [d.metadata["n"] for d in filled.similarity_search("nan loss after warmup", k=3, filter=even)] != []
+    assert {d.metadata["n"] for d in filled.similarity_search("nan", k=3, filter=even)} == {0, 2, 4}
+
+
+def test_more_than_there_is_gives_all_there_is(filled: VectorStore) -> None:
+    assert len(filled.similarity_search("nan", k=50)) == len(TEXTS)
+
+
+def test_ids_are_found_and_unknown_ones_left_out(filled: VectorStore) -> None:
+    assert [d.page_content for d in filled.get_by_ids(["id-2", "no-such"])] == ["training hang"]
+
+
+def test_a_deleted_text_is_gone(filled: VectorStore) -> None:
+    filled.delete(["id-3"])
+    assert "nan loss after warmup" not in [d.page_content for d in filled.similarity_search("nan loss", k=9)]
+    assert len(filled.similarity_search("nan loss", k=9)) == len(TEXTS) - 1
+
+
+def test_a_text_added_again_under_its_id_replaces_the_old_one(filled: VectorStore) -> None:
+    filled.add_texts(["a new one"], ids=["id-0"])
+    assert [d.page_content for d in filled.get_by_ids(["id-0"])] == ["a new one"]
+    assert len(filled.similarity_search("nan", k=9)) == len(TEXTS)
+
+
+def test_a_retriever_made_of_it_searches(filled: VectorStore) -> None:
+    assert filled.as_retriever(search_kwargs={"k": 1}).invoke("training hang")[0].id == "id-2"
+
+
+def test_both_stores_score_alike() -> None:
+    ours = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    theirs = InMemoryVectorStore.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    for question in ("nan loss", "zero3 memory", "flat reward"):
+        mine = ours.similarity_search_with_score(question, k=5)
+        other = theirs.similarity_search_with_score(question, k=5)
+        assert {d.id: pytest.approx(s, abs=1e-5) for d, s in other} == {d.id: s for d, s in mine}
+
+
+def test_relevance_is_between_nought_and_one() -> None:
+    found = Vectors.from_texts(TEXTS, HashEmbedder()).similarity_search_with_relevance_scores("nan loss", k=5)
+    assert all(0.0 <= score <= 1.0 for _, score in found)
+
+
+def test_a_filter_nothing_passes_finds_nothing() -> None:
+    assert Vectors.from_texts(TEXTS, HashEmbedder()).similarity_search("nan", filter=lambda _: False) == []
+
+
+def test_vectors_come_back_from_disk(tmp_path: Path) -> None:
+    made = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    made.save(tmp_path / "v")
+    documents = made.get_by_ids(IDS)
+    again = Vectors.load(tmp_path / "v", HashEmbedder(), 64, documents)
+    assert again.similarity_search_with_score("nan", 5) == made.similarity_search_with_score("nan", 5)
+
+
+def test_a_damaged_file_or_other_documents_are_refused(tmp_path: Path) -> None:
+    made = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    made.save(tmp_path / "v")
+    with pytest.raises(StoreError):
+        Vectors.load(tmp_path / "v", HashEmbedder(), 64, [])
+    (tmp_path / "v").write_bytes(b"not faiss")
+    with pytest.raises(StoreError):
+        Vectors.load(tmp_path / "v", HashEmbedder(), 64, made.get_by_ids(IDS))
+
+
+def test_half_precision_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = HashEmbedder().vectors(TEXTS)
+    documents = [Document(page_content=text, id=name) for text, name in zip(TEXTS, IDS, strict=True)]
+    full = Vectors.of(HashEmbedder(), rows, documents)
+    monkeypatch.setattr(module, "HALF_FROM", 1)
+    half = Vectors.of(HashEmbedder(), rows, documents)
+    assert [d.id for d in half.similarity_search("nan loss", 5)] == [d.id for d in full.similarity_search("nan loss", 5)]
