@@ -75,7 +75,7 @@ def front_matter(document: Document, evidence: Evidence, identity: str, related:
         "model_families": [run.model_family.value] if run.model_family else [],
         "signals": sorted({signal.kind for signal in evidence.signals}),
         "settings": sorted(name for name, setting in run.settings.items() if setting.option is not None),
-        "symptoms": {document.language: [document.title]},
+        "symptoms": {"en": [document.title], "zh": [document.title]},
         "no_rule": TO_WRITE["en"],
         "evidence": "reported",
         "reviewed": "never",

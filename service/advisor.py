@@ -176,11 +176,15 @@ class Advisor:
         return with_patches(check(evidence, rules), evidence, rules, parse)
 
     def _context(self, evidence: Evidence, report: Report, question: str) -> Context:
-        concepts = {match.concept for match in self.knowledge.glossary.find(question)}
+        glossary = self.knowledge.glossary
+        concepts = set(glossary.ids(question))
+        symptoms = symptoms_of(evidence)
         return Context(
             evidence=evidence,
             report=report,
-            symptoms=symptoms_of(evidence),
+            symptoms=symptoms,
+            complaint=bool(symptoms or evidence.tracebacks)
+            or any(glossary.concepts[concept].kind == "symptom" for concept in concepts),
             concepts=rarity(concepts, self.knowledge.concepts),
             case_concepts=self.knowledge.concepts,
         )

@@ -21,7 +21,7 @@ MAX_EVIDENCE = 3
 MAX_QUOTE = 160
 """Code points of one quoted place."""
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
-_MARKS = re.compile(r"(\*\*|__|`{1,3}\w*\n?|^#+\s*|^>\s?)", re.MULTILINE)
+_MARKS = re.compile(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -108,23 +108,32 @@ def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations:
     parts = [
         phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=marker),
         phrases.SURE.get(language).format(**words),
-        _section("cause", f"{case.section('cause', language)} {marker}", language),
+        _section("cause", marked(case.section("cause", language), marker), language),
     ]
-    fired = [f for f in cause.findings if f.status is Status.FIRED]
+    fired = [f for f in context.report.fired if f in cause.findings or relevant(f, context)]
+    fired.sort(key=lambda f: f not in cause.findings)
     parts.append(_section("seen", "\n".join(_seen(finding, citations) for finding in fired), language))
     parts.append(_section("fix", _fix(case, fired, marker, language), language))
+    colon = "：" if language == "zh" else ": "
     refuted = "\n".join(
-        f"- {r.claim.get(language)}{'：' if language == 'zh' else ': '}{r.why.get(language)} {marker}"
-        for r in case.refutations
+        f"- {r.claim.get(language).rstrip('.。')}{colon}{r.why.get(language)} {marker}" for r in case.refutations
     )
     parts.append(_section("refuted", refuted, language))
     confirm = case.section("confirm", language)
-    parts.append(_section("confirm", f"{confirm} {marker}" if confirm else "", language))
+    parts.append(_section("confirm", marked(confirm, marker), language))
     return parts
 
 
+def marked(text: str, marker: str) -> str:
+    """A section with its marker: behind the last word, but never on the line that closes a code block."""
+    text = text.rstrip()
+    if not text:
+        return ""
+    return f"{text}\n\n{marker}" if text.endswith("```") else f"{text} {marker}"
+
+
 def _fix(case: Case, fired: Sequence[Finding], marker: str, language: str) -> str:
-    text = f"{case.section('fix', language)} {marker}"
+    text = marked(case.section("fix", language), marker)
     for finding in fired:
         view = finding_view(finding, language)
         if view.patch is None:
@@ -168,14 +177,14 @@ def _asks(diagnosis: Diagnosis, language: str) -> str:
 
 
 def _listed(context: Context, lead: Cause | None, citations: Citations) -> str:
-    shown = {f.rule_id for f in lead.findings} if lead is not None else set()
-    rest = [f for f in context.report.fired if f.rule_id not in shown]
-    related = [f for f in rest if relevant(f, context)]
-    unrelated = [f for f in rest if not relevant(f, context)]
+    related = [f for f in context.report.fired if relevant(f, context)]
+    others = [f for f in context.report.fired if f not in related and (lead is None or f not in lead.findings)]
     language = citations.language
+    # With a first cause, what is related stands beside it already.
+    seen = "" if lead is not None else "\n".join(_seen(f, citations) for f in related)
     parts = [
-        _section("seen", "\n".join(_seen(f, citations) for f in related), language),
-        _section("listed", "\n".join(_seen(f, citations) for f in unrelated), language),
+        _section("seen", seen, language),
+        _section("listed", "\n".join(_seen(f, citations) for f in others), language),
     ]
     return "\n\n".join(part for part in parts if part)
 

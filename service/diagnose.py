@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kb.model.case import Case
 from kb.model.evidence import Evidence
-from kb.model.report import Finding, Missing, Severity, Text
+from kb.model.report import Finding, Missing, Severity, Status, Text
 from service.answer import Confidence, Verdict
 from service.features import Context, Scored, features, finding_weight, overlap
 from service.weights import Weights
@@ -79,13 +79,18 @@ def _verdict(causes: Sequence[Cause], context: Context, weights: Weights) -> Ver
     if not in_field(context, weights):
         return "not_in_kb"
     first = causes[0] if causes else None
-    if first is not None and first.probability >= weights.answer:
+    if first is not None and first.probability >= weights.answer and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
     if _healthy(context):
         return "no_fault"
     if first is not None and (context.symptoms or context.evidence.run.options):
         return "need_input"
     return "need_input" if context.symptoms and not _specific(context) else "not_in_kb"
+
+
+def _called_for(cause: Cause, context: Context) -> bool:
+    """Likeness alone must not blame a run that nobody complains about: then a rule must have fired."""
+    return context.complaint or any(f.status is Status.FIRED and relevant(f, context) for f in cause.findings)
 
 
 def in_field(context: Context, weights: Weights) -> bool:

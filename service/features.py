@@ -77,6 +77,7 @@ class Context:
     symptoms: frozenset[str]
     concepts: Mapping[str, float]  # concept id → weight (inverse document frequency over the cases)
     case_concepts: Mapping[str, frozenset[str]]
+    complaint: bool = True  # whether the question speaks of anything going wrong at all
 
 
 def symptoms_of(evidence: Evidence) -> frozenset[str]:

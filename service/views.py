@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from kb.model.evidence import Evidence, Receipt
 from kb.model.report import Finding, Missing, Report, Text
@@ -42,7 +43,7 @@ def finding_view(finding: Finding, language: str) -> FindingView:
         severity=finding.severity.value,
         status=finding.status.value,
         message=finding.message.get(language),
-        fix=SEPARATOR["zh" if language == "zh" else "en"].join(text for text in texts if text),
+        fix=joined(texts, language),
         patch=patched.patch if patched else None,
         evidence=finding.evidence,
         missing=tuple(missing_view(item, language) for item in finding.missing),
@@ -51,6 +52,14 @@ def finding_view(finding: Finding, language: str) -> FindingView:
         clears=patched.clears if patched else (),
         appears=patched.appears if patched else (),
     )
+
+
+def joined(sentences: Sequence[str], language: str) -> str:
+    """Sentences as one, without a full stop before the separator."""
+    parts = [sentence.strip() for sentence in sentences if sentence.strip()]
+    if not parts:
+        return ""
+    return SEPARATOR["zh" if language == "zh" else "en"].join([part.rstrip(".。") for part in parts[:-1]] + parts[-1:])
 
 
 def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:

@@ -20,6 +20,7 @@ class Incident:
     place: tuple[str, int, int]
     verdict: str = "answered"
     patch_clears: bool = False
+    appears: tuple[str, ...] = ()
 
 
 KTO_COMMAND = """set -x
@@ -174,6 +175,8 @@ INCIDENTS = (
         rule="openrlhf-kto-vanilla-loss-single-class",
         place=("train.sh", 3, 4),
         patch_clears=True,
+        # Without the flag the run starts, and its micro batch of 1 then has another, milder fault.
+        appears=("openrlhf-kto-kl-pairs-with-itself",),
     ),
     Incident(
         name="llamafactory-kto-logits",
@@ -182,7 +185,7 @@ INCIDENTS = (
         zh="LLaMA-Factory KTO 全参训练，刚开始 logits 就爆炸到 1e8，loss 0.58 也不下降，是学习率太大吗？",
         case="kto-logits-sum-not-explosion",
         rule="kto-logits-are-a-sum",
-        place=("train.log", 1, 178),
+        place=("train.log", 1, 214),
         verdict="no_fault",
     ),
     Incident(

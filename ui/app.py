@@ -7,12 +7,11 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from kb.cases.page import CaseSet, load_cases
 from kb.glossary.terms import Glossary, load_glossary
+from kb.rules.page import load_rules
 from kb.store.embedder import make_embedder
 from kb.store.index import ensure
-
-from kb.cases.page import CaseSet, load_cases
-from kb.rules.page import load_rules
 from service.advisor import Advisor, Knowledge
 from service.history import History
 from service.settings import Settings

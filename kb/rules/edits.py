@@ -7,6 +7,7 @@ is then described, not applied. Pure.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from kb.model.place import Source, Span
@@ -26,10 +27,7 @@ class Document:
     def __init__(self, source: Source) -> None:
         self.name = source.name
         self.text = source.text
-        self.starts = [0]
-        for at, char in enumerate(source.text):
-            if char == "\n":
-                self.starts.append(at + 1)
+        self.starts = [0, *(match.end() for match in re.finditer("\n", source.text))]
 
     def offset(self, line: int, column: int) -> int | None:
         """The offset of a 1-based position, None where there is no such place."""
@@ -49,7 +47,7 @@ class Document:
 
     def line_of(self, offset: int) -> int:
         """The 1-based line of an offset."""
-        return self.text.count("\n", 0, offset) + 1
+        return bisect_right(self.starts, offset)
 
     def line_end(self, line: int) -> int:
         """The offset just before a line's break."""

@@ -71,16 +71,16 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
 
 
 def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
-    """The edits of one source that may be applied unread: of fired findings' safe fixes, none meeting another."""
-    wanted = [
-        edit
-        for finding in report.fired
-        for fix in finding.fixes
-        if fix.safety is Safety.SAFE
-        for edit in fix.edits
-        if edit.span.attachment == name
-    ]
-    return resolve(wanted)[0]
+    """The edits of one source that may be applied unread: of fired findings' safe fixes, each whole or not at all.
+
+    A fix that meets an earlier one is left out: applying and checking again offers it anew.
+    """
+    kept: tuple[Edit, ...] = ()
+    for fix in (fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE):
+        together, dropped = resolve((*kept, *fix.edits))
+        if not dropped:
+            kept = together
+    return tuple(edit for edit in kept if edit.span.attachment == name)
 
 
 def _paste(sources: Sequence[Source]) -> tuple[str, tuple[Attachment, ...]]:

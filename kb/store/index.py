@@ -143,7 +143,7 @@ def _documents(pieces: Sequence[Chunk]) -> list[Document]:
 
 
 def _move(aside: Path, target: Path) -> None:
-    """Give the finished folder its name. Another process may have made the same index meanwhile: then that one stays."""
+    """Give the finished folder its name. Another process may have made the same meanwhile: then that one stays."""
     try:
         os.rename(aside, target)
     except OSError:

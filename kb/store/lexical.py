@@ -64,7 +64,9 @@ class Lexical:
         weighted = np.concatenate(impacts) * np.repeat(np.asarray(weights, np.float32), lengths)
         return _best(np.concatenate(documents), weighted, self.size, top_k)
 
-    def explain(self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5) -> dict[int, tuple[str, ...]]:
+    def explain(
+        self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5
+    ) -> dict[int, tuple[str, ...]]:
         """For each chunk the terms that gave it its score, heaviest first. 3-grams are named only where no word is."""
         found = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
         bare = [document for document in documents if not found[document]]

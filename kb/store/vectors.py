@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ class Vectors(VectorStore):
     ) -> list[str]:
         """Embed and add texts. Returns their ids."""
         given = list(texts)
-        names = ids or [str(self.size + number) for number in range(len(given))]
+        names = ids or [uuid.uuid4().hex for _ in given]
         data = metadatas or [{} for _ in given]
         if not given:
             return []

@@ -452,4 +452,7 @@ def test_safe_edits_of_a_file_are_those_of_safe_fixes_that_do_not_meet() -> None
     )
     report = check(given, rules)
     assert len(safe_edits(report, "train.sh")) == 1
+    both = "[{unset: [vanilla_loss, pretrain], safety: safe}]"  # its one edit meets the one that is kept
+    more = ruleset(*rules.rules, rule("three-safe", when="micro_batch == 1", applies="{}", fix=both))
+    assert safe_edits(check(given, more), "train.sh") == safe_edits(report, "train.sh")
     assert safe_edits(report, "other.sh") == ()

@@ -55,7 +55,7 @@ def test_the_patch_clears_the_finding(advisor: Advisor, incident: Incident) -> N
     assert finding.patch is not None
     assert finding.patch.startswith(f"--- a/{incident.place[0]}")
     assert incident.rule in finding.clears
-    assert finding.appears == ()
+    assert finding.appears == incident.appears
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

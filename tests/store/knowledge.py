@@ -62,11 +62,18 @@ def glossary() -> Glossary:
 
 def cases(version: str = "v1") -> CaseSet:
     wrong = Refutation(
-        claim=Text(en="lower the learning rate", zh="降低学习率"), why=Text(en="the forward pass is nan", zh="前向已是 nan")
+        claim=Text(en="lower the learning rate", zh="降低学习率"),
+        why=Text(en="the forward pass is nan", zh="前向已是 nan"),
     )
     return CaseSet(
         cases=(
-            case("kto-nan", ["loss nan with vanilla_loss"], ["kto 损失变成 nan"], refutations=(wrong,), algorithms=("kto",)),
+            case(
+                "kto-nan",
+                ["loss nan with vanilla_loss"],
+                ["kto 损失变成 nan"],
+                refutations=(wrong,),
+                algorithms=("kto",),
+            ),
             case("zero3-oom", ["cuda out of memory with zero3"], ["训练时爆显存"], family="oom", frameworks=("verl",)),
             case("nccl-hang", ["training hang in allreduce"], ["训练卡住不动"], family="communication"),
             case("a-draft", ["secret draft about quantisation"], status="draft"),

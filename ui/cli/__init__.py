@@ -6,6 +6,8 @@ A verb's heavy imports stand inside ``run``: ``trainmedic check`` must not pay f
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -55,15 +57,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     known = verbs()
     chosen = [given[0]] if given and given[0] in known else list(known)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that is no UTF-8, or a terminal that is not: shown escaped (which JSON reads back), never a crash.
+            stream.reconfigure(errors="backslashreplace")
     arguments = parser(chosen).parse_args(given)
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
     except TrainmedicError as error:
         print(f"trainmedic: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
         return USAGE if error.kind == "invalid" else FAILED
     except BrokenPipeError:
         # The reader (head, less) has gone; that is no failure of ours, but the interpreter would complain at exit.
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLEAN
     except KeyboardInterrupt:
         return FAILED

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ui.cli._input import attachments
+from ui.cli._input import attachments, question
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +26,8 @@ def run(options: argparse.Namespace) -> int:
     from service.wire import to_json
     from ui.cli._service import advisor_of
 
-    question = sys.stdin.read() if options.question == "-" else options.question
     request = Ask(
-        question=question,
+        question=question(options.question),
         attachments=attachments(options.file),
         language=options.language,
         top_k=options.top_k,

