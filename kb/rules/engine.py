@@ -17,6 +17,8 @@ from kb.rules.page import Rule, RuleSet
 from kb.rules.values import UNKNOWN, truth
 
 _NOT_NEEDED = Outcome(value=False)
+_CHOOSES = frozenset({"stage", "rlhf_type", "rl", "algorithm.adv_estimator", "advantage_estimator"})
+"""Options by which the user himself chose the algorithm: they may well be what is wrong."""
 
 
 def check(evidence: Evidence, ruleset: RuleSet) -> Report:
@@ -116,8 +118,15 @@ def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
 
 
 def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
-    """What was pasted before what is a default; where the terms read nothing pasted, what ``applies`` matched."""
-    spans = outcome.evidence
+    """What was pasted before what is a default; where the terms read nothing pasted, what ``applies`` matched.
+
+    What told the framework or the algorithm is evidence only where nothing else is: it is not what is wrong.
+    """
+    named = {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
+    named -= {option.span for option in facts.run.options if option.key in _CHOOSES}
+    spans = tuple(span for span in outcome.evidence if span not in named)
+    if all(span.default for span in spans):
+        spans = outcome.evidence
     if all(span.default for span in spans):
         scopes = [facts.fact(("name", scope)) for scope in rule.applies]
         spans = (*dict.fromkeys(span for fact in reversed(scopes) for span in fact.spans), *spans)

@@ -81,7 +81,7 @@ def test_a_misspelt_word_is_explained_by_its_parts(built: Lexical) -> None:
 def test_a_saved_index_answers_the_same(built: Lexical, tmp_path: Path) -> None:
     built.save(tmp_path)
     again = lexical.load(tmp_path)
-    assert isinstance(again.documents, np.memmap)
+    assert isinstance(again.documents.base, np.memmap)
     for text in TEXTS:
         terms = dict.fromkeys(tokens(text), 1.0)
         for mine, theirs in zip(built.search(terms, 5), again.search(terms, 5), strict=True):

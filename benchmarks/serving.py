@@ -1,0 +1,122 @@
+"""A server of our own for a benchmark: a fresh process on loopback, and a client that keeps its connection."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+HOST = "127.0.0.1"
+SERVE = "import sys; from ui.cli import main; sys.exit(main(sys.argv[1:]))"
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+START_LIMIT_S = 60.0
+
+
+class Client:
+    """Speaks JSON over one connection that stays open. The standard library's, for it adds the least."""
+
+    def __init__(self, port: int, timeout_s: float = 60.0) -> None:
+        self._connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
+
+    def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
+        """The answer's JSON. Raises `RuntimeError` unless the status is 200, `OSError` where nobody listens."""
+        status, raw = self.raw(method, path, None if body is None else encoded(body))
+        if status != 200:
+            raise RuntimeError(f"{method} {path}: {status} {raw[:300]!r}")
+        return json.loads(raw)
+
+    def raw(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Status and body as they come."""
+        self._connection.request(method, path, body, {"Content-Type": "application/json"})
+        response = self._connection.getresponse()
+        return response.status, response.read()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def encoded(body: Mapping[str, object]) -> bytes:
+    """A request's body."""
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+class Server:
+    """``trainmedic serve`` as users start it, one worker, with its data in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.folder = folder
+        environment = {**own_environment(), **ONE_THREAD, "TRAINMEDIC_DATA_DIR": str(folder)}
+        arguments = [sys.executable, "-c", SERVE, "serve", "--port", str(self.port)]
+        self.started = time.perf_counter()
+        self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=30)
+
+    def client(self) -> Client:
+        """A connected client, as soon as the server listens. Raises `RuntimeError` where it never does."""
+        while time.perf_counter() - self.started < START_LIMIT_S:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with code {self.process.returncode}")
+            try:
+                socket.create_connection((HOST, self.port), timeout=0.2).close()
+            except OSError:
+                time.sleep(0.005)
+                continue
+            return Client(self.port)
+        raise RuntimeError("the server did not begin to listen")
+
+    def memory_mb(self, field: str = "VmRSS") -> float:
+        """Megabytes resident now (``VmRSS``) or at most so far (``VmHWM``). Linux only."""
+        return memory_mb(self.process.pid, field)
+
+
+def memory_mb(pid: int, field: str = "VmRSS") -> float:
+    """Megabytes of one process, from ``/proc``. Raises `RuntimeError` where there is no such line."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError(f"/proc/{pid}/status has no {field}")
+
+
+def own_environment() -> dict[str, str]:
+    """The environment without our own settings (a benchmark measures the defaults), compiled modules kept."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMEDIC_")}
+    # An installed package has its compiled modules; a checkout run with this variable would compile at every start.
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    kept.setdefault("PYTHONPYCACHEPREFIX", str(Path(".cache/benchmarks/pyc").absolute()))
+    return kept
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def process_time() -> Iterator[list[float]]:
+    """Appends (seconds, seconds of processor) of the children waited for inside."""
+    taken: list[float] = []
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    yield taken
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    taken += [time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime]

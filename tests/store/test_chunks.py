@@ -1,0 +1,45 @@
+"""Pages become pieces that users' own words find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kb.cases.page import load_cases
+from kb.rules.page import load_rules
+from kb.store.chunks import chunks, facts
+from tests.store.knowledge import case, cases, glossary, rules
+
+
+def test_a_wrong_theory_is_found_with_the_reason_why_it_is_wrong() -> None:
+    found = [c for c in chunks(cases().cases, rules(), glossary()) if c.part == "refutation"]
+    assert any("lower the learning rate" in c.text and "the forward pass is nan" in c.text for c in found)
+    assert {c.language for c in found} == {"en", "zh"}
+
+
+def test_what_is_embedded_opens_with_the_english_gist() -> None:
+    found = chunks(cases().cases, rules(), glossary())
+    assert next(c for c in found if c.text == "训练时爆显存").embedded.startswith("out of memory. ")
+
+
+def test_drafts_give_no_pieces() -> None:
+    assert chunks([case("d", ["x"], status="draft")], rules(), glossary()) == ()
+
+
+def test_a_case_says_its_facts_as_words() -> None:
+    words = facts(case("c", ["x"], algorithms=("kto",), settings=("vanilla_loss",), affected={"trl": "<0.9"})).split()
+    assert {"trl", "kto", "vanilla_loss", "<0.9"} <= set(words)
+
+
+def test_ids_are_unique_and_the_order_does_not_depend_on_the_order_of_pages() -> None:
+    pages, loaded = load_cases(), load_rules()
+    found = chunks(pages.cases, loaded, glossary())
+    assert len({c.id for c in found}) == len(found)
+    assert chunks(tuple(reversed(pages.cases)), loaded, glossary()) == found
+
+
+def test_a_rule_leads_to_its_published_cases_only() -> None:
+    pages, loaded = load_cases(), load_rules()
+    rule = next(rule for rule in loaded.rules if rule.cases)
+    drafts = [replace(c, status="draft") if c.id in rule.cases else c for c in pages.cases]
+    assert any(c.id == f"rule:{rule.id}" for c in chunks(pages.cases, loaded, glossary()))
+    assert not any(c.id == f"rule:{rule.id}" for c in chunks(drafts, loaded, glossary()))

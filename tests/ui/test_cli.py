@@ -1,0 +1,629 @@
+"""The command line: what each verb prints, what it exits with, and what it leaves alone."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kb.errors import TrainmedicError
+from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
+from ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
+from ui.cli import _input as cli_input
+
+ROOT = Path(__file__).parent.parent.parent
+HEALTHY = "deepspeed --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-7B-Instruct --bf16 --max_len 2048\n"
+LOGGED = "{'loss': 0.6931, 'grad_norm': 1.2, 'learning_rate': 1e-6, 'epoch': 0.01}\n"
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+RULE = "openrlhf-kto-vanilla-loss-single-class"
+SWIFT_RULE = "swift-rlhf-sequence-parallel-nan"
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> Path:
+    """A data folder that the tests of this module share, so that the index is built once."""
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(data_dir))
+    return data_dir
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.sh"
+    path.write_bytes(KTO_SINGLE.encode())
+    return path
+
+
+def out_of(capsys: pytest.CaptureFixture[str], *argv: str, code: int = CLEAN) -> str:
+    assert main(argv) == code
+    return capsys.readouterr().out
+
+
+def run(
+    *argv: str, stdin: bytes = b"", cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """The command line in a process of its own."""
+    code = "import sys; from ui.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=cwd or ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(env or {})},
+        timeout=60,
+    )
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8"))
+
+
+# --- help and usage -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code == CLEAN
+    assert len(capsys.readouterr().out.splitlines()) > 4
+
+
+def test_the_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert stop.value.code == CLEAN
+    assert all(f"\n    {verb} " in shown for verb in verbs())
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [], ["diagnose"], ["check"], ["check", "a", "--format", "xml"], ["check", "a", "--diff", "--fix"],
+        ["check", "a", "--fail-on", "fatal"], ["kb"], ["kb", "drop"], ["index"], ["ask"], ["ask", "x", "--top-k", "0"],
+        ["search"], ["serve", "--port", "many"],
+    ],
+)  # fmt: skip
+def test_bad_usage_exits_with_two_and_prints_no_data(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    shown = capsys.readouterr()
+    assert stop.value.code == USAGE
+    assert shown.out == ""
+    assert "usage: trainmedic" in shown.err
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == CLEAN
+    assert capsys.readouterr().out.startswith("trainmedic ")
+
+
+# --- check: exit codes and formats ----------------------------------------------------------------------------------
+
+
+def test_a_fault_exits_with_one_and_is_shown_with_its_place(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = out_of(capsys, "check", str(script), code=FINDINGS)
+    assert f"error {RULE}" in shown
+    assert f"{script}:7:4: --vanilla_loss" in shown
+    assert "\x1b[" not in shown
+
+
+def test_a_clean_file_exits_with_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(LOGGED * 3)
+    assert "error" not in out_of(capsys, "check", str(log))
+
+
+def test_only_findings_at_or_above_the_threshold_make_the_exit_code_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.sh"
+    path.write_text(KTO_SINGLE.replace("--micro_train_batch_size 1", "--micro_train_batch_size 2"))
+    view = json.loads(out_of(capsys, "check", str(path), "--format", "json"))
+    assert {f["severity"] for f in view["findings"] if f["status"] == "fired"} >= {"warning"}
+    out_of(capsys, "check", str(path), "--fail-on", "error", code=CLEAN)
+    out_of(capsys, "check", str(path), "--fail-on", "warning", code=FINDINGS)
+    out_of(capsys, "check", str(path), "--fail-on", "info", code=FINDINGS)
+
+
+def test_exit_zero_hides_nothing_but_the_exit_code(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert RULE in out_of(capsys, "check", str(script), "--exit-zero")
+
+
+def test_json_is_the_report_of_the_contract(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    view = json.loads(out_of(capsys, "check", str(script), "--format", "json", code=FINDINGS))
+    assert {"findings", "run", "signals", "receipt", "ruleset_version"} <= set(view)
+    finding = next(f for f in view["findings"] if f["rule_id"] == RULE)
+    assert finding["evidence"][0] | {"text": "", "default": False} == {
+        "attachment": str(script), "line": 7, "column": 4, "end_line": 7, "end_column": 18, "text": "", "default": False,
+    }  # fmt: skip
+    assert view["run"]["framework"] == "openrlhf"
+
+
+def test_sarif_names_the_rule_and_the_place(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = json.loads(out_of(capsys, "check", str(script), "--format", "sarif", code=FINDINGS))
+    result = next(r for r in log["runs"][0]["results"] if r["ruleId"] == RULE)
+    assert log["version"] == "2.1.0"
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 7, "startColumn": 4, "endLine": 7, "endColumn": 18}
+
+
+def test_github_annotations_stand_on_one_line_each(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = out_of(capsys, "check", str(script), "--format", "github", code=FINDINGS).splitlines()
+    assert all(line.startswith(("::error ", "::warning ", "::notice ")) for line in lines)
+    assert any(f"title={RULE}%3A" in line and "line=7," in line for line in lines)
+
+
+def test_chinese_is_spoken_where_it_is_asked_for_or_the_terminal_does(
+    script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = out_of(capsys, "check", str(script), "--language", "zh", code=FINDINGS)
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    assert out_of(capsys, "check", str(script), code=FINDINGS) == wanted
+    assert "修复" in wanted
+
+
+def test_files_given_together_belong_to_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in {"train.sh": TRL_COMMAND, "pip.txt": TRL_VERSIONS, "train.log": TRL_LOG}.items():
+        (tmp_path / name).write_text(text)
+    alone = json.loads(out_of(capsys, "check", str(tmp_path / "train.sh"), "--format", "json", "--exit-zero"))
+    names = [str(tmp_path / name) for name in ("train.sh", "pip.txt", "train.log")]
+    together = json.loads(out_of(capsys, "check", *names, "--format", "json", "--exit-zero"))
+    assert alone["run"]["versions"].get("transformers") is None
+    assert together["run"]["versions"]["transformers"] == "4.46.2"
+    assert {s["kind"] for s in together["signals"]} >= {"grad_norm_nan"}
+    assert {e["attachment"] for f in together["findings"] for e in f["evidence"]} >= {names[0]}
+
+
+def test_a_file_named_twice_is_read_once(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    view = json.loads(out_of(capsys, "check", str(script), str(script), "--format", "json", code=FINDINGS))
+    assert [i["name"] for i in view["receipt"]["inputs"] if i["name"]] == [str(script)]
+
+
+def test_standard_input_is_a_file_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, KTO_SINGLE.encode())
+    assert "stdin:7:4: --vanilla_loss" in out_of(capsys, "check", "-", code=FINDINGS)
+
+
+@pytest.mark.parametrize("name", ["absent.sh", ".", "no\0where"])
+def test_what_cannot_be_read_exits_with_three_and_a_reason(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", f"{tmp_path}/{name}"]) == FAILED
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("trainmedic: ")
+    assert "Traceback" not in shown.err
+
+
+def test_binary_and_empty_files_are_said_to_be_unread_not_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.bin").write_bytes(bytes(range(256)) * 16)
+    (tmp_path / "empty.yaml").write_bytes(b"")
+    names = [str(tmp_path / "model.bin"), str(tmp_path / "empty.yaml")]
+    view = json.loads(out_of(capsys, "check", *names, "--format", "json"))
+    assert [(p["code"], p["evidence"]) for p in view["receipt"]["problems"]] == [("binary", None)]
+    assert [i["read"] for i in view["receipt"]["inputs"] if i["name"]] == [False, True]
+
+
+def test_a_folder_of_own_rules_is_used(tmp_path: Path, script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "broken.md").write_text("---\nid: broken\n---\n", encoding="utf-8")
+    assert "broken" in out_of(capsys, "check", str(script), "--kb", str(own), code=FINDINGS)
+
+
+# --- check: fixes ---------------------------------------------------------------------------------------------------
+
+
+def test_diff_shows_a_patch_and_changes_nothing(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = script.read_bytes()
+    assert "-   --vanilla_loss" in out_of(capsys, "check", str(script), "--diff", code=FINDINGS)
+    assert script.read_bytes() == before
+
+
+def test_fix_applies_what_is_safe_and_reports_what_is_left(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = out_of(capsys, "check", str(script), "--fix")
+    assert RULE not in shown
+    assert script.read_text() == KTO_SINGLE.replace(" \\\n   --vanilla_loss", "")
+
+
+def test_fix_again_changes_nothing(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out_of(capsys, "check", str(script), "--fix")
+    once = script.read_bytes()
+    assert main(["check", str(script), "--fix"]) == CLEAN
+    assert script.read_bytes() == once
+    assert "fixed" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("ending", [b"\r\n", b"\r", b"\n"])
+def test_fix_keeps_the_line_ends_of_the_file(ending: bytes, script: Path) -> None:
+    script.write_bytes(SWIFT_COMMAND.encode().replace(b"\n", ending))
+    expected = SWIFT_COMMAND.replace("--sequence_parallel_size 4", "--sequence_parallel_size 1")
+    assert main(["check", str(script), "--fix", "--exit-zero"]) == CLEAN
+    assert script.read_bytes() == expected.encode().replace(b"\n", ending)
+
+
+def test_fix_that_removes_a_line_keeps_the_other_crlf_line_ends(script: Path) -> None:
+    script.write_bytes(KTO_SINGLE.encode().replace(b"\n", b"\r\n"))
+    assert main(["check", str(script), "--fix", "--exit-zero"]) == CLEAN
+    assert script.read_bytes() == KTO_SINGLE.replace(" \\\n   --vanilla_loss", "").encode().replace(b"\n", b"\r\n")
+
+
+ODD = "# 训练脚本 é\n".encode()
+ENCODINGS = {
+    "utf-8": ("utf-8", b""),
+    "utf-8 with a byte order mark": ("utf-8", b"\xef\xbb\xbf"),
+    "gb18030": ("gb18030", b""),
+    "utf-16 little": ("utf-16-le", b"\xff\xfe"),
+    "utf-16 big": ("utf-16-be", b"\xfe\xff"),
+    "utf-16 without a mark": ("utf-16-le", b""),
+}
+
+
+@pytest.mark.parametrize("case", ENCODINGS)
+def test_fix_keeps_the_encoding_of_the_file(case: str, script: Path) -> None:
+    encoding, mark = ENCODINGS[case]
+    text = KTO_SINGLE.replace("   --vanilla_loss\n", "   --save_path 模型/中文 --vanilla_loss  # 注意\n")
+    script.write_bytes(mark + text.encode(encoding))
+    assert main(["check", str(script), "--fix", "--exit-zero"]) == CLEAN
+    after = script.read_bytes()
+    assert after.startswith(mark)
+    assert "vanilla_loss" not in after[len(mark) :].decode(encoding)
+    assert "--save_path 模型/中文" in after[len(mark) :].decode(encoding)
+
+
+def test_fix_leaves_bytes_that_are_no_utf8_as_they_are(script: Path) -> None:
+    odd = b"# caf\xe9 \xff\xfe \xe4\xb8\n"
+    script.write_bytes(
+        odd + KTO_SINGLE.replace("--bf16", "--save_path /x/\udcff\udce9/y --bf16").encode("utf-8", "surrogateescape")
+    )  # noqa: E501
+    assert main(["check", str(script), "--fix", "--exit-zero"]) == CLEAN
+    after = script.read_bytes()
+    assert after.startswith(odd)
+    assert b"--save_path /x/\xff\xe9/y" in after
+    assert b"vanilla_loss" not in after
+
+
+def test_fix_leaves_secrets_as_they_are_and_prints_none(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script.write_text(f"export HF_TOKEN={TOKEN}\n" + KTO_SINGLE.replace("--bf16", f"--wandb_key {TOKEN} --bf16"))
+    assert main(["check", str(script), "--fix", "--exit-zero", "--format", "json"]) == CLEAN
+    shown = capsys.readouterr()
+    assert TOKEN not in shown.out + shown.err
+    assert script.read_text().count(TOKEN) == 2
+    assert "vanilla_loss" not in script.read_text()
+
+
+def test_a_fix_that_changes_what_is_trained_is_never_applied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.sh"
+    path.write_text(TRL_COMMAND)
+    (tmp_path / "pip.txt").write_text(TRL_VERSIONS)
+    before = json.loads(
+        out_of(capsys, "check", str(path), str(tmp_path / "pip.txt"), "--format", "json", code=FINDINGS)
+    )
+    assert any(f["patch"] and "bfloat16" in f["patch"] for f in before["findings"])
+    main(["check", str(path), str(tmp_path / "pip.txt"), "--fix", "--exit-zero"])
+    assert "--torch_dtype float16" in path.read_text()
+
+
+def test_fix_does_not_touch_standard_input_or_other_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "pip.txt"
+    other.write_bytes(b"openrlhf==0.3.0\r\n")
+    feed(monkeypatch, KTO_SINGLE.encode())
+    assert "stdin:7:4" in out_of(capsys, "check", "-", str(other), "--fix", "--exit-zero")
+    assert other.read_bytes() == b"openrlhf==0.3.0\r\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_file_that_cannot_be_written_exits_with_three(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script.chmod(0o400)
+    assert main(["check", str(script), "--fix"]) == FAILED
+    assert "cannot be written" in capsys.readouterr().err
+
+
+# --- ask and search -------------------------------------------------------------------------------------------------
+
+
+def test_ask_answers_in_markdown_from_the_question_and_its_files(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    incident = INCIDENTS[1]
+    path = tmp_path / "train.sh"
+    path.write_bytes(KTO_SINGLE.encode())
+    shown = out_of(capsys, "ask", incident.en, "-f", str(path))
+    assert shown.startswith("> ")
+    assert "vanilla_loss" in shown
+    assert "[1]" in shown
+
+
+def test_ask_json_is_the_answer_of_the_contract(
+    kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "train.sh"
+    path.write_bytes(KTO_SINGLE.encode())
+    feed(monkeypatch, INCIDENTS[1].zh.encode("gb18030"))
+    answer = json.loads(out_of(capsys, "ask", "-", "-f", str(path), "--json", "--top-k", "2"))
+    assert answer["verdict"] == "answered"
+    assert answer["language"] == "zh"
+    assert answer["causes"][0]["case_id"] == INCIDENTS[1].case
+    assert len(answer["causes"]) <= 2
+    assert answer["mode"] == "deterministic"
+    assert answer["notices"]
+
+
+def test_asking_nothing_is_bad_usage(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "  "]) == USAGE
+    assert "nothing was asked" in capsys.readouterr().err
+
+
+def test_search_prints_hits_with_score_and_reason(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = out_of(capsys, "search", "kto loss nan vanilla_loss", "--top-k", "3")
+    hits = json.loads(out_of(capsys, "search", "kto loss nan vanilla_loss", "--top-k", "3", "--json"))
+    assert [hit["case_id"] for hit in hits][0] in shown.splitlines()[0]
+    assert 1 <= len(hits) <= 3
+    assert all(hit["why"] for hit in hits)
+
+
+def test_search_can_be_kept_to_one_framework(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hits = json.loads(out_of(capsys, "search", "loss nan", "--framework", "trl", "--json"))
+    other = json.loads(out_of(capsys, "search", "loss nan", "--framework", "no-such-framework", "--json"))
+    assert hits
+    assert other == []
+
+
+# --- the index ------------------------------------------------------------------------------------------------------
+
+
+def test_an_index_is_built_verified_shown_and_switched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "own"))
+    built = json.loads(out_of(capsys, "index", "build"))
+    assert json.loads(out_of(capsys, "index", "status")) == built
+    assert json.loads(out_of(capsys, "index", "verify")) == built
+    assert json.loads(out_of(capsys, "index", "switch", built["current"])) == built
+    assert main(["index", "switch", "nothing"]) == FAILED
+    damaged = next((tmp_path / "own" / "index" / built["current"]).glob("*.npy"))
+    damaged.write_bytes(b"\0" + damaged.read_bytes()[1:])
+    capsys.readouterr()
+    assert main(["index", "verify"]) == FAILED
+    assert damaged.name in capsys.readouterr().err
+
+
+def test_without_an_index_verify_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "none"))
+    assert main(["index", "verify"]) == FAILED
+    assert capsys.readouterr().err.startswith("trainmedic: ")
+
+
+# --- the knowledge --------------------------------------------------------------------------------------------------
+
+
+def test_the_knowledge_is_listed_by_kind_and_language(capsys: pytest.CaptureFixture[str]) -> None:
+    everything = out_of(capsys, "kb", "list").splitlines()
+    cases = out_of(capsys, "kb", "list", "--kind", "cases").splitlines()
+    rules = out_of(capsys, "kb", "list", "--kind", "rules").splitlines()
+    assert everything == cases + rules
+    assert any(line.startswith(f"rule  {RULE}  ") for line in rules)
+    assert out_of(capsys, "kb", "list", "--kind", "cases", "--language", "zh").splitlines() != cases
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_case_and_a_rule_are_shown_as_markdown(language: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (INCIDENTS[0].case, RULE):
+        shown = out_of(capsys, "kb", "show", name, "--language", language)
+        assert shown.startswith("# ")
+        assert any("\u4e00" <= c <= "\u9fff" for c in shown) is (language == "zh")
+
+
+def test_an_unknown_page_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["kb", "show", "no-such-page"]) == FAILED
+    assert "kb list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["case", "rule"])
+def test_a_new_page_is_written_once(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        out_of(capsys, "kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")).strip().endswith("my-page.md")
+    )
+    text = (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8")
+    assert "id: my-page" in text
+    assert main(["kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")]) == USAGE
+    assert (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("name", ["../up", "With-Capitals", "a b", "", "x.md", "-x", "a--b"])
+def test_a_page_id_that_is_none_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
+    with contextlib.suppress(SystemExit):
+        assert main(["kb", "new", "case", name, "--folder", str(tmp_path / "in" / "own")]) == USAGE
+    assert not (tmp_path / "in").exists()
+
+
+def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
+    assert "bad-page" in out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_config_shows_every_setting_and_no_secret(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("hunter2hunter2\n")
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS_FILE", str(keys))
+    monkeypatch.setenv("TRAINMEDIC_DATABASE_URL", "postgresql://me:correcthorse@db/x")
+    monkeypatch.setenv("TRAINMEDIC_TOP_K", "7")
+    text = out_of(capsys, "config")
+    shown = json.loads(out_of(capsys, "config", "--json"))
+    assert "hunter2" not in text + str(shown)
+    assert "correcthorse" not in text + str(shown)
+    assert shown["api_keys"] == shown["database_url"] == "********"
+    assert shown["top_k"] == "7"
+    assert [line.split(" = ")[0] for line in text.splitlines()] == list(shown)
+
+
+def test_an_unknown_setting_is_bad_usage_with_a_suggestion(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_API_KEY", "x")
+    assert main(["config"]) == USAGE
+    assert "TRAINMEDIC_API_KEYS" in capsys.readouterr().err
+
+
+def test_serving_beyond_this_machine_without_a_key_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--host", "0.0.0.0"]) == USAGE
+    assert "without a key" in capsys.readouterr().err
+
+
+# --- files too large to hold ----------------------------------------------------------------------------------------
+
+
+def test_the_middle_of_a_huge_file_is_left_out_but_its_lines_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_input, "MAX_BYTES", 64)
+    lines = [f"line {number:03}".encode() for number in range(100)]
+    path = tmp_path / "big.log"
+    path.write_bytes(b"\n".join(lines))
+    kept = cli_input.content(str(path)).split(b"\n")
+    assert len(kept) == 100
+    assert kept[:3] == lines[:3]
+    assert kept[-3:] == lines[-3:]
+    assert kept[50] == b""
+
+
+@pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 63, 64, 65, 95, 96])
+def test_a_file_within_the_bound_is_read_whole(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_input, "MAX_BYTES", 64)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(65 + n % 26 for n in range(size)))
+    assert cli_input.content(str(path)) == path.read_bytes()
+
+
+# --- whole processes ------------------------------------------------------------------------------------------------
+
+
+def test_data_goes_to_standard_output_and_the_rest_to_standard_error(script: Path) -> None:
+    done = run("check", str(script), "--format", "json")
+    assert done.returncode == FINDINGS
+    assert json.loads(done.stdout)["findings"]
+    assert done.stderr == b""
+    missing = run("check", str(script) + "x")
+    assert (missing.returncode, missing.stdout) == (FAILED, b"")
+
+
+def test_a_terminal_that_knows_ascii_only_still_gets_json(script: Path) -> None:
+    done = run("check", str(script), "--format", "json", "--language", "zh", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == FINDINGS
+    assert any("\u4e00" <= c <= "\u9fff" for c in json.loads(done.stdout)["findings"][0]["message"])
+
+
+def test_a_file_name_that_is_no_utf8_is_shown_escaped(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/tr\xff\xe9in.sh"
+    Path(os.fsdecode(name)).write_text(KTO_SINGLE)
+    for output in ("text", "json", "sarif", "github"):
+        done = run("check", os.fsdecode(name), "--format", output)
+        assert done.returncode == FINDINGS, done.stderr
+        assert b"Traceback" not in done.stderr
+        if output in ("json", "sarif"):
+            json.loads(done.stdout)
+
+
+def test_a_reader_that_goes_away_is_no_failure(script: Path) -> None:
+    code = "import sys; from ui.cli import main; sys.exit(main())"
+    for argv in (["kb", "list"], ["check", str(script), "--format", "json"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *argv], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT
+        )
+        os.close(writer)
+        assert done.returncode == CLEAN
+        assert done.stderr == b""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def server(kept: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    port = free_port()
+    code = "import sys; from ui.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", "--port", str(port)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    yield process, port
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[bytes], int]) -> None:
+    process, port = server
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as response:
+                assert json.load(response) == {"status": "ok"}
+                break
+        except OSError:
+            assert process.poll() is None, process.communicate()[1].decode()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=15)
+    assert process.returncode in (CLEAN, -signal.SIGTERM)
+    assert out == b""
+    assert f"http://127.0.0.1:{port}".encode() in err
+    assert b"Traceback" not in err
+
+
+def test_errors_of_ours_have_a_message_and_an_exit_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kb.rules import page
+
+    class Damaged(TrainmedicError):
+        code = "damaged"
+        kind = "unavailable"
+
+    def fail(*_: object) -> None:
+        raise Damaged("the pages are gone", hint="install again")
+
+    monkeypatch.setattr(page, "load_rules", fail)
+    assert main(["kb", "list"]) == FAILED
+    assert capsys.readouterr().err == "trainmedic: the pages are gone (install again)\n"
