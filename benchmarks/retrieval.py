@@ -173,7 +173,6 @@ def speed(size: int, glossary: Glossary) -> tuple[float, float]:
         return retrieve(replace(query, embedded=question), index, embedder, top_k=TOP)
 
     mine = milliseconds(ours, questions)
-    del index
     documents = [Document(page_content=text, metadata={"n": n}) for n, text in enumerate(texts)]
     pair = stock_over(documents, vectors, embedder)
     return mine, milliseconds(pair.invoke, questions)

@@ -1,4 +1,4 @@
-"""One error vocabulary. What a user pastes never raises: it becomes a `Problem`. These are for our own faults and misuse."""
+"""One error vocabulary, for our own faults and misuse. What a user pastes never raises: it becomes a `Problem`."""
 
 from __future__ import annotations
 

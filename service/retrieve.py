@@ -115,7 +115,7 @@ def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[
     if known < KNOWN_ENOUGH:
         return np.zeros(0, np.int64), np.zeros(0, np.float32), 0.0
     vector = np.asarray(embedder.embed_query(query.embedded), np.float32)
-    return *index.vectors.search(vector, depth), known
+    return *index.vectors.ranked(vector, depth), known
 
 
 def _by_case(

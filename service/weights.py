@@ -35,7 +35,7 @@ class Weights:
     field: float
 
     def probabilities(self, candidates: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
-        """For each candidate of one question, the calibrated probability that it is the cause. They sum to at most 1."""
+        """For each candidate of one question, the probability that it is the cause. They sum to at most 1."""
         odds = [math.exp(max(-30.0, min(30.0, self._utility(features)))) for features in candidates]
         whole = 1.0 + sum(odds)
         return tuple(each / whole for each in odds)

@@ -23,23 +23,23 @@ MAY_IMPORT = {
 MAX_LINES = 420
 MAX_FUNCTION = 65
 PURE = (
-    [
-        "kb/model",
-        "kb/parse",
-        "kb/rules/expr.py",
-        "kb/rules/engine.py",
-        "kb/rules/facts.py",
-        "kb/rules/fix.py",
-        "kb/mask.py",
-        "service/diagnose.py",
-        "service/compose.py",
-        "service/features.py",
-        "service/views.py",
-        "service/query.py",
-    ]
+    "kb/model",
+    "kb/parse",
+    "kb/mask.py",
+    "kb/rules/expr.py",
+    "kb/rules/engine.py",
+    "kb/rules/facts.py",
+    "kb/rules/fix.py",
+    "kb/rules/edits.py",
+    "kb/rules/patch.py",
+    "service/compose.py",
+    "service/diagnose.py",
+    "service/features.py",
+    "service/query.py",
+    "service/views.py",
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
-READS_ENVIRONMENT = {"service/settings.py", "ui/cli/check.py", "kb/store/embedder.py"}
+READS_ENVIRONMENT = {"service/settings.py", "ui/cli/check.py", "kb/store/embedder.py", "ingest/export_model.py"}
 BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
 
 
@@ -110,8 +110,8 @@ def test_the_environment_is_read_in_few_places(module: Path) -> None:
 def test_nothing_pasted_can_be_executed(module: Path) -> None:
     tree = ast.parse(module.read_text(encoding="utf-8"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    named = {getattr(call.func, "id", "") for call in calls} | {getattr(call.func, "attr", "") for call in calls}
-    assert not named & {"eval", "exec", "unsafe_load", "full_load"}
+    assert not {getattr(call.func, "id", "") for call in calls} & {"eval", "exec"}
+    assert not {getattr(call.func, "attr", "") for call in calls} & {"unsafe_load", "full_load"}
     assert "pickle" not in {name.split(".")[0] for name, _ in imports(tree)}
 
 

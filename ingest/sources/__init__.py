@@ -28,5 +28,5 @@ def names() -> tuple[str, ...]:
 
 def source(name: str) -> Source:
     """One source by name."""
-    module: Source = import_module(f"{__name__}.{name}")  # type: ignore[assignment]
+    module: Source = import_module(f"{__name__}.{name}")
     return module

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from kb.frameworks import catalogue
 from kb.frameworks.defaults import candidates, defaults
-from kb.frameworks.derive import Draft, derive
+from kb.frameworks.derive import PEFT_CALLS, Draft, derive
 from kb.frameworks.owners import is_class, owners
 from kb.frameworks.settings import Key, Spec, index, specs
 from kb.frameworks.spelling import Spelling, spelling
@@ -129,11 +129,13 @@ def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str
     lowered = scope.lower()
     if lowered in ("deepspeed", "accelerate", "env", "launcher"):
         return [(lowered, key)]
-    if scope in ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig"):
+    if scope in PEFT_CALLS:
         return [("peft", key)]
     if scope == "BitsAndBytesConfig":
         return [("bnb", key)]
-    if "from_pretrained" in lowered or scope.startswith("Auto") or scope.startswith("FastL"):
+    if lowered.endswith(".from_pretrained"):
+        return []  # a tokenizer, a reference model, a scorer: not the model that is trained
+    if lowered == "from_pretrained" or scope.startswith(("Auto", "FastL")):
         return [("model", key)]
     if scope.endswith("Trainer"):
         return [("trainer", key)]

@@ -14,6 +14,8 @@ from kb.frameworks.versions import version_key
 from kb.model.run import Option, Setting, Unresolved, Value, VersionFact
 
 _PRESET = re.compile(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
+PEFT_CALLS = ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig", "get_peft_model")
+"""Classes and functions whose keywords are PEFT's."""
 _FULL = ("full", "freeze", "none", "longlora_full")
 
 
@@ -127,7 +129,7 @@ def _tuner(draft: Draft) -> None:
             word = draft.value("tuner")
             none = word is None or str(word).lower() in _FULL
             draft.put("use_peft", not none, f"tuner {word if word is not None else 'unset'}", "tuner")
-    peft = next((option for option in draft.options if option.scope in ("LoraConfig", "AdaLoraConfig")), None)
+    peft = next((option for option in draft.options if option.scope in PEFT_CALLS and option.key != "peft_config"), None)
     if peft is not None and draft.value("use_peft") is not True:
         draft.settings["use_peft"] = Setting(
             name="use_peft", value=True, option=peft, source="a PEFT configuration is made", key=peft.key
@@ -139,11 +141,6 @@ def _tuner(draft: Draft) -> None:
             draft.put("use_peft", False, "the script makes no PEFT configuration")
     if not draft.known("tuner") and draft.known("use_peft"):
         draft.put("tuner", "lora" if draft.value("use_peft") is True else "full", "from use_peft", "use_peft")
-    if draft.known("peft_task_type") and isinstance(draft.value("peft_task_type"), str):
-        old = draft.settings["peft_task_type"]
-        draft.settings["peft_task_type"] = Setting(
-            name=old.name, value=str(old.value).upper(), option=old.option, source=old.source, key=old.key
-        )
     if draft.framework == "llamafactory":
         _put_default(draft, "peft_task_type", "CAUSAL_LM", "set in LLaMA-Factory's code")
 

@@ -316,8 +316,10 @@ def _model(framework: str | None, options: Sequence[Option]) -> Recognised | Non
         if not isinstance(option.value, str) or not option.value:
             continue
         rank = 9
-        if "from_pretrained" in option.scope and option.key in ("pretrained_model_name_or_path", "0", "model_name"):
+        if option.scope == "from_pretrained" and option.key in ("pretrained_model_name_or_path", "0", "model_name"):
             rank = 2
+        elif option.scope.endswith("Tokenizer.from_pretrained") and option.key == "pretrained_model_name_or_path":
+            rank = 3
         elif option.scope.endswith("Trainer") and option.key == "model":
             rank = 1
         elif not option.scope or class_entry(option.scope) is not None:

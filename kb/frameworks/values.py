@@ -62,7 +62,9 @@ def _plain(kind: str, value: Value) -> Value:
         case "flag":
             return truth(value)
         case "dtype":
-            return DTYPES.get(str(value).strip().lower(), value)
+            return dtype(value)
+        case "enum":
+            return str(value).strip().rpartition(".")[2].upper()
         case "attention":
             return attention(value)
         case "list":
@@ -85,7 +87,7 @@ def _special(kind: str, how: str, value: Value) -> Value | Nothing:
             pair = tuple(number(item) for item in _sequence(value))
             return pair[how == "second"] if len(pair) == 2 else NOTHING
         case "is_bf16" | "is_fp16":
-            return DTYPES.get(str(value).strip().lower()) == how[3:]
+            return dtype(value) == how[3:]
         case "bf16_switch":
             return "bf16" if truth(value) is True else "auto"
         case "flash_switch":
@@ -118,6 +120,12 @@ def truth(value: Value) -> Value:
     if isinstance(value, int) and not isinstance(value, bool) and value in (0, 1):
         return bool(value)
     return value
+
+
+def dtype(value: Value) -> Value:
+    """One word for a dtype: ``torch.half``, ``"half"``, ``float16`` and ``np.float16`` are all ``fp16``."""
+    text = str(value).strip().lower()
+    return DTYPES.get(text) or DTYPES.get(text.rpartition(".")[2], value)
 
 
 def attention(value: Value) -> Value:

@@ -9,7 +9,7 @@ from kb.model.place import Span
 
 
 class Severity(StrEnum):
-    """How bad it is. ``error``: it will fail or is failing; ``warning``: it is wrong but runs; ``info``: worth knowing."""
+    """How bad it is. ``error``: it fails or will; ``warning``: it is wrong but runs; ``info``: worth knowing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -46,7 +46,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A fact that would decide something. ``fact`` is its stable name (``version:transformers``, ``setting:weights_dtype``, ``log``)."""
+    """A fact that would decide something. ``fact`` is its stable name: ``version:transformers``, ``setting:bf16``, ``log``."""
 
     fact: str
     why: Text
@@ -75,7 +75,7 @@ class Fix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """One leaf of a condition as it was evaluated, for explanation: ``micro_batch == 1`` → True, with the value seen."""
+    """One leaf of a condition as it was evaluated: ``micro_batch == 1`` → True, with the value seen."""
 
     text: str
     value: bool | None

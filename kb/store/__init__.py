@@ -1,1 +1,1 @@
-"""The knowledge on disk: embedder, chunks, the lexical and the FAISS index, and the manifest that ties them together."""
+"""The knowledge on disk: embedder, chunks, lexical and FAISS index, and the manifest that ties them together."""

@@ -44,7 +44,7 @@ def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[C
 
 def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
     """One case's chunks: its symptoms as users word them weigh most, so each language's stand alone."""
-    found = []
+    found: list[Chunk] = []
 
     def add(part: str, language: str, text: str) -> None:
         if text.strip():

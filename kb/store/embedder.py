@@ -178,14 +178,8 @@ class OpenAIEmbedder(_Remembering):
         if not base_url:
             raise InvalidSettings(f"the embedder openai:{model} needs embedder_base_url")
         # Token ids are OpenAI's own tokeniser's; other servers want text.
-        self._client = OpenAIEmbeddings(
-            model=model,
-            base_url=base_url,
-            api_key=api_key or "none",  # type: ignore[arg-type]
-            check_embedding_ctx_length=False,
-            max_retries=1,
-            timeout=30,
-        )
+        options: dict[str, Any] = {"base_url": base_url, "api_key": api_key or "none", "timeout": 30}
+        self._client = OpenAIEmbeddings(model=model, check_embedding_ctx_length=False, max_retries=1, **options)
         probe = self.vectors(["loss is nan"])
         digest = hashlib.sha256(np.round(probe, 2).tobytes()).hexdigest()[:16]
         self.identity = Identity(name=f"openai:{model}", dimension=int(probe.shape[1]), digest=digest)

@@ -16,7 +16,7 @@ K1, B = 1.2, 0.6
 """The usual saturation; a little less length normalisation, because symptom lines are short by nature."""
 GRAM_WEIGHT = 0.25
 """A 3-gram is a quarter of a word: several make one misspelt word."""
-RARE_FIRST = 24
+RARE_FIRST = 12
 """Terms of a query that are always scored; commoner ones only while they touch few chunks."""
 MAX_TOUCHED = 60_000
 """Postings after which the remaining, commonest terms of a query are left out: they tell almost nothing."""

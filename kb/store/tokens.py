@@ -10,10 +10,11 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9_.+/-]*[a-z0-9+]|[a-z0-9]")
 _PART = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
 _CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
 MAX_CHARACTERS = 20_000
-STOP = frozenset(
+_STOP = (
     "a an and are as at be but by can do does for from had has have how i in is it its me my not of on or so that the "
-    "then there this to was we were what when where which why will with you your".split()
+    "then there this to was we were what when where which why will with you your"
 )
+STOP = frozenset(_STOP.split())
 
 
 def tokens(text: str) -> Iterator[str]:

@@ -21,6 +21,8 @@ HALF_FROM = 20_000
 Array = npt.NDArray[np.float32]
 Filter = Callable[[Document], bool]
 
+_search_parameters: Any = faiss.SearchParameters  # its fields are keywords that the stubs do not know
+
 # One thread a process: with more, the slowest query on a busy machine gets many times slower.
 faiss.omp_set_num_threads(1)
 
@@ -50,7 +52,7 @@ class Vectors(VectorStore):
         """A store of vectors that were made already."""
         dimension = int(vectors.shape[1])
         if len(documents) < HALF_FROM:
-            index = faiss.IndexFlatIP(dimension)
+            index: Any = faiss.IndexFlatIP(dimension)
         else:
             half = faiss.ScalarQuantizer.QT_fp16
             index = faiss.IndexScalarQuantizer(dimension, half, faiss.METRIC_INNER_PRODUCT)
@@ -133,19 +135,19 @@ class Vectors(VectorStore):
 
     def nearest(self, vector: Array, k: int, wanted: Filter | None = None) -> list[tuple[Document, float]]:
         """The ``k`` documents nearest to a normalised vector, best first, ties in the order they were added."""
-        numbers, scores = self.search(vector, k, wanted)
+        numbers, scores = self.ranked(vector, k, wanted)
         return [(self._documents[n], float(s)) for n, s in zip(numbers, scores, strict=True)]
 
-    def search(
+    def ranked(
         self, vector: Array, k: int, wanted: Filter | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Numbers and cosines of the ``k`` nearest vectors."""
-        parameters = None
+        parameters: Any = None
         if wanted is not None:
             allowed = np.asarray([n for n, one in enumerate(self._documents) if wanted(one)], np.int64)
             if not len(allowed):
                 return np.zeros(0, np.int64), np.zeros(0, np.float32)
-            parameters = faiss.SearchParameters(sel=faiss.IDSelectorBatch(allowed))
+            parameters = _search_parameters(sel=faiss.IDSelectorBatch(allowed))
         k = min(k, self.size)
         if k <= 0:
             return np.zeros(0, np.int64), np.zeros(0, np.float32)

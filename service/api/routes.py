@@ -152,8 +152,13 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
 
 def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
     """The knowledge itself, paged."""
+    add_case_routes(router, advisor)
+    add_rule_routes(router, advisor)
+
+
+def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
+    """The published cases."""
     cases = advisor.knowledge.published
-    rules = {rule.id: rule for rule in advisor.knowledge.rules.rules}
 
     @router.get("/cases")
     async def list_cases(
@@ -189,6 +194,11 @@ def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
         if case is None:
             raise NotFound(f"no case {case_id!r}")
         return {"case": plain(case), "markdown": render_case(case, language)}
+
+
+def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
+    """The rules."""
+    rules = {rule.id: rule for rule in advisor.knowledge.rules.rules}
 
     @router.get("/rules")
     async def list_rules(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kb.model.evidence import Evidence, Row
@@ -70,7 +72,7 @@ def test_a_vague_symptom_is_asked_back() -> None:
 
 def test_the_first_thing_asked_is_what_separates_the_candidates() -> None:
     vague = context(evidence("loss_nan", framework=None, options=False))
-    same = {"algorithms": ("dpo",), "model_families": (), "settings": (), "affected": {}}
+    same: dict[str, Any] = {"algorithms": ("dpo",), "model_families": (), "settings": (), "affected": {}}
     candidates = [scored(case(f"c{n}", frameworks=(name,), **same), 0.6, 0.0) for n, name in enumerate(["trl", "verl"])]
     assert diagnose(candidates, vague, WEIGHTS).missing[0].fact == "framework"
 

@@ -22,6 +22,7 @@ from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, T
 from ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
 from ui.cli import _input as cli_input
 
+PROGRAM = "import sys; from ui.cli import main; sys.exit(main())"
 ROOT = Path(__file__).parent.parent.parent
 HEALTHY = "deepspeed --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-7B-Instruct --bf16 --max_len 2048\n"
 LOGGED = "{'loss': 0.6931, 'grad_norm': 1.2, 'learning_rate': 1e-6, 'epoch': 0.01}\n"
@@ -58,9 +59,8 @@ def run(
     *argv: str, stdin: bytes = b"", cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """The command line in a process of its own."""
-    code = "import sys; from ui.cli import main; sys.exit(main())"
     return subprocess.run(
-        [sys.executable, "-c", code, *argv],
+        [sys.executable, "-c", PROGRAM, *argv],
         input=stdin,
         capture_output=True,
         check=False,
@@ -153,9 +153,8 @@ def test_json_is_the_report_of_the_contract(script: Path, capsys: pytest.Capture
     view = json.loads(out_of(capsys, "check", str(script), "--format", "json", code=FINDINGS))
     assert {"findings", "run", "signals", "receipt", "ruleset_version"} <= set(view)
     finding = next(f for f in view["findings"] if f["rule_id"] == RULE)
-    assert finding["evidence"][0] | {"text": "", "default": False} == {
-        "attachment": str(script), "line": 7, "column": 4, "end_line": 7, "end_column": 18, "text": "", "default": False,
-    }  # fmt: skip
+    place = {"attachment": str(script), "line": 7, "column": 4, "end_line": 7, "end_column": 18}
+    assert finding["evidence"][0] == {**place, "text": "--vanilla_loss", "default": False}
     assert view["run"]["framework"] == "openrlhf"
 
 
@@ -270,7 +269,6 @@ def test_fix_that_removes_a_line_keeps_the_other_crlf_line_ends(script: Path) ->
     assert script.read_bytes() == KTO_SINGLE.replace(" \\\n   --vanilla_loss", "").encode().replace(b"\n", b"\r\n")
 
 
-ODD = "# 训练脚本 é\n".encode()
 ENCODINGS = {
     "utf-8": ("utf-8", b""),
     "utf-8 with a byte order mark": ("utf-8", b"\xef\xbb\xbf"),
@@ -297,7 +295,7 @@ def test_fix_leaves_bytes_that_are_no_utf8_as_they_are(script: Path) -> None:
     odd = b"# caf\xe9 \xff\xfe \xe4\xb8\n"
     script.write_bytes(
         odd + KTO_SINGLE.replace("--bf16", "--save_path /x/\udcff\udce9/y --bf16").encode("utf-8", "surrogateescape")
-    )  # noqa: E501
+    )
     assert main(["check", str(script), "--fix", "--exit-zero"]) == CLEAN
     after = script.read_bytes()
     assert after.startswith(odd)
@@ -320,11 +318,10 @@ def test_a_fix_that_changes_what_is_trained_is_never_applied(
     path = tmp_path / "train.sh"
     path.write_text(TRL_COMMAND)
     (tmp_path / "pip.txt").write_text(TRL_VERSIONS)
-    before = json.loads(
-        out_of(capsys, "check", str(path), str(tmp_path / "pip.txt"), "--format", "json", code=FINDINGS)
-    )
+    names = [str(path), str(tmp_path / "pip.txt")]
+    before = json.loads(out_of(capsys, "check", *names, "--format", "json", code=FINDINGS))
     assert any(f["patch"] and "bfloat16" in f["patch"] for f in before["findings"])
-    main(["check", str(path), str(tmp_path / "pip.txt"), "--fix", "--exit-zero"])
+    main(["check", *names, "--fix", "--exit-zero"])
     assert "--torch_dtype float16" in path.read_text()
 
 
@@ -383,7 +380,7 @@ def test_asking_nothing_is_bad_usage(kept: Path, capsys: pytest.CaptureFixture[s
 def test_search_prints_hits_with_score_and_reason(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = out_of(capsys, "search", "kto loss nan vanilla_loss", "--top-k", "3")
     hits = json.loads(out_of(capsys, "search", "kto loss nan vanilla_loss", "--top-k", "3", "--json"))
-    assert [hit["case_id"] for hit in hits][0] in shown.splitlines()[0]
+    assert hits[0]["case_id"] in shown.splitlines()[0]
     assert 1 <= len(hits) <= 3
     assert all(hit["why"] for hit in hits)
 
@@ -558,12 +555,11 @@ def test_a_file_name_that_is_no_utf8_is_shown_escaped(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_is_no_failure(script: Path) -> None:
-    code = "import sys; from ui.cli import main; sys.exit(main())"
     for argv in (["kb", "list"], ["check", str(script), "--format", "json"]):
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run(
-            [sys.executable, "-c", code, *argv], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT
+            [sys.executable, "-c", PROGRAM, *argv], stdout=writer, stderr=subprocess.PIPE, check=False, cwd=ROOT
         )
         os.close(writer)
         assert done.returncode == CLEAN
@@ -579,13 +575,8 @@ def free_port() -> int:
 @pytest.fixture
 def server(kept: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     port = free_port()
-    code = "import sys; from ui.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", "--port", str(port)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    argv = [sys.executable, "-c", PROGRAM, "serve", "--port", str(port)]
+    process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     yield process, port
     if process.poll() is None:
         process.kill()

@@ -105,14 +105,14 @@ def location(span: Span) -> dict[str, Any]:
 
 
 def uri(name: str) -> str:
-    """A file's name as a relative URI reference."""
-    return quote(name.replace("\\", "/").removeprefix("./"), safe="/-._~")
+    """A file's name as a relative URI reference; the bytes of a name that is no UTF-8 stay what they are."""
+    return quote(name.replace("\\", "/").removeprefix("./"), safe="/-._~", errors="surrogateescape")
 
 
 def fingerprint(item: FindingView) -> str:
     """Stable while the rule, the file and the offending text stay, whatever moves around them."""
     parts = [item.rule_id, *(f"{span.attachment}\0{' '.join(span.text.split())}" for span in item.evidence[:1])]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16] + ":1"
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16] + ":1"
 
 
 def notification(problem: ProblemView) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Python text → options with positions: keyword arguments of calls and entries of configuration dicts. Never executed.
 
-``scope`` is the called name's last part: the class (``DPOConfig``), or ``from_pretrained`` for ``X.from_pretrained``
-(its first argument is the option ``pretrained_model_name_or_path``). Dict literals assigned to a name that says
+``scope`` is the called name's last part: the class (``DPOConfig``); ``from_pretrained`` where the trained model is
+loaded and ``X.from_pretrained`` for any other load (see `kb.parse.readers.loads`; the first argument is the option
+``pretrained_model_name_or_path``). Dict literals assigned to a name that says
 configuration have scope ``deepspeed`` where they are one for DeepSpeed, else none;
 ``os.environ[...] = ...`` has ``env``.
 Names resolve through plain assignments; what only running the program would tell is `Unresolved`.
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Iterator
 
 from kb.model.run import Origin, Scalar, Value
+from kb.parse.readers import loads
 from kb.parse.readers.literal import Scanner
 from kb.parse.readers.nodes import DEEPEST, Entries, Flattener, Items, Leaf, Node, Pair, leaf, unresolved
 from kb.parse.source import Piece, Reading
@@ -140,7 +142,8 @@ def _commented(text: str, at: int) -> bool:
 
 
 def _scope(name: str) -> str:
-    return name.rpartition(".")[2]
+    owner = loads.load_class(name)
+    return f"{owner}.{loads.TRAINED}" if owner and not loads.is_model(owner) else name.rpartition(".")[2]
 
 
 class _Program:
@@ -157,6 +160,7 @@ class _Program:
         self.nodes = list(ast.walk(tree))
         self.names: dict[str, ast.expr | None] = {}
         self.used: set[int] = set()
+        self.loads = loads.scopes(self.nodes)
         for node in self.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -175,7 +179,8 @@ class _Program:
         found: list[tuple[int, str, Entries]] = []
         for node in self.nodes:
             if isinstance(node, ast.Call) and (scope := self._called(node)) is not None:
-                found.append((self.offset(node.lineno, node.col_offset), scope, self._call(node, scope)))
+                entries = self._call(node, scope)
+                found.append((self.offset(node.lineno, node.col_offset), self.loads.get(id(node), scope), entries))
         for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 group = self._assignment(node.targets[0], node.value)

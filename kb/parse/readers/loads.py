@@ -1,0 +1,145 @@
+"""Which of a script's ``from_pretrained`` calls loads the model that is trained.
+
+A script may load a reference model, a scorer, a tokenizer beside it; their dtype says nothing about the training.
+What is handed to a trainer decides; without one, what the variables and classes are called; else nothing does.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+
+TRAINED = "from_pretrained"
+"""The scope of a load of the trained model; every other load has its class before it."""
+
+_NO_MODEL = re.compile(r"Tokenizer|Processor|Config$|FeatureExtractor|Scheduler|Pipeline|^PeftModel|^Lora|^Adapter")
+_SCORER = re.compile(r"For(?:Sequence|Token)Classification|RewardModel|CrossEncoder|SentenceTransformer")
+_ASIDE = re.compile(
+    r"(?:^|_)(?:ref|reference|reward|rewards|rm|critic|value|teacher|judge|scorer|score|toxic\w*|draft|embed\w*"
+    r"|classifier|sentiment|eval|old|vae|unet)(?:_|\d|$)",
+    re.IGNORECASE,
+)
+_REWARD = re.compile(r"Reward(?:Trainer|Config)|PRM(?:Trainer|Config)|SEQ_CLS|TOKEN_CLS|(?<![A-Za-z])Trainer")
+_WRAPPERS = ("initialize", "prepare")
+_DEEPEST = 12
+
+
+def load_class(name: str) -> str:
+    """The class before ``.from_pretrained``; empty where there is none."""
+    return name.removesuffix(f".{TRAINED}").rpartition(".")[2] if name.endswith(f".{TRAINED}") else ""
+
+
+def is_model(owner: str) -> bool:
+    """Whether ``owner.from_pretrained`` loads a model: not a tokenizer, a configuration, an adapter."""
+    return not _NO_MODEL.search(owner)
+
+
+def scopes(nodes: Sequence[ast.AST]) -> Mapping[int, str]:
+    """``id`` of each ``from_pretrained`` call → its scope: `TRAINED`, or ``AutoTokenizer.from_pretrained``."""
+    loads = [node for node in nodes if isinstance(node, ast.Call) and _is_load(node)]
+    if not loads:
+        return {}
+    models = [load for load in loads if is_model(_owner(load))]
+    trained = {id(load) for load in _chosen(models, _Flow(nodes))}
+    return {
+        id(load): TRAINED if id(load) in trained or not _owner(load) else f"{_owner(load)}.{TRAINED}" for load in loads
+    }
+
+
+def _is_load(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == TRAINED
+
+
+def _owner(call: ast.Call) -> str:
+    """The class that a load is called on."""
+    held = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(held, ast.Attribute):
+        return held.attr
+    return held.id if isinstance(held, ast.Name) else ""
+
+
+def _chosen(models: Sequence[ast.Call], flow: _Flow) -> Sequence[ast.Call]:
+    if len(models) < 2:
+        return models
+    handed = flow.trained()
+    traced = [load for load in models if id(load) in handed]
+    if traced:
+        return traced
+    own = [load for load in models if not _ASIDE.search(flow.target(load))] or list(models)
+    if len(own) > 1 and not flow.rewards:
+        own = [load for load in own if not _SCORER.search(_owner(load))] or own
+    return own if len({flow.target(load) for load in own}) == 1 else ()
+
+
+class _Flow:
+    """Where values of a script come from, as far as plain assignments tell."""
+
+    def __init__(self, nodes: Sequence[ast.AST]) -> None:
+        self.values: dict[str, list[ast.expr]] = {}
+        self.targets: dict[int, str] = {}
+        self.calls = [node for node in nodes if isinstance(node, ast.Call)]
+        for node in nodes:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._assigned(target, node.value)
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                self._assigned(node.target, node.value)
+        names = {_last(call.func) for call in self.calls}
+        names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        self.rewards = any(_REWARD.fullmatch(name) for name in names)
+
+    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and target.elts:
+            target = target.elts[0]  # model, tokenizer = FastLanguageModel.from_pretrained(...)
+        name = _last(target)
+        if name:
+            self.values.setdefault(name, []).append(value)
+            self.targets[id(value)] = name
+
+    def target(self, load: ast.Call) -> str:
+        """The name a load is assigned to; its keyword or nothing where it is not."""
+        return self.targets.get(id(load), "")
+
+    def trained(self) -> set[int]:
+        """``id`` of every call whose result reaches a trainer as its model."""
+        found: set[int] = set()
+        for call in self.calls:
+            name = _last(call.func)
+            if name.endswith("Trainer") or name in _WRAPPERS:
+                found |= self._handed(call)
+        return found
+
+    def _handed(self, call: ast.Call) -> set[int]:
+        for keyword in call.keywords:
+            if keyword.arg == "model":
+                return self._reached(keyword.value, frozenset())
+        for each in call.args[:2]:  # the first TRL releases: PPOTrainer(config, model, …)
+            found = self._reached(each, frozenset())
+            if found:
+                return found
+        return set()
+
+    def _reached(self, expr: ast.expr, seen: frozenset[str]) -> set[int]:
+        if len(seen) > _DEEPEST:
+            return set()
+        if isinstance(expr, ast.IfExp):
+            return self._reached(expr.body, seen) | self._reached(expr.orelse, seen)
+        if isinstance(expr, ast.Name | ast.Attribute) and _last(expr):
+            name = _last(expr)
+            if name in seen:
+                return set()
+            return {each for value in self.values.get(name, ()) for each in self._reached(value, seen | {name})}
+        if not isinstance(expr, ast.Call):
+            return set()
+        found = {id(expr)} if _is_load(expr) else set()
+        inner = [*expr.args[:1], *(each.value for each in expr.keywords if each.arg in ("model", "pretrained_model"))]
+        if isinstance(expr.func, ast.Attribute) and not _is_load(expr):
+            inner.append(expr.func.value)  # model.to("cuda")
+        return found.union(*(self._reached(each, seen) for each in inner))
+
+
+def _last(expr: ast.expr) -> str:
+    if isinstance(expr, ast.Attribute):
+        return expr.attr
+    return expr.id if isinstance(expr, ast.Name) else ""
