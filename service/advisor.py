@@ -28,6 +28,7 @@ from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.diagnose import Cause, diagnose, rank
 from service.features import Context, Scored, symptoms_of
+from service.field import ASKS_IF_NORMAL, field_weight, is_vague
 from service.history import Feedback, History, Turn
 from service.query import Query, build_query
 from service.retrieve import Hit, retrieve
@@ -185,6 +186,9 @@ class Advisor:
             symptoms=symptoms,
             complaint=bool(symptoms or evidence.tracebacks)
             or any(glossary.concepts[concept].kind == "symptom" for concept in concepts),
+            reassurance=ASKS_IF_NORMAL.search(question) is not None,
+            vague=is_vague(question, len(concepts)),
+            field=field_weight(evidence, concepts, glossary, question),
             concepts=rarity(concepts, self.knowledge.concepts),
             case_concepts=self.knowledge.concepts,
         )

@@ -11,10 +11,14 @@ from kb.model.case import Case
 from kb.model.evidence import Evidence
 from kb.model.report import Finding, Missing, Severity, Status, Text
 from service.answer import Confidence, Verdict
-from service.features import Context, Scored, features, finding_weight, overlap
+from service.features import BENIGN, Context, Scored, features, finding_weight, overlap
 from service.weights import Weights
 
 MAX_MISSING = 4
+FOCUSED = 0.4
+"""The least overlap of the question's own concepts with a case's, for a question that names no symptom."""
+ASK = 0.15
+"""The least probability of a first cause for which asking back is worth it."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 
@@ -47,7 +51,7 @@ def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, t
     """
     ranked = rank(candidates, context, weights)
     plausible = tuple(cause for cause in ranked if cause.probability >= weights.plausible)[:top_k]
-    verdict = _verdict(plausible, context, weights)
+    verdict = _verdict(ranked, context, weights)
     missing = () if verdict in ("no_fault", "not_in_kb") else _missing(plausible, context)
     if verdict == "not_in_kb":
         plausible = ()
@@ -75,48 +79,52 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
 
 
-def _verdict(causes: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
-    if not in_field(context, weights):
+def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
+    if context.field < weights.field:
         return "not_in_kb"
-    first = causes[0] if causes else None
+    first = ranked[0] if ranked else None
     if first is not None and first.probability >= weights.answer and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
     if _healthy(context):
         return "no_fault"
-    if first is not None and (context.symptoms or context.evidence.run.options):
+    if first is not None and first.probability >= ASK and not first.features["symptom_missed"]:
         return "need_input"
-    return "need_input" if context.symptoms and not _specific(context) else "not_in_kb"
+    return "need_input" if _could_say_more(context) else "not_in_kb"
 
 
 def _called_for(cause: Cause, context: Context) -> bool:
-    """Likeness alone must not blame a run that nobody complains about: then a rule must have fired."""
-    return context.complaint or any(f.status is Status.FIRED and relevant(f, context) for f in cause.findings)
+    """Likeness of the pasted facts alone must not blame a run that nobody complains about.
 
-
-def in_field(context: Context, weights: Weights) -> bool:
-    """Whether the question is about training at all: something was recognised, or enough of our words are in it."""
-    evidence = context.evidence
-    run = evidence.run
-    if run.options or evidence.rows or evidence.tracebacks or context.symptoms:
+    Then the question itself must speak of what the case is about, or a rule must have fired.
+    """
+    if context.complaint or cause.features["focus"] >= FOCUSED:
         return True
-    recognised = (run.framework, run.algorithm, run.model_family)
-    weight = sum(context.concepts.values())
-    return weight >= weights.field or (any(recognised) and weight > 0)
+    return any(f.status is Status.FIRED and relevant(f, context) for f in cause.findings)
 
 
 def _healthy(context: Context) -> bool:
-    """Nothing asked about is failing, and something was there to look at."""
+    """Something was there to look at, and nothing in it is failing.
+
+    What is only said to fail counts, unless the question merely asks whether a log without trouble is normal.
+    """
     evidence = context.evidence
-    looked_at = bool(evidence.rows) or bool(evidence.run.options)
-    troubled = any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
-    return looked_at and not context.symptoms and not troubled and not evidence.tracebacks
+    if not (evidence.rows or evidence.run.options) or evidence.tracebacks:
+        return False
+    # Within the warm-up the learning rate is next to nothing: a loss that does not move yet is as it must be.
+    excused = BENIGN | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
+    if context.observed - excused:
+        return False
+    if context.symptoms - excused and not (context.healthy_log and context.reassurance):
+        return False
+    return not any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
 
 
-def _specific(context: Context) -> bool:
+def _could_say_more(context: Context) -> bool:
+    """Whether the knowledge may hold the answer once more is known: little was said, or a failure's log is absent."""
     evidence = context.evidence
-    run = evidence.run
-    facts = (run.framework, run.algorithm, run.model_family, evidence.versions, run.options, evidence.tracebacks)
-    return sum(bool(fact) for fact in facts) >= 2
+    if not (evidence.run.options or evidence.rows or evidence.tracebacks):
+        return context.vague
+    return bool(context.symptoms) and not (evidence.rows or evidence.tracebacks)
 
 
 def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
@@ -132,13 +140,21 @@ def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
         ]
     questions += [(0.05, missing) for missing in GENERIC]
     for weight, missing in questions:
-        if known(missing.fact, context.evidence):
+        if known(missing.fact, context.evidence) or _too_early(missing.fact, context.evidence):
             continue
         gain = information_gain(missing.fact, causes) + weight
         if missing.fact not in asks or gain > asks[missing.fact][0]:
             asks[missing.fact] = (gain, len(asks), missing)
     ordered = sorted(asks.values(), key=lambda item: (-round(item[0], 9), item[1]))
     return tuple(missing for _, _, missing in ordered[:MAX_MISSING])
+
+
+def _too_early(fact: str, evidence: Evidence) -> bool:
+    """One setting is no sensible question while the whole configuration is absent, nor one version without a framework."""
+    run = evidence.run
+    if fact.startswith("setting:"):
+        return not run.options
+    return fact.startswith("version:") and run.framework is None and not evidence.versions and not run.options
 
 
 def information_gain(fact: str, causes: Sequence[Cause]) -> float:

@@ -32,6 +32,8 @@ GROUPS: tuple[frozenset[str], ...] = (
 """Symptoms that users and logs use one for another. Within a group a match counts `SAME_GROUP`."""
 SAME_GROUP = 0.6
 NO_SYMPTOM = frozenset({"healthy_log", "lr_in_warmup", "margins_rising", "tokenizer_warning"})
+BENIGN = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
+"""What looks odd in a log and alone is no fault: KL is clamped at zero, a policy loss has no sign, and so on."""
 SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}
 UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
@@ -55,6 +57,7 @@ NAMES = (
     "version_inside",
     "version_outside",
     "settings",
+    "healthy_log",
 )
 """Every feature, in the order of the weights."""
 
@@ -77,7 +80,20 @@ class Context:
     symptoms: frozenset[str]
     concepts: Mapping[str, float]  # concept id → weight (inverse document frequency over the cases)
     case_concepts: Mapping[str, frozenset[str]]
-    complaint: bool = True  # whether the question speaks of anything going wrong at all
+    complaint: bool = True  # the question speaks of something going wrong
+    reassurance: bool = False  # the question asks whether something is normal
+    vague: bool = False  # the question says next to nothing, see `service.field`
+    field: float = 0.0  # how much in question and paste is of our field, see `service.field`
+
+    @property
+    def healthy_log(self) -> bool:
+        """A log was pasted (not numbers quoted in prose), and nothing in it is out of the ordinary."""
+        return self.evidence.has("healthy_log") and any(row.style != "user" for row in self.evidence.rows)
+
+    @property
+    def observed(self) -> frozenset[str]:
+        """The symptoms that a log or traceback shows; the others were only said."""
+        return frozenset(s.kind for s in self.evidence.signals if not s.stated) & self.symptoms
 
 
 def symptoms_of(evidence: Evidence) -> frozenset[str]:
@@ -129,6 +145,7 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         "version_inside": float(inside),
         "version_outside": float(outside),
         "settings": _share(written, case.settings),
+        "healthy_log": float(context.healthy_log and not context.observed),
     }
     for name, fact, known in (
         ("framework", run.framework, case.frameworks),
@@ -137,6 +154,8 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
     ):
         values[f"{name}_match"] = float(fact is not None and fact.value in known)
         values[f"{name}_clash"] = float(_clash(fact, known))
+    if run.model is not None and run.model_family is None and case.model_families:
+        values["family_clash"] = 1.0  # a model of no family we know is none of those named
     return MappingProxyType({name: values[name] for name in NAMES})
 
 

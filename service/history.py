@@ -57,6 +57,7 @@ _feedback = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("answer_id", name="one_reaction_per_answer"),
 )
+_ADD = insert(_turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +124,7 @@ class History:
             "versions": json.dumps(list(versions)),
         }
         with self._engine.begin() as connection:
-            connection.execute(insert(_turns).values(**values))
+            connection.execute(_ADD, values)  # one statement for all turns: compiled once
 
     def give_feedback(self, feedback: Feedback, now: datetime | None = None) -> None:
         """Store or replace what is said about an answer. Raises `NotFound` for an unknown answer."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from kb.model.evidence import Evidence, Receipt
 from kb.model.report import Finding, Missing, Report, Text
 from kb.model.run import Recognised, Setting
-from kb.parse.signals import KINDS
+from kb.parse.signal_kinds import KINDS
 from service.answer import (
     FindingView,
     InputView,

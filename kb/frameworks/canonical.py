@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kb.frameworks import catalogue
-from kb.frameworks.defaults import candidates, defaults
+from kb.frameworks.defaults import candidates, defaults, fitting
 from kb.frameworks.derive import PEFT_CALLS, Draft, derive
 from kb.frameworks.owners import is_class, owners
 from kb.frameworks.settings import Key, Spec, index, specs
@@ -25,6 +25,9 @@ SETTINGS: tuple[str, ...] = tuple(specs())
 """Every canonical name, in the page's order."""
 
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
+CHECKPOINT = "checkpoint"
+"""The scope of what a model's own config.json says."""
+_LOADED = ("from_pretrained", CHECKPOINT)
 _LOOSE = ("transformers", "deepspeed", "accelerate", "peft", "bnb", "trl", "axolotl")
 """Columns tried, in this order, where no framework was recognised."""
 
@@ -47,25 +50,11 @@ def canonicalise(
     """
     flat = tuple(flatten(options))
     fact = versions.get(framework or "") or _inferred(framework, flat)
-    releases = candidates(framework, fact) if framework else ()
+    releases = fitting(framework, candidates(framework, fact), flat) if framework else ()
     pinned = versions.get("transformers")
     transformers = pinned.exact if pinned else None
     mine = owners(framework, algorithm, (option.scope for option in flat)) if framework else ()
-    written: dict[str, tuple[int, Setting]] = {}
-    for option in flat:
-        for rank, spec, key, negated in _meanings(option, framework, algorithm, releases):
-            value = normalise(spec.kind, key.how, option.value, negated=negated)
-            if isinstance(value, Nothing) or (
-                rank == 1 and value == "auto" and spec.kind not in ("dtype", "attention")
-            ):
-                continue
-            old = written.get(spec.name)
-            if old is None or old[0] <= rank:
-                setting = Setting(
-                    name=spec.name, value=value, option=option, source=f"written: {option.key}", key=option.key
-                )
-                written[spec.name] = (rank, setting)
-    found = {name: setting for name, (_, setting) in written.items()}
+    found = _written(flat, framework, algorithm, releases)
     if framework and not partial:
         for name, default in defaults(framework, releases, mine, algorithm, transformers).items():
             if name not in found:
@@ -78,6 +67,36 @@ def canonicalise(
     )  # fmt: skip
     derive(draft)
     return MappingProxyType({name: found[name] for name in SETTINGS if name in found})
+
+
+def _written(
+    options: Sequence[Option], framework: str | None, algorithm: str | None, releases: Sequence[str]
+) -> dict[str, Setting]:
+    """What the options say. Where two loads of the trained model disagree, they say nothing."""
+    written: dict[str, tuple[int, Setting]] = {}
+    loaded: dict[str, Value] = {}
+    doubtful: set[str] = set()
+    for option in options:
+        for rank, spec, key, negated in _meanings(option, framework, algorithm, releases):
+            value = normalise(spec.kind, key.how, option.value, negated=negated)
+            if isinstance(value, Nothing) or (
+                rank == 1 and value == "auto" and spec.kind not in ("dtype", "attention")
+            ):
+                continue
+            if option.scope in _LOADED and spec.name != "model":
+                if loaded.setdefault(spec.name, value) != value:
+                    doubtful.add(spec.name)
+            old = written.get(spec.name)
+            if old is None or old[0] <= rank:
+                setting = Setting(
+                    name=spec.name, value=value, option=option, source=f"written: {option.key}", key=option.key
+                )
+                written[spec.name] = (rank, setting)
+    return {
+        name: setting
+        for name, (_, setting) in written.items()
+        if name not in doubtful or (setting.option is not None and setting.option.scope not in _LOADED)
+    }
 
 
 def flatten(options: Iterable[Option]) -> Iterator[Option]:
@@ -127,7 +146,7 @@ def _own(framework: str, scope: str) -> bool:
 def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str]]:
     """(column, option name in it) for an option, most telling first."""
     lowered = scope.lower()
-    if lowered in ("deepspeed", "accelerate", "env", "launcher"):
+    if lowered in ("deepspeed", "accelerate", "env", "launcher", CHECKPOINT):
         return [(lowered, key)]
     if scope in PEFT_CALLS:
         return [("peft", key)]
@@ -153,7 +172,7 @@ def _meanings(
     """(rank, setting, spelling, negated) of all that one option says. Higher ranks win, then later ones."""
     done: set[str] = set()
     for column, name in _columns(framework, option.key, option.scope):
-        rank = {"deepspeed": 1, "accelerate": 1, "launcher": 1, "env": 2}.get(column, 3)
+        rank = {"deepspeed": 1, "accelerate": 1, "launcher": 1, CHECKPOINT: 1, "env": 2}.get(column, 3)
         if column == framework:
             rank = 3
         pairs, negated = index(column).get(name, ()), False

@@ -8,11 +8,12 @@ from functools import lru_cache
 from typing import Any
 
 from kb.frameworks.catalogue import INHERITS, inherited_from
+from kb.frameworks.entries import ALGORITHM_WORDS
 from kb.frameworks.settings import Key, Spec, specs
 from kb.frameworks.tables import Table, table
 from kb.frameworks.values import Nothing, normalise
 from kb.frameworks.versions import bare, version_key
-from kb.model.run import Value, VersionFact
+from kb.model.run import Option, Value, VersionFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,29 @@ def candidates(framework: str, fact: VersionFact | None) -> tuple[str, ...]:
     return tuple(sorted({*inside, *ends}, key=version_key))
 
 
-@lru_cache(maxsize=64)
+def fitting(framework: str, releases: tuple[str, ...], options: Sequence[Option]) -> tuple[str, ...]:
+    """Those of ``releases`` that know the algorithm asked for: ``stage: kto`` is no choice before LLaMA-Factory 0.8.
+
+    All of them where none does (the value is misspelt, not the release wrong).
+    """
+    found = table(framework)
+    if found is None or len(releases) < 2:
+        return releases
+    kept = releases
+    for option in options:
+        if option.scope or option.key not in ALGORITHM_WORDS.get(framework, ()) or not isinstance(option.value, str):
+            continue
+        kept = tuple(each for each in kept if _offers(found, option.key, option.value, each)) or kept
+    return kept
+
+
+def _offers(found: Table, key: str, value: str, release: str) -> bool:
+    info = found.info(key, found.nearest(release))
+    choices = info.get("choices") if info else None
+    return not choices or value in choices
+
+
+@lru_cache(maxsize=256)
 def defaults(
     framework: str,
     releases: tuple[str, ...],

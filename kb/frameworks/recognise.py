@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TypeAlias
 
 from kb.frameworks.catalogue import INHERITS
 from kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
@@ -66,6 +67,15 @@ _SIGNATURES: Mapping[str, tuple[str, ...]] = {
     "peft": ("peft_type",),
 }
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
+_HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments", "Trainer", "Seq2SeqTrainer")
+_LONG = 25  # lines; a shorter text is all the user's own
+_TAIL = 0.8
+_OF_TRAINING = re.compile(
+    r"train|tun(?:e|ing)|(?:model|模型|base)\s*(?:[:=:]|is\b|是|为|选)|训练|微调|使用|采用|用的|[sdk]po|rlhf|loss",
+    re.IGNORECASE,
+)
+Line: TypeAlias = tuple[str | None, int, str]
+"""One line of prose: the attachment (None: the question), its number, its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,10 +102,15 @@ def recognise(
     options: Sequence[Option],
     question: str = "",
     versions: Mapping[str, VersionFact] = _NONE,
+    *,
+    said: Sequence[Line] = (),
 ) -> Recognition:
-    """Recognise one run from its regions and options, and the user's words where those say nothing."""
+    """Recognise one run from its regions and options, and the user's words where those say nothing.
+
+    ``said`` are lines of prose that came as attachments (a pasted article, a README); the question's own come first.
+    """
     found = _Found()
-    prose = _prose(question, regions)
+    prose = _prose(question, regions, said)
     _from_programs(found, regions)
     _from_classes(found, options)
     if found.framework is None:
@@ -104,15 +119,10 @@ def recognise(
         _doubt(found, options)
     _refine(found, options)
     if found.framework is None:
-        found.framework = _mentioned(prose, _PROSE_FRAMEWORKS, "said in the question") or _installed(versions)
+        found.framework = _mentioned(prose, _PROSE_FRAMEWORKS) or _installed(versions)
     if found.algorithm is None and not (found.stage and found.stage.value in ("inference", "export")):
-        found.algorithm = _mentioned(prose, _PROSE_ALGORITHMS, "said in the question")
-    if found.stage is None and found.algorithm is not None:
-        found.stage = Recognised(
-            value=stage_of(found.algorithm.value),
-            reason=f"algorithm {found.algorithm.value}",
-            span=found.algorithm.span,
-        )
+        found.algorithm = _mentioned(prose, _PROSE_ALGORITHMS)
+    _stage(found, options)
     model = _model(found.framework.value if found.framework else None, options)
     return Recognition(
         framework=found.framework,
@@ -121,6 +131,20 @@ def recognise(
         model=model,
         model_family=_family(model, options, prose),
     )
+
+
+def _stage(found: _Found, options: Sequence[Option]) -> None:
+    """The stage where nothing names it: the algorithm's; plain supervised training where HF's trainer is set up."""
+    if found.stage is not None:
+        return
+    if found.algorithm is not None:
+        reason = f"algorithm {found.algorithm.value}"
+        found.stage = Recognised(value=stage_of(found.algorithm.value), reason=reason, span=found.algorithm.span)
+        return
+    hf = next((option for option in options if option.scope in _HF_CLASSES), None)
+    if hf is not None and found.framework is not None and found.framework.value == "transformers":
+        reason = f"{hf.scope} trains, and nothing says that it is anything but fine-tuning"
+        found.stage = Recognised(value="sft", reason=reason, span=hf.span)
 
 
 def _from_programs(found: _Found, regions: Sequence[Region]) -> None:
@@ -305,12 +329,13 @@ def _by_default(found: _Found, framework: str, options: Sequence[Option]) -> Non
 def _says_nothing(framework: str, written: set[str]) -> bool:
     """A whole training file of these frameworks that names no algorithm: they then do supervised fine-tuning."""
     if framework == "axolotl":
-        return "rl" not in written and {"base_model", "datasets"} <= written
+        return "rl" not in written and {"base_model", "datasets"} <= {key.partition(".")[0] for key in written}
     return framework == "llamafactory" and "stage" not in written and {"model_name_or_path", "dataset"} <= written
 
 
 def _model(framework: str | None, options: Sequence[Option]) -> Recognised | None:
     columns = [framework] if framework else ["trl", "openrlhf", "axolotl", "ms-swift"]
+    tokenizers = [option for option in options if _names_tokenizer(option)]
     best: tuple[int, Option] | None = None
     for option in options:
         if not isinstance(option.value, str) or not option.value:
@@ -318,7 +343,7 @@ def _model(framework: str | None, options: Sequence[Option]) -> Recognised | Non
         rank = 9
         if option.scope == "from_pretrained" and option.key in ("pretrained_model_name_or_path", "0", "model_name"):
             rank = 2
-        elif option.scope.endswith("Tokenizer.from_pretrained") and option.key == "pretrained_model_name_or_path":
+        elif tokenizers == [option]:
             rank = 3
         elif option.scope.endswith("Trainer") and option.key == "model":
             rank = 1
@@ -334,7 +359,11 @@ def _model(framework: str | None, options: Sequence[Option]) -> Recognised | Non
     return Recognised(value=str(best[1].value), reason=f"{best[1].key}", span=best[1].value_span or best[1].span)
 
 
-def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence[tuple[int, str]]) -> Recognised | None:
+def _names_tokenizer(option: Option) -> bool:
+    return option.scope.endswith("Tokenizer.from_pretrained") and option.key == "pretrained_model_name_or_path"
+
+
+def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence[Line]) -> Recognised | None:
     if model is not None:
         family = model_family(model.value)
         if family is not None:
@@ -344,37 +373,53 @@ def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence
             family = family_of_type(option.value) or model_family(option.value)
             if family is not None:
                 return Recognised(value=family, reason=f"model_type {option.value}", span=option.span)
-    for number, line in prose:
-        named = find_family(line)
+    for line in prose:
+        named = find_family(line[2])
         if named is not None:
             family, start, end = named
-            return Recognised(value=family, reason="said in the question", span=_span(number, line, start, end))
+            return Recognised(value=family, reason=_where(line), span=_span(line, start, end))
     return None
 
 
-def _prose(question: str, regions: Sequence[Region]) -> list[tuple[int, str]]:
-    """(line number, text) of the question's lines that are the user's own words."""
+def _prose(question: str, regions: Sequence[Region], said: Sequence[Line]) -> list[Line]:
+    """The lines that are the user's own words, the question's first.
+
+    A copied article ends in teasers for other projects: of a long text, late lines count only if they speak of
+    training.
+    """
     covered: set[int] = set()
     for region in regions:
         if region.source is None and region.kind != "prose":
             covered.update(range(region.start_line, region.end_line + 1))
-    return [(number, line) for number, line in enumerate(question.split("\n"), 1) if number not in covered]
+    own: list[Line] = [
+        (None, number, line) for number, line in enumerate(question.split("\n"), 1) if number not in covered
+    ]
+    return [line for text in (own, said) for line in _without_teasers([each for each in text if each[2].strip()])]
 
 
-def _mentioned(
-    prose: Sequence[tuple[int, str]], table_of_words: Sequence[tuple[str, str]], reason: str
-) -> Recognised | None:
+def _without_teasers(lines: Sequence[Line]) -> Sequence[Line]:
+    if len(lines) < _LONG:
+        return lines
+    late = int(len(lines) * _TAIL)
+    return [line for place, line in enumerate(lines) if place < late or _OF_TRAINING.search(line[2])]
+
+
+def _mentioned(prose: Sequence[Line], table_of_words: Sequence[tuple[str, str]]) -> Recognised | None:
     """The first thing said; where two start on the same spot, the one listed first."""
-    for number, line in prose:
+    for line in prose:
         hits = []
         for order, (name, pattern) in enumerate(table_of_words):
-            match = re.search(_EDGE.format(pattern), line, re.IGNORECASE)
+            match = re.search(_EDGE.format(pattern), line[2], re.IGNORECASE)
             if match:
                 hits.append((match.start(), order, name, match.end()))
         if hits:
             start, _, name, end = min(hits)
-            return Recognised(value=name, reason=reason, span=_span(number, line, start, end))
+            return Recognised(value=name, reason=_where(line), span=_span(line, start, end))
     return None
+
+
+def _where(line: Line) -> str:
+    return "said in the question" if line[0] is None else f"said in {line[0]}"
 
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
@@ -389,7 +434,8 @@ def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
     )
 
 
-def _span(number: int, line: str, start: int, end: int) -> Span:
+def _span(line: Line, start: int, end: int) -> Span:
+    name, number, text = line
     return Span(
-        attachment=None, line=number, column=start + 1, end_line=number, end_column=end + 1, text=line[start:end]
+        attachment=name, line=number, column=start + 1, end_line=number, end_column=end + 1, text=text[start:end]
     )

@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from kb.frameworks import catalogue
+from kb.frameworks.recognise import Line
 from kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from kb.model.place import Attachment, Source
 from kb.model.run import Region, RunConfig, VersionFact
-from kb.parse import prose, runs, signals
+from kb.parse import runs, signals
 from kb.parse.intake import Loaded, load
 from kb.parse.readers import dump, ini_, json_, python_, rows, shell, toml_, traceback_, versions, yaml_
 from kb.parse.segment import Block, segment
 from kb.parse.source import Limits, Piece, Reading
+
+if TYPE_CHECKING:
+    from kb.parse.prose import ProseFacts
 
 _READERS = {
     "yaml": yaml_.read, "json": json_.read, "python": python_.read, "toml": toml_.read, "ini": ini_.read,
     "dump": dump.read,
 }  # fmt: skip
 _LOGGED = ("log", "metrics", "prose", "dump")
+_WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200
 
 
@@ -33,7 +39,8 @@ class _Found:
     rows: list[Row] = field(default_factory=list)
     tracebacks: list[Traceback] = field(default_factory=list)
     listed: list[VersionFact] = field(default_factory=list)
-    prose: list[prose.ProseFacts] = field(default_factory=list)
+    prose: list[ProseFacts] = field(default_factory=list)
+    said: list[Line] = field(default_factory=list)
     logs: list[Piece] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -56,7 +63,8 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
     for left in attachments[limits.attachments :]:
         receipts.append(_unread(left, limits, found))
     facts = _versions(found)
-    configured = runs.join(found.units, _words(sources[0].text, found.regions), facts)
+    words = runs.Words(_words(sources[0].text, found.regions), found.said)
+    configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
     return Evidence(
         question=sources[0].text, runs=configured, rows=tuple(found.rows), tracebacks=tuple(found.tracebacks),
@@ -97,7 +105,11 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
+        from kb.parse import prose  # here: its patterns take longer to load than a configuration to check
+
         found.prose.append(prose.read(piece))
+        if piece.source is not None and piece.source.lower().endswith(_WRITTEN):
+            found.said += _lines(piece)
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
     if kind == "command":
@@ -110,6 +122,16 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
         if log and kind == "log":
             _logged_config(block, found)
         found.regions.append(_region(kind, piece))
+
+
+def _lines(piece: Piece) -> list[Line]:
+    """The lines of prose as the user's source has them, so that columns are right."""
+    lines = piece.text.split("\n")
+    taken = piece.prefixes or (" " * (piece.column - 1), *([""] * (len(lines) - 1)))
+    return [
+        (piece.source, number, before + line)
+        for number, (before, line) in enumerate(zip(taken, lines, strict=False), piece.line)
+    ]
 
 
 def _logged_config(block: Block, found: _Found) -> None:
@@ -135,7 +157,7 @@ def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:
 def _unit(block: Block, reading: Reading, found: _Found) -> None:
     region = _region(block.kind, block.piece, reading)
     role = runs.role_of(block.kind, reading.options)
-    if role in ("deepspeed", "accelerate"):
+    if role in ("deepspeed", "accelerate", "checkpoint"):
         options = tuple(o if o.scope else replace(o, scope=role) for o in region.options)
         region = replace(region, options=options)
     if not block.closed:

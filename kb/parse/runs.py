@@ -7,11 +7,12 @@ exported variables) joins the run that names it, or the only one there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from kb.frameworks.canonical import canonicalise
-from kb.frameworks.recognise import recognise
+from kb.frameworks.canonical import CHECKPOINT, canonicalise
+from kb.frameworks.recognise import Line, recognise
+from kb.frameworks.switches import separate
 from kb.model.place import Span
 from kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact
 
@@ -38,6 +39,10 @@ _TRAINING = {
     "lora_rank", "lora_r", "finetuning_type", "rl", "bf16", "fp16", "num_epochs", "pretrain", "adv_estimator",
     "micro_train_batch_size",
 }  # fmt: skip
+_SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
+_TOKENIZER = {"tokenizer_class", "added_tokens_decoder", "added_tokens", "special_tokens_map_file", "processor_class",
+              "image_processor_type", "feature_extractor_type", "weight_map"}  # fmt: skip
+_GENERATION = {"transformers_version", "bos_token_id", "pad_token_id", "do_sample", "_from_model_config"}
 _ENGINE = ("bf16.enabled", "fp16.enabled")
 _ACCELERATE = (
     "compute_environment",
@@ -55,7 +60,7 @@ _PARTS_OF_PYTHON = re.compile(
 
 @dataclass(slots=True)
 class Unit:
-    """What was read from one stretch: ``role`` is run | deepspeed | accelerate | env | dump | fragment."""
+    """What was read from one stretch: ``role`` is run | deepspeed | accelerate | checkpoint | env | dump | fragment."""
 
     region: Region
     anchor: Span
@@ -65,11 +70,20 @@ class Unit:
     from_log: bool = False
     text: str = ""
     joined: list[Unit] = field(default_factory=list)
+    checkpoints: list[Unit] = field(default_factory=list)
 
     @property
     def options(self) -> tuple[Option, ...]:
         """Options in rising priority: the files joined to it first, then its own."""
         return tuple(option for unit in (*self.joined, self) for option in unit.region.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the user says in prose: the question, with other things blanked, and prose that was attached."""
+
+    question: str = ""
+    said: Sequence[Line] = ()
 
 
 def role_of(
@@ -94,13 +108,25 @@ def role_of(
             or (set(_DEEPSPEED) & keys and "optimizer.type" in keys)
         ):
             return "deepspeed"
+    if kind == "json" and (model := _of_a_model(keys)) is not None:
+        return model
     if kind == "python" and all(option.scope in ("env", "deepspeed") for option in options):
         return "env"
     return "run"
 
 
+def _of_a_model(keys: Set[str]) -> str | None:
+    """The role of a file that belongs to a model: its config.json says something of the run, its others do not."""
+    if "architectures" in keys or ("model_type" in keys and keys & _SHAPES):
+        return CHECKPOINT
+    if keys & _TRAINING:
+        return None
+    generation = "eos_token_id" in keys and keys & _GENERATION
+    return "" if keys & _TOKENIZER or generation else None
+
+
 def join(
-    units: Sequence[Unit], question: str, versions: Mapping[str, VersionFact]
+    units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]
 ) -> tuple[RunConfig, ...]:  # fmt: skip
     """The runs, those that train first; one empty run where nothing configures any."""
     mains = _mains(units)
@@ -116,8 +142,13 @@ def join(
         first.joined.extend(others)
         mains = [first]
     ordered = sorted(mains, key=_rank)
-    runs = [_run(unit, index, question, versions) for index, unit in enumerate(_distinct(ordered))]
-    return tuple(runs) or (_empty(question, versions),)
+    checkpoints = [unit for unit in units if unit.role == CHECKPOINT]
+    if not ordered and checkpoints:
+        return (_config((), (), words, versions, None, checkpoints=checkpoints, partial=True),)
+    for unit in ordered[:1]:
+        unit.checkpoints.extend(checkpoints)
+    runs = [_run(unit, index, words, versions) for index, unit in enumerate(_distinct(ordered))]
+    return tuple(runs) or (_config((), (), words, versions, None, partial=True),)
 
 
 def _mains(units: Sequence[Unit]) -> list[Unit]:
@@ -144,7 +175,7 @@ def _rank(unit: Unit) -> int:
         and unit.region.kind in ("json", "yaml", "toml", "ini")
         and not _TRAINING & {option.key.rpartition(".")[2] for option in unit.options}
     ):
-        return 1  # a data sample, a model's config.json: not before what trains
+        return 1  # a data sample: not before what trains
     if entry is None or _TRAINS.fullmatch(entry.value):
         return 0
     return 2 if _IDLE.fullmatch(entry.value) else 1
@@ -238,13 +269,15 @@ def _distinct(units: Iterable[Unit]) -> list[Unit]:
     return kept
 
 
-def _run(unit: Unit, index: int, question: str, versions: Mapping[str, VersionFact]) -> RunConfig:
+def _run(unit: Unit, index: int, words: Words, versions: Mapping[str, VersionFact]) -> RunConfig:
     options = unit.options
     regions = tuple(part.region for part in (unit, *unit.joined))
     # a DeepSpeed or accelerate file that is cut off says nothing about what is missing from the run itself
     partial = any(part.region.partial for part in (unit, *unit.joined) if part.role in ("run", "fragment"))
     partial = partial or unit.role not in ("run", "dump") or _unread(unit)
-    return _config(index, regions, options, question, versions, unit.anchor, partial=partial)
+    return _config(
+        regions, options, words, versions, unit.anchor, index=index, checkpoints=unit.checkpoints, partial=partial
+    )
 
 
 def _unread(unit: Unit) -> bool:
@@ -259,21 +292,24 @@ def _unread(unit: Unit) -> bool:
 
 
 def _config(
-    index: int, regions: tuple[Region, ...], options: tuple[Option, ...], question: str,
-    versions: Mapping[str, VersionFact], anchor: Span | None, *, partial: bool,
+    regions: tuple[Region, ...], options: tuple[Option, ...], words: Words, versions: Mapping[str, VersionFact],
+    anchor: Span | None, *, partial: bool, index: int = 0, checkpoints: Sequence[Unit] = (),
 ) -> RunConfig:  # fmt: skip
-    found = recognise(regions, options, question if index == 0 else "", versions)
+    """One run. What the model's config.json says counts, but is no option of the run: no fix may be written there."""
+    regions = (*regions, *(unit.region for unit in checkpoints))
+    said = (*(option for unit in checkpoints for option in unit.region.options), *options)
+    words = words if index == 0 else Words()
+    found = recognise(regions, said, words.question, versions, said=words.said)
     framework = found.framework.value if found.framework else None
+    options, cut = separate(options, framework, versions.get(framework or ""))
+    said = (*said[: len(said) - len(options)], *options)
+    partial = partial or cut
     algorithm = found.algorithm.value if found.algorithm else None
     stage = found.stage.value if found.stage else None
     family = found.model_family.value if found.model_family else None
-    settings = canonicalise(options, framework, algorithm, stage, versions, partial, model_family=family)
+    settings = canonicalise(said, framework, algorithm, stage, versions, partial, model_family=family)
     return RunConfig(
         id="run" if index == 0 else f"run-{index + 1}", framework=found.framework, algorithm=found.algorithm,
         stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,
         regions=regions, anchor=anchor, partial=partial,
     )  # fmt: skip
-
-
-def _empty(question: str, versions: Mapping[str, VersionFact]) -> RunConfig:
-    return _config(0, (), (), question, versions, None, partial=True)

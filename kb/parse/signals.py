@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from kb.model.evidence import Metric, Row, Signal, Traceback
 from kb.parse.metrics import (
@@ -26,7 +27,6 @@ from kb.parse.metrics import (
     series,
     spread,
 )
-from kb.parse.prose import ProseFacts
 from kb.parse.signal_kinds import (
     BENIGN,
     CLIP_RATIO_HIGH,
@@ -46,6 +46,9 @@ from kb.parse.signal_kinds import (
 )
 from kb.parse.signals_text import from_tracebacks, scan
 from kb.parse.source import Piece
+
+if TYPE_CHECKING:
+    from kb.parse.prose import ProseFacts
 
 __all__ = ["KINDS", "finite_except", "first", "last", "series", "signals"]
 
@@ -73,7 +76,7 @@ def signals(
     found.extend(from_tracebacks(tracebacks))
     for piece in pieces:
         found.extend(scan(piece))
-    facts = (prose,) if isinstance(prose, ProseFacts) else tuple(prose)
+    facts = tuple(prose) if isinstance(prose, Sequence) else (prose,)
     for fact in facts:
         found.extend(fact.signals)
     unique: dict[tuple[str, object, bool], Signal] = {}

@@ -20,7 +20,7 @@ def test_every_spelling_exists_in_some_catalogued_release() -> None:
     missing = []
     for spec in specs().values():
         for column, keys in spec.columns.items():
-            if column in ("env", "launcher", "model", "trainer"):
+            if column in ("env", "launcher", "model", "trainer", "checkpoint"):
                 continue
             names = {"bnb": "bitsandbytes-config", "hf": "transformers"}.get(column, column)
             known = table(names)

@@ -10,15 +10,14 @@ from kb.model.evidence import Problem, Receipt
 from kb.model.report import Severity, Status
 from service.compose import cause_views, compose, plain_text, receipt_line
 from service.diagnose import diagnose
-from service.weights import shipped
-from tests.service.values import case, context, evidence, finding, patched, scored, span
+from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
 
 LANGUAGES = ("en", "zh")
 
 
 def answered(language: str) -> tuple[str, tuple[object, ...]]:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
-    diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5, 0.0)], shared, shipped())
+    diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5, 0.0)], shared, WEIGHTS)
     return compose(diagnosis, shared, language)
 
 
@@ -58,33 +57,33 @@ def test_the_receipt_says_what_was_masked_and_what_was_not_read() -> None:
 def test_an_unrelated_finding_is_listed_apart() -> None:
     other = finding("rule-b", symptoms=("oom",), cases=(), severity=Severity.WARNING)
     shared = context(evidence("loss_nan"), finding(), other)
-    text, _ = compose(diagnose([scored(case())], shared, shipped()), shared, "en")
+    text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert text.index("### Also found, unrelated to the question") < text.index("rule-b says so")
 
 
 def test_a_default_is_said_to_be_one() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span(default=True),)))
-    text, _ = compose(diagnose([scored(case())], shared, shipped()), shared, "en")
+    text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert "train.sh:3:2: not written, a default" in text
 
 
 def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span("`rm -rf`"),)))
-    text, _ = compose(diagnose([scored(case())], shared, shipped()), shared, "en")
+    text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert "`'rm -rf'`" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_not_in_the_knowledge_base_is_said_plainly(language: str) -> None:
     shared = context(evidence(framework=None, options=False))
-    text, citations = compose(diagnose([], shared, shipped()), shared, language)
+    text, citations = compose(diagnose([], shared, WEIGHTS), shared, language)
     assert ("no case" in text) or ("没有对应的案例" in text)
     assert citations == ()
 
 
 def test_causes_on_the_wire_are_plain_text() -> None:
     shared = context(evidence("loss_nan"), finding())
-    (view, *_) = cause_views(diagnose([scored(case())], shared, shipped()), "en")
+    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en")
     assert (view.rank, view.case_id, view.findings) == (1, "case-a", ("rule-a",))
     assert view.refutations[0].claim == "lower the LR"
 
@@ -92,7 +91,7 @@ def test_causes_on_the_wire_are_plain_text() -> None:
 def test_a_finding_that_could_not_be_decided_is_not_evidence() -> None:
     unsure = finding(status=Status.CANNOT_TELL)
     shared = context(evidence("loss_nan"), unsure)
-    (view, *_) = cause_views(diagnose([scored(case())], shared, shipped()), "en")
+    (view, *_) = cause_views(diagnose([scored(case())], shared, WEIGHTS), "en")
     assert view.findings == ()
 
 

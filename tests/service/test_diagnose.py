@@ -10,10 +10,7 @@ from kb.model.evidence import Evidence, Row
 from kb.model.report import Severity, Status
 from service.diagnose import GENERIC, diagnose, information_gain, known
 from service.features import NAMES, features, finding_weight, overlap
-from service.weights import shipped
-from tests.service.values import case, context, evidence, finding, missing, question, scored, span
-
-WEIGHTS = shipped()
+from tests.service.values import WEIGHTS, case, context, evidence, finding, missing, question, scored, span
 
 
 def test_a_fired_rule_makes_its_case_the_answer() -> None:

@@ -8,6 +8,7 @@ from kb.model.place import Span
 from kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
 from service.features import Context, Scored, symptoms_of
+from service.weights import Weights
 
 
 def both(text: str) -> Text:
@@ -100,7 +101,42 @@ def context(found: Evidence, *findings: Finding, concepts: dict[str, float] | No
         symptoms=symptoms_of(found),
         concepts=concepts or {},
         case_concepts={},
+        complaint=bool(symptoms_of(found)),
+        vague=not found.run.options,
+        field=3.0 if found.run.options or found.signals else 0.0,
     )
+
+
+WEIGHTS = Weights(
+    bias=-3.2,
+    weights={
+        "rule_fired": 5.0,
+        "rule_unsure": 1.0,
+        "rule_clear": -0.8,
+        "retrieval": 0.8,
+        "lead": 0.5,
+        "concepts": 1.6,
+        "focus": 1.0,
+        "symptom": 1.0,
+        "symptom_missed": -1.5,
+        "framework_match": 0.8,
+        "framework_clash": -2.5,
+        "algorithm_match": 0.6,
+        "algorithm_clash": -1.5,
+        "family_match": 0.8,
+        "family_clash": -2.0,
+        "version_inside": 0.8,
+        "version_outside": -2.5,
+        "settings": 0.8,
+        "healthy_log": -1.0,
+    },
+    answer=0.5,
+    high=0.8,
+    medium=0.6,
+    plausible=0.05,
+    field=1.0,
+)
+"""Weights of the tests' own: what is tested is the reasoning, not the fit."""
 
 
 def scored(one: Case, score: float = 1.0, lead: float = 1.0) -> Scored:

@@ -12,7 +12,6 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version as package_version
 from types import ModuleType
 
 from kb.errors import TrainmedicError
@@ -31,12 +30,23 @@ def load(verb: str) -> ModuleType:
     return import_module(f"{__name__}.{verb}")
 
 
+class ShowVersion(argparse.Action):
+    """Looks the version up only when it is asked for: that costs as much as all rules together."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print it and leave."""
+        from importlib.metadata import version
+
+        print(f"trainmedic {version('trainmedic')}")
+        parser.exit()
+
+
 def parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     """The parser with the ``wanted`` verbs; all of them for the overall help."""
     top = argparse.ArgumentParser(
         prog="trainmedic", description="Why is my LLM training run broken, and what do I change?"
     )
-    top.add_argument("--version", action="version", version=f"trainmedic {package_version('trainmedic')}")
+    top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
     commands = top.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in wanted:
         module = load(verb)

@@ -1,0 +1,77 @@
+"""Whether a question is about training language models at all, as a number. Pure.
+
+Words alone mislead ("weight loss", a pod's "connection refused"), so what was recognised counts most, a symptom of
+training next, a single word of ours least; and a word of another field takes away what mere words gave.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from kb.glossary.terms import Glossary
+from kb.model.evidence import Evidence
+
+RECOGNISED = 3.0
+"""A framework, an algorithm, an option, a logged row, a version of a training package."""
+SYMPTOM = 1.5
+"""A signal that only training shows, though it was only said."""
+MOST_SAID = 3.0
+"""All that words alone can add up to."""
+BY_KIND = {
+    "algorithm": 1.5,
+    "framework": 1.5,
+    "symptom": 1.5,
+    "component": 0.8,
+    "metric": 0.7,
+    "setting": 0.7,
+    "model": 0.7,
+    "error": 0.5,
+    "hardware": 0.5,
+    "concept": 0.5,
+    "data": 0.4,
+}
+"""What one concept of the question adds, by its kind in the glossary."""
+EVERYWHERE = frozenset(
+    ["connection_error", "file_not_found", "missing_module", "import_error", "value_error", "type_error"]
+    + ["key_error", "assertion", "not_implemented", "hang", "throughput_drop", "unrecognized_argument"]
+)
+"""Signals that any program shows."""
+OUTSIDE = re.compile(
+    r"\b(?:weight|hair|hearing|blood|heat|packet|data) loss\b|\bkubectl\b|\bk8s\b|kubernetes|crashloop|\bnginx\b|\bcss\b|"
+    r"\breact\b|\bhtml\b|\bmysql\b|\bpostgres|\bsql\b|spring boot|\bandroid\b|\bios\b|\bexcel\b|\brecipe\b|\bcook|\brice\b|"
+    r"体重|减肥|掉发|脱发|做饭|红烧|菜谱|血压|股票|房价|旅游|前端|数据库|\bgdpr\b|数据保护|变压器|\bkva\b|\bkeras\b",
+    re.IGNORECASE,
+)
+"""Words of other fields. They decide only where nothing was recognised."""
+ASKS_IF_NORMAL = re.compile(
+    r"\bnormal\b|\bexpected\b|\bokay?\b|\bfine\b|should i worry|\bworried\b|look(?:s)? (?:right|good|healthy)|"
+    r"is (?:this|that|it) (?:right|a problem|bad)|正常|没问题|有问题吗|要紧|对吗|对不对|预期|符合|健康|担心",
+    re.IGNORECASE,
+)
+"""The question is whether something is normal."""
+SHORT = 60
+"""Letters of a question that leaves nearly everything open; a Chinese character counts as two."""
+FEW = 3
+"""Concepts of such a question at the most."""
+
+
+def is_vague(question: str, concepts: int) -> bool:
+    """Whether a question says so little that asking back is the only honest answer."""
+    length = sum(2 if "\u3400" <= character <= "\u9fff" else 1 for character in question.strip())
+    return length <= SHORT and concepts <= FEW
+
+
+def field_weight(evidence: Evidence, concepts: Iterable[str], glossary: Glossary, question: str) -> float:
+    """How much speaks for our field: 0 for nothing, `RECOGNISED` or more for a sure thing."""
+    run = evidence.run
+    if OUTSIDE.search(question) and not (run.framework or run.options or evidence.rows):
+        return 0.0
+    facts = (run.framework, run.algorithm, run.options, evidence.rows)
+    sure = RECOGNISED * sum(map(bool, facts))
+    if sure:
+        return sure
+    said = sum(BY_KIND.get(glossary.concepts[concept].kind, 0.0) for concept in concepts)
+    shown = {signal.kind for signal in evidence.signals} - EVERYWHERE
+    said += SYMPTOM * len(shown) + (0.5 if run.model_family else 0.0) + (0.5 if evidence.tracebacks else 0.0)
+    return min(said, MOST_SAID)

@@ -1,0 +1,615 @@
+"""The HTTP API as clients meet it: every route of the contract, its bodies, its errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from starlette.testclient import TestClient
+
+from kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask
+from service.answer import Answer
+from service.api.app import create_app
+from service.api.errors import STATUS
+from service.settings import Settings
+from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, TRL_COMMAND, Incident
+from tests.service.schema import problems
+
+ANSWER_KEYS = [
+    "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
+    "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
+    "trace_id",
+]  # fmt: skip
+CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
+FINDING_KEYS = {
+    "rule_id", "title", "severity", "status", "message", "fix", "patch", "evidence", "missing", "cases",
+}  # fmt: skip
+CAUSE_KEYS = {"rank", "title", "cause", "fix", "confidence", "score", "cases", "findings", "refutations"}
+SPAN_KEYS = {"attachment", "line", "column", "end_line", "end_column", "text", "default"}
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+
+
+@pytest.fixture
+def client(advisor: Advisor, tmp_path: Path) -> Iterator[TestClient]:
+    with TestClient(create_app(advisor, Settings(data_dir=tmp_path)), raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def document(client: TestClient) -> dict[str, Any]:
+    found = client.get("/openapi.json").json()
+    assert isinstance(found, dict)
+    return found
+
+
+def body(incident: Incident, language: str = "en", **more: object) -> dict[str, object]:
+    files = [{"name": file.name, "content": file.content} for file in incident.files]
+    return {"question": incident.en if language == "en" else incident.zh, "attachments": files, **more}
+
+
+def described(document: dict[str, Any], path: str, method: str, status: int = 200) -> dict[str, Any]:
+    found = document["paths"][path][method]["responses"][str(status)]["content"]["application/json"]["schema"]
+    assert isinstance(found, dict)
+    return found
+
+
+def steady(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer without what differs from one asking to the next."""
+    return {
+        key: value for key, value in answer.items() if key not in ("id", "conversation_id", "timings_ms", "trace_id")
+    }
+
+
+def events(text: str) -> list[tuple[str, dict[str, Any]]]:
+    """Server-sent events: name and data."""
+    found = []
+    for block in text.removesuffix("\n\n").split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+class Broken(Advisor):
+    """An advisor that fails."""
+
+    def __init__(self, whole: Advisor, error: Exception) -> None:
+        super().__init__(whole.knowledge, whole.history)
+        self.error = error
+
+    def ask(self, request: Ask, trace_id: str = "") -> NoReturn:
+        raise self.error
+
+
+def failing(advisor: Advisor, error: Exception) -> TestClient:
+    return TestClient(create_app(Broken(advisor, error), Settings()), raise_server_exceptions=False)
+
+
+# --- ask ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+def test_an_answer_has_the_contracts_fields_and_fits_the_published_schema(
+    client: TestClient, document: dict[str, Any], incident: Incident, language: str
+) -> None:
+    answer = client.post("/v1/ask", json=body(incident, language)).json()
+    assert list(answer) == ANSWER_KEYS
+    assert list(problems(answer, described(document, "/v1/ask", "post"), document)) == []
+    assert answer["verdict"] == incident.verdict
+    assert answer["language"] == language
+    assert incident.rule in {f["rule_id"] for f in answer["findings"]}
+    assert all(set(f) >= FINDING_KEYS for f in answer["findings"])
+    assert all(set(c) >= CAUSE_KEYS for c in answer["causes"])
+    assert all(set(e) == SPAN_KEYS for f in answer["findings"] for e in f["evidence"])
+    assert [c["rank"] for c in answer["causes"]] == list(range(1, len(answer["causes"]) + 1))
+    assert all(0 <= c["score"] <= 1 for c in answer["causes"])
+
+
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+def test_every_marker_in_the_text_is_a_citation_and_every_citation_is_used(
+    client: TestClient, incident: Incident
+) -> None:
+    answer = client.post("/v1/ask", json=body(incident)).json()
+    used = {int(n) for n in re.findall(r"\[(\d+)\](?!\()", answer["answer"])}
+    assert used == {c["marker"] for c in answer["citations"]} == set(range(1, len(answer["citations"]) + 1))
+
+
+def test_evidence_is_the_text_that_stands_at_its_place(client: TestClient) -> None:
+    for incident in INCIDENTS:
+        answer = client.post("/v1/ask", json=body(incident)).json()
+        texts = {file.name: str(file.content).split("\n") for file in incident.files}
+        places = [e for f in answer["findings"] for e in f["evidence"] if not e["default"] and e["attachment"]]
+        places += [s["evidence"] for s in answer["signals"] if s["evidence"]["attachment"]]
+        assert places
+        for e in places:
+            if e["line"] == e["end_line"]:
+                assert texts[e["attachment"]][e["line"] - 1][e["column"] - 1 : e["end_column"] - 1] == e["text"]
+
+
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+def test_the_streamed_answer_is_the_whole_one_and_its_pieces_add_up(client: TestClient, incident: Incident) -> None:
+    whole = client.post("/v1/ask", json=body(incident, "zh")).json()
+    response = client.post("/v1/ask", json=body(incident, "zh", stream=True))
+    assert response.headers["content-type"].startswith("text/event-stream")
+    sent = events(response.text)
+    assert [name for name, _ in sent] == ["answer.delta"] * (len(sent) - 1) + ["answer"]
+    assert "".join(data["text"] for name, data in sent if name == "answer.delta") == whole["answer"]
+    assert steady(sent[-1][1]) == steady(whole)
+    assert sent[-1][1]["trace_id"] == response.headers["x-trace-id"]
+
+
+def test_no_line_break_that_clients_know_stands_inside_an_event(client: TestClient) -> None:
+    odd = "loss is nan in a\u2028b\u2029c\x85d --vanilla_loss kto openrlhf"
+    sent = client.post("/v1/ask", json={"question": odd, "stream": True}).text
+    assert not set(sent) & set("\u2028\u2029\x85\r\x0b\x0c")
+    assert events(sent)[-1][0] == "answer"
+
+
+def test_a_question_that_cannot_be_answered_is_refused_before_streaming(client: TestClient) -> None:
+    response = client.post("/v1/ask", json={"question": "", "stream": True})
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == "invalid_request"
+
+
+def test_numbers_that_json_does_not_have_go_over_the_wire_as_words(client: TestClient) -> None:
+    log = SWIFT_LOG + "{'loss': inf, 'grad_norm': -inf, 'learning_rate': 1e-06, 'epoch': 0.02}\n"
+    response = client.post("/v1/ask", json={"question": "dpo", "attachments": [{"name": "a.log", "content": log}]})
+
+    def refuse(name: str) -> NoReturn:
+        raise AssertionError(f"{name} is no JSON")
+
+    answer = json.loads(response.text, parse_constant=refuse)
+    assert "nan" in {s["value"] for s in answer["signals"]}
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999999", "1" * 5000, "-0.0", "5.5"])
+def test_a_number_of_causes_that_is_none_is_refused(client: TestClient, number: str) -> None:
+    response = client.post(
+        "/v1/ask", content=f'{{"question": "q", "top_k": {number}}}', headers={"content-type": "application/json"}
+    )
+    assert_error(response, 400 if number.startswith("11") else 422)
+
+
+def test_top_k_bounds_the_causes(client: TestClient) -> None:
+    counts = [
+        len(client.post("/v1/ask", json={"question": "loss is nan", "top_k": k}).json()["causes"]) for k in (1, 3, 20)
+    ]
+    assert counts[0] <= 1
+    assert counts[1] <= 3
+    assert counts == sorted(counts)
+
+
+def test_the_language_follows_the_question_unless_one_is_wanted(client: TestClient) -> None:
+    for question, language, got in (
+        ("loss 变成 nan", "auto", "zh"),
+        ("loss 变成 nan", "en", "en"),
+        ("nan", "zh", "zh"),
+    ):
+        assert client.post("/v1/ask", json={"question": question, "language": language}).json()["language"] == got
+
+
+def test_attachments_alone_are_a_question(client: TestClient) -> None:
+    answer = client.post("/v1/ask", json={"attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}).json()
+    assert "openrlhf-kto-vanilla-loss-single-class" in {f["rule_id"] for f in answer["findings"]}
+
+
+def test_without_a_model_the_answer_says_so(client: TestClient) -> None:
+    answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
+    assert (answer["mode"], answer["model"]) == ("deterministic", None)
+    assert answer["notices"]
+
+
+def test_secrets_are_masked_and_counted_on_the_receipt(client: TestClient) -> None:
+    text = KTO_SINGLE.replace("--bf16", f"--hf_token {TOKEN} --bf16")
+    response = client.post("/v1/ask", json={"question": TOKEN, "attachments": [{"name": "t.sh", "content": text}]})
+    assert TOKEN not in response.text
+    assert response.json()["receipt"]["masked"] == [{"kind": "huggingface_token", "count": 2}]
+
+
+# --- conversations --------------------------------------------------------------------------------------------------
+
+
+def test_a_follow_up_remembers_what_was_pasted(client: TestClient) -> None:
+    incident = INCIDENTS[4]
+    command, versions = incident.files
+    first = client.post("/v1/ask", json=body(incident) | {"attachments": [vars_of(command)]}).json()
+    then = {"question": "here is my pip list", "attachments": [vars_of(versions)]}
+    second = client.post("/v1/ask", json=then | {"conversation_id": first["conversation_id"]}).json()
+    alone = client.post("/v1/ask", json=then).json()
+    assert second["conversation_id"] == first["conversation_id"]
+    assert second["id"] != first["id"]
+    assert incident.rule in {f["rule_id"] for f in second["findings"] if f["status"] == "fired"}
+    assert incident.rule not in {f["rule_id"] for f in alone["findings"]}
+    assert alone["conversation_id"] != first["conversation_id"]
+
+
+def test_a_corrected_file_replaces_the_one_of_its_name(client: TestClient) -> None:
+    rule = "openrlhf-kto-vanilla-loss-single-class"
+    first = client.post(
+        "/v1/ask", json={"question": "kto nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
+    )
+    fixed = KTO_SINGLE.replace(" \\\n   --vanilla_loss", "")
+    again = {"question": "and now?", "attachments": [{"name": "t.sh", "content": fixed}]}
+    second = client.post("/v1/ask", json=again | {"conversation_id": first.json()["conversation_id"]}).json()
+    assert rule in {f["rule_id"] for f in first.json()["findings"]}
+    assert rule not in {f["rule_id"] for f in second["findings"]}
+    assert [i["name"] for i in second["receipt"]["inputs"]].count("t.sh") == 1
+
+
+def test_an_unknown_conversation_begins_a_new_one_under_its_id(client: TestClient) -> None:
+    answer = client.post("/v1/ask", json={"question": "loss is nan", "conversation_id": "mine-1"}).json()
+    assert answer["conversation_id"] == "mine-1"
+
+
+@pytest.mark.parametrize("given", ["", "a b", "../x", "x" * 65, "é", 5])
+def test_a_conversation_id_that_is_none_is_refused(client: TestClient, given: object) -> None:
+    assert_error(client.post("/v1/ask", json={"question": "q", "conversation_id": given}), 422)
+
+
+def vars_of(attachment: Attachment) -> dict[str, object]:
+    return {"name": attachment.name, "content": attachment.content}
+
+
+# --- check and search -----------------------------------------------------------------------------------------------
+
+
+def test_a_check_is_the_report_and_fits_the_published_schema(client: TestClient, document: dict[str, Any]) -> None:
+    for incident in INCIDENTS:
+        report = client.post("/v1/check", json={"attachments": body(incident)["attachments"]}).json()
+        assert {"findings", "run", "signals", "receipt", "ruleset_version"} <= set(report)
+        assert list(problems(report, described(document, "/v1/check", "post"), document)) == []
+        asked = client.post("/v1/ask", json=body(incident) | {"question": ""}).json()
+        assert report["findings"] == asked["findings"]
+        assert report["run"] == asked["run"]
+
+
+def test_a_check_speaks_the_language_that_is_asked_for(client: TestClient) -> None:
+    attachments = [{"name": "t.sh", "content": KTO_SINGLE}]
+    report = client.post("/v1/check", json={"attachments": attachments, "language": "zh"}).json()
+    assert any("\u4e00" <= c <= "\u9fff" for c in report["findings"][0]["message"])
+
+
+def test_a_search_gives_hits_with_scores_and_reasons(client: TestClient, document: dict[str, Any]) -> None:
+    found = client.post("/v1/search", json={"query": "kto loss nan vanilla_loss", "top_k": 3}).json()
+    assert list(problems(found, described(document, "/v1/search", "post"), document)) == []
+    assert 1 <= len(found["hits"]) <= 3
+    assert found["hits"][0]["case_id"] == "openrlhf-kto-vanilla-loss-nan"
+    assert [h["score"] for h in found["hits"]] == sorted((h["score"] for h in found["hits"]), reverse=True)
+    assert all(h["why"] and math.isfinite(h["score"]) for h in found["hits"])
+
+
+def test_a_search_can_be_restricted(client: TestClient) -> None:
+    for name, value in (("framework", "trl"), ("kind", "artefact"), ("family", "half-precision")):
+        hits = client.post("/v1/search", json={"query": "loss nan", "top_k": 50, "filters": {name: value}}).json()[
+            "hits"
+        ]
+        assert hits
+        for hit in hits:
+            case = client.get(f"/v1/cases/{hit['case_id']}").json()["case"]
+            assert value in (case["frameworks"] if name == "framework" else [case[name]])
+
+
+def test_search_titles_are_in_the_language_asked_for(client: TestClient) -> None:
+    found = client.post("/v1/search", json={"query": "loss nan", "language": "zh"}).json()
+    assert any("\u4e00" <= c <= "\u9fff" for c in found["hits"][0]["title"])
+
+
+# --- the knowledge --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["cases", "rules"])
+def test_the_knowledge_is_paged_by_id(client: TestClient, document: dict[str, Any], kind: str) -> None:
+    whole = client.get(f"/v1/{kind}", params={"limit": 200}).json()
+    assert list(problems(whole, described(document, f"/v1/{kind}", "get"), document)) == []
+    ids = [item["id"] for item in whole["items"]]
+    assert ids == sorted(set(ids))
+    assert whole["total"] == len(ids) > 10
+    pages = [client.get(f"/v1/{kind}", params={"limit": 10, "offset": n}).json() for n in range(0, len(ids), 10)]
+    assert [item["id"] for page in pages for item in page["items"]] == ids
+    beyond = client.get(f"/v1/{kind}", params={"offset": 100_000}).json()
+    assert (beyond["items"], beyond["total"]) == ([], len(ids))
+
+
+@pytest.mark.parametrize("kind", ["cases", "rules"])
+def test_every_case_and_rule_can_be_read_in_both_languages(client: TestClient, kind: str) -> None:
+    for item in client.get(f"/v1/{kind}", params={"limit": 200}).json()["items"]:
+        for language in ("en", "zh"):
+            one = client.get(f"/v1/{kind}/{item['id']}", params={"language": language})
+            assert one.status_code == 200
+            assert one.json()[kind[:-1]]["id"] == item["id"]
+            assert one.json()["markdown"].startswith("# ")
+
+
+def test_the_lists_can_be_narrowed(client: TestClient) -> None:
+    cases = client.get("/v1/cases", params={"framework": "trl", "limit": 200}).json()
+    assert cases["items"]
+    assert all("trl" in item["frameworks"] for item in cases["items"])
+    rules = client.get("/v1/rules", params={"framework": "ms-swift", "limit": 200}).json()
+    assert rules["items"]
+    assert all("ms-swift" in item["frameworks"] for item in rules["items"])
+    assert client.get("/v1/cases", params={"family": "no-such"}).json()["total"] == 0
+
+
+def test_every_case_that_a_finding_or_a_cause_names_can_be_read(client: TestClient) -> None:
+    for incident in INCIDENTS:
+        answer = client.post("/v1/ask", json=body(incident)).json()
+        for case in {c for f in answer["findings"] for c in f["cases"]} | {c["case_id"] for c in answer["causes"]}:
+            assert client.get(f"/v1/cases/{case}").status_code == 200
+        for rule in {f["rule_id"] for f in answer["findings"]}:
+            assert client.get(f"/v1/rules/{rule}").status_code == 200
+
+
+# --- feedback -------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_feedback_replaces_the_first(client: TestClient, advisor: Advisor) -> None:
+    answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
+    for reaction in ("up", "down", "resolved"):
+        sent = {"answer_id": answer["id"], "reaction": reaction, "comment": f"it was {reaction}"}
+        assert client.post("/v1/feedback", json=sent).json() == {"answer_id": answer["id"], "reaction": reaction}
+    assert advisor.history is not None
+    stored = advisor.history.feedback(answer["id"])
+    assert stored is not None
+    assert (stored.reaction, stored.comment) == ("resolved", "it was resolved")
+
+
+def test_secrets_in_a_comment_are_not_stored(client: TestClient, advisor: Advisor) -> None:
+    answer = client.post("/v1/ask", json={"question": "loss is nan"}).json()
+    sent = {"answer_id": answer["id"], "reaction": "down", "reason": TOKEN, "comment": f"my key is {TOKEN}\0"}
+    assert client.post("/v1/feedback", json=sent).status_code == 200
+    assert advisor.history is not None
+    stored = advisor.history.feedback(answer["id"])
+    assert stored is not None
+    assert TOKEN not in stored.reason + stored.comment
+    assert "\0" not in stored.comment
+
+
+def test_feedback_on_an_unknown_answer_is_not_found(client: TestClient) -> None:
+    assert_error(client.post("/v1/feedback", json={"answer_id": "nope", "reaction": "up"}), 404)
+
+
+def test_without_a_history_feedback_is_refused(knowledge_advisor: Advisor) -> None:
+    client = TestClient(create_app(Advisor(knowledge_advisor.knowledge), Settings()))
+    assert_error(client.post("/v1/feedback", json={"answer_id": "x", "reaction": "up"}), 400)
+
+
+# --- health ---------------------------------------------------------------------------------------------------------
+
+
+def test_health_says_what_is_loaded(client: TestClient, advisor: Advisor) -> None:
+    assert client.get("/livez").json() == {"status": "ok"}
+    ready = client.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json()["cases"] == len(advisor.knowledge.published)
+    version = client.get("/version").json()
+    assert set(version) == {"trainmedic", "kb_version", "ruleset_version", "index"}
+    assert version["kb_version"] == advisor.knowledge.cases.version
+
+
+def test_something_optional_that_is_down_degrades_readiness_and_no_more(advisor: Advisor) -> None:
+    app = create_app(advisor, Settings(), {"model": lambda: "connection refused", "index": lambda: None})
+    response = TestClient(app).get("/readyz")
+    assert response.status_code == 200
+    assert response.json()["status"] == "degraded"
+    assert response.json()["down"] == {"model": "connection refused"}
+
+
+def test_metrics_count_requests_by_route_verdicts_and_rules(client: TestClient) -> None:
+    client.post("/v1/ask", json=body(INCIDENTS[0]))
+    client.get("/v1/cases/no-such-case")
+    client.get("/no/such/route/with-a-secret-in-it")
+    text = client.get("/metrics").text
+    assert 'trainmedic_requests_total{code="200",route="/v1/ask"} 1.0' in text
+    assert 'trainmedic_requests_total{code="404",route="/v1/cases/{case_id}"} 1.0' in text
+    assert 'trainmedic_requests_total{code="404",route="other"} 1.0' in text
+    assert 'trainmedic_answers_total{verdict="answered"} 1.0' in text
+    assert 'rule="openrlhf-kto-vanilla-loss"' in text
+    assert "secret-in-it" not in text
+
+
+def test_the_published_description_names_every_route_of_the_contract(document: dict[str, Any]) -> None:
+    routes = {
+        "/v1/ask": "post", "/v1/check": "post", "/v1/search": "post", "/v1/feedback": "post", "/v1/cases": "get",
+        "/v1/cases/{case_id}": "get", "/v1/rules": "get", "/v1/rules/{rule_id}": "get", "/livez": "get",
+        "/readyz": "get", "/version": "get", "/metrics": "get",
+    }  # fmt: skip
+    assert {path: set(document["paths"].get(path, ())) for path in routes} == {p: {m} for p, m in routes.items()}
+    for path in document["paths"]:
+        if path.startswith("/v1/"):
+            for operation in document["paths"][path].values():
+                assert {"400", "401", "404", "413", "422", "500", "503"} <= set(operation["responses"])
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def assert_error(response: Any, status: int) -> dict[str, Any]:
+    """The one error shape, with the trace id of the header."""
+    assert response.status_code == status, response.text[:300]
+    assert response.headers["content-type"] == "application/json"
+    assert set(response.json()) == {"error"}
+    error = response.json()["error"]
+    assert {"code", "message", "trace_id"} <= set(error) <= {"code", "message", "trace_id", "hint"}
+    assert error["trace_id"] == response.headers["x-trace-id"] != ""
+    assert len(error["message"]) <= 1_000
+    assert isinstance(error, dict)
+    return error
+
+
+def all_errors(of: type[TrainmedicError] = TrainmedicError) -> set[type[TrainmedicError]]:
+    found = {e for e in of.__subclasses__() if not e.__module__.startswith("tests")}
+    return {of} | {e for sub in found for e in all_errors(sub)}
+
+
+@pytest.mark.parametrize("kind", sorted(all_errors(), key=str), ids=str)
+def test_every_error_of_ours_has_its_status_and_the_one_shape(
+    kind: type[TrainmedicError], advisor: Advisor, document: dict[str, Any]
+) -> None:
+    client = failing(advisor, kind("this went wrong", hint="do that"))
+    error = assert_error(client.post("/v1/ask", json={"question": "q"}), STATUS[kind.kind])
+    assert (error["code"], error["message"], error["hint"]) == (kind.code, "this went wrong", "do that")
+    schema = described(document, "/v1/ask", "post", 400)
+    assert list(problems({"error": error}, schema, document)) == []
+
+
+def test_the_statuses_of_the_contract_are_those_of_the_errors() -> None:
+    statuses = {STATUS[e.kind] for e in (InvalidRequest, Unauthorized, NotFound, TooLarge, StoreError, TrainmedicError)}
+    assert statuses == {400, 401, 404, 413, 503, 500}
+    assert {e.kind for e in all_errors()} <= set(STATUS)
+
+
+def test_an_error_that_is_not_ours_shows_nothing_of_itself(advisor: Advisor, caplog: pytest.LogCaptureFixture) -> None:
+    client = failing(advisor, RuntimeError(f"the token {TOKEN} at /home/somebody/x.py"))
+    response = client.post("/v1/ask", json={"question": "q"})
+    error = assert_error(response, 500)
+    assert error["code"] == "internal"
+    assert "somebody" not in response.text
+    assert "Traceback" not in response.text
+    logged = "\n".join(r.getMessage() + str(r.exc_text or "") for r in caplog.records)
+    assert error["trace_id"] in logged
+    assert "RuntimeError" in logged
+    assert TOKEN not in logged
+
+
+def test_unknown_routes_and_methods_have_the_one_shape(client: TestClient) -> None:
+    assert assert_error(client.get("/v1/no-such"), 404)["code"] == "not_found"
+    assert assert_error(client.get("/nowhere"), 404)["code"] == "not_found"
+    refused = client.get("/v1/ask")
+    assert assert_error(refused, 405)["code"] == "method_not_allowed"
+    assert refused.headers["allow"] == "POST"
+    assert_error(client.get("/v1/cases/no-such-case"), 404)
+    assert_error(client.get("/v1/rules/no-such-rule"), 404)
+
+
+REFUSED: dict[str, tuple[str, dict[str, object]]] = {
+    "an unknown key": ("/v1/ask", {"question": "q", "stram": True}),
+    "an unknown key in an attachment": (
+        "/v1/ask",
+        {"question": "q", "attachments": [{"name": "a", "content": "", "x": 1}]},
+    ),
+    "an unknown filter": ("/v1/search", {"query": "q", "filters": {"stage": "sft"}}),
+    "a question that is no text": ("/v1/ask", {"question": ["q"]}),
+    "a null question": ("/v1/ask", {"question": None}),
+    "attachments that are no list": ("/v1/ask", {"question": "q", "attachments": "x"}),
+    "an attachment without a name": ("/v1/ask", {"question": "q", "attachments": [{"content": "x"}]}),
+    "an attachment with an empty name": ("/v1/ask", {"question": "q", "attachments": [{"name": "", "content": "x"}]}),
+    "an attachment with an endless name": ("/v1/ask", {"attachments": [{"name": "n" * 256, "content": "x"}]}),
+    "an attachment without content": ("/v1/ask", {"question": "q", "attachments": [{"name": "x"}]}),
+    "an unknown language": ("/v1/ask", {"question": "q", "language": "fr"}),
+    "an unknown mode": ("/v1/ask", {"question": "q", "mode": "creative"}),
+    "no causes": ("/v1/ask", {"question": "q", "top_k": 0}),
+    "too many causes": ("/v1/ask", {"question": "q", "top_k": 21}),
+    "nothing to check": ("/v1/check", {"attachments": []}),
+    "a check without attachments": ("/v1/check", {}),
+    "a question to check": ("/v1/check", {"question": "q", "attachments": [{"name": "a", "content": ""}]}),
+    "an empty query": ("/v1/search", {"query": ""}),
+    "too many hits": ("/v1/search", {"query": "q", "top_k": 51}),
+    "an unknown kind": ("/v1/search", {"query": "q", "filters": {"kind": "bug"}}),
+    "an unknown reaction": ("/v1/feedback", {"answer_id": "x", "reaction": "meh"}),
+    "feedback on nothing": ("/v1/feedback", {"reaction": "up"}),
+    "an endless comment": ("/v1/feedback", {"answer_id": "x", "reaction": "up", "comment": "c" * 20_001}),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_body_that_does_not_fit_is_refused_with_the_field(client: TestClient, case: str) -> None:
+    path, sent = REFUSED[case]
+    error = assert_error(client.post(path, json=sent), 422)
+    assert error["code"] == "invalid_request"
+    assert ": " in error["message"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"q"',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"question": 1e999}',
+    ],
+)
+def test_a_body_that_is_no_json_object_is_refused(client: TestClient, raw: bytes) -> None:
+    response = client.post("/v1/ask", content=raw, headers={"content-type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert_error(response, response.status_code)
+
+
+def test_half_a_surrogate_pair_in_a_question_is_answered(client: TestClient) -> None:
+    raw = b'{"question": "loss \\ud800 is nan", "attachments": [{"name": "a.log", "content": "\\udc00"}]}'
+    response = client.post("/v1/ask", content=raw, headers={"content-type": "application/json"})
+    assert response.status_code == 200
+    assert "loss_nan" in {signal["kind"] for signal in response.json()["signals"]}
+
+
+def test_a_body_of_another_type_is_refused(client: TestClient) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        assert_error(client.post("/v1/ask", content=b'{"question": "q"}', headers={"content-type": kind}), 422)
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "offset=-1", "offset=1e9", "language=fr"])
+@pytest.mark.parametrize("kind", ["cases", "rules"])
+def test_a_page_that_does_not_exist_is_refused(client: TestClient, kind: str, query: str) -> None:
+    assert_error(client.get(f"/v1/{kind}?{query}"), 422)
+
+
+def test_what_was_sent_is_not_sent_back_in_an_error(client: TestClient) -> None:
+    for path, sent in (
+        ("/v1/ask", {"question": "q", "language": TOKEN}),
+        ("/v1/ask", {"question": "q", TOKEN: 1}),
+        ("/v1/ask", {"question": "q", "x" * 5_000: 1}),
+        ("/v1/feedback", {"answer_id": TOKEN, "reaction": "up"}),
+    ):
+        response = client.post(path, json=sent)
+        assert_error(response, response.status_code)
+        assert TOKEN not in response.text
+    assert TOKEN not in client.get(f"/v1/cases/{TOKEN}").text
+    assert TOKEN not in client.get(f"/v1/rules/{TOKEN}").text
+
+
+@pytest.mark.parametrize("name", ["..%2F..%2Fetc%2Fpasswd", "%00", "%F0%9F%92%A5", "a" * 3000, "%ff", "{case_id}"])
+def test_odd_ids_are_not_found(client: TestClient, name: str) -> None:
+    assert_error(client.get(f"/v1/cases/{name}"), 404)
+    assert_error(client.get(f"/v1/rules/{name}"), 404)
+
+
+# --- many at once ---------------------------------------------------------------------------------------------------
+
+
+def test_sixteen_questions_at_once_get_the_answers_they_get_alone(client: TestClient) -> None:
+    asked = [body(INCIDENTS[n % len(INCIDENTS)], ("en", "zh")[n % 2]) for n in range(16)]
+    alone = [steady(client.post("/v1/ask", json=one).json()) for one in asked]
+    with ThreadPoolExecutor(16) as threads:
+        responses = list(threads.map(lambda one: client.post("/v1/ask", json=one), asked))
+    assert [steady(response.json()) for response in responses] == alone
+    assert len({response.json()["id"] for response in responses}) == 16
+    assert len({response.headers["x-trace-id"] for response in responses}) == 16
+
+
+def test_the_same_question_gets_the_same_answer(client: TestClient) -> None:
+    one = {"question": INCIDENTS[5].en, "attachments": [{"name": "t.sh", "content": TRL_COMMAND}]}
+    first, second = (client.post("/v1/ask", json=one).json() for _ in range(2))
+    assert steady(first) == steady(second)
+    assert first["id"] != second["id"]
+
+
+def test_the_answer_of_the_api_is_that_of_the_advisor(client: TestClient, advisor: Advisor) -> None:
+    from service.wire import plain
+
+    incident = INCIDENTS[3]
+    direct = advisor.ask(Ask(question=incident.en, attachments=incident.files))
+    assert isinstance(direct, Answer)
+    shown = plain(direct)
+    assert isinstance(shown, dict)
+    assert steady(client.post("/v1/ask", json=body(incident)).json()) == steady(json.loads(json.dumps(shown)))
