@@ -52,7 +52,10 @@ def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, t
     ranked = rank(candidates, context, weights)
     plausible = tuple(cause for cause in ranked if cause.probability >= weights.plausible)[:top_k]
     verdict = _verdict(ranked, context, weights)
-    missing = () if verdict in ("no_fault", "not_in_kb") else _missing(plausible, context)
+    settled = (
+        verdict == "answered" and plausible[0].features["rule_fired"] >= CERTAIN and plausible[0].confidence == "high"
+    )
+    missing = () if settled or verdict in ("no_fault", "not_in_kb") else _missing(plausible, context)
     if verdict == "not_in_kb":
         plausible = ()
     if verdict == "no_fault":

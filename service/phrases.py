@@ -7,7 +7,7 @@ from kb.model.report import Text
 RECEIPT = Text(en="Read: {inputs}.", zh="已读取：{inputs}。")
 MASKED = Text(en="Masked before anything else saw it: {masked}.", zh="已在处理前脱敏：{masked}。")
 PROBLEMS = Text(en="Not read as it stands: {problems}.", zh="未能照原样读取：{problems}。")
-LINES = Text(en="{name} ({kind}, {lines} lines{cut})", zh="{name}（{kind}，{lines} 行{cut}）")
+LINES = Text(en="{name} ({kind}, lines: {lines}{cut})", zh="{name}（{kind}，{lines} 行{cut}）")
 CUT = Text(en=", cut", zh="，已截断")
 QUESTION = Text(en="your question", zh="你的问题")
 

@@ -287,6 +287,17 @@ def _info(found: Table, name: str, version: str | None) -> OptionInfo | None:
     )
 
 
+@lru_cache(maxsize=64)
+def commands(framework: str, version: str) -> frozenset[str]:
+    """The commands and classes that have options at the catalogued release nearest to ``version``."""
+    found = table(framework)
+    if found is None:
+        return frozenset()
+    near = found.nearest(version)
+    infos = (found.info(name, near) for name in found.names)
+    return frozenset(owner for info in infos if info is not None for owner in found.owner_sets[info["in"]])
+
+
 def _frozen(value: Any) -> Value:
     if isinstance(value, list):
         return tuple(_frozen(item) for item in value)

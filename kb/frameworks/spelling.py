@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from kb.frameworks import catalogue
 from kb.frameworks.catalogue import OptionInfo
+from kb.frameworks.derive import PEFT_CALLS
 from kb.frameworks.owners import owners
 from kb.frameworks.settings import Key, Spec, specs
+from kb.frameworks.versions import bare, version_key
 from kb.model.run import Origin, Value
 
 _CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
@@ -40,18 +42,29 @@ def spelling(
     *,
     algorithm: str | None = None,
     prefer: str | None = None,
+    scope: str = "",
 ) -> Spelling | None:
     """How ``name`` = ``value`` is written; None where the framework (at ``version``) cannot say it.
 
-    ``prefer`` is the key the user wrote: it is kept where it can say the value. Without a version the newest release
-    decides. ``drop`` names the other spellings of the same setting.
+    ``prefer`` is the key the user wrote: it is kept where it can say the value and, if there is a version, exists in
+    it. Without a version the newest release decides; a release without the algorithm's command stands for the last
+    one that has it. ``scope`` is the call it is written into: a ``LoraConfig`` spells it as PEFT does,
+    ``from_pretrained`` as the model classes do. ``drop`` names the other spellings of the same setting.
     """
     spec = specs().get(name)
     if spec is None:
         return None
-    mine = owners(framework, algorithm)
+    column = column_of(scope)
+    if column:
+        framework, version = column, None
+    mine = () if column else owners(framework, algorithm)
+    version = _with_command(framework, version, mine)
     keys = [key for key in spec.keys(framework) if key.fits(algorithm)]
-    alive = [(key, info) for key in keys if (info := _usable(framework, key, version, mine, origin)) is not None]
+    alive: list[tuple[Key, OptionInfo | bool]] = []
+    for key in keys:
+        usable = True if column == "model" else _usable(framework, key, version, mine, origin, prefer)
+        if usable is not None:
+            alive.append((key, usable))
     if prefer is not None:
         alive.sort(key=lambda pair: pair[0].key != prefer)
     for key, info in alive:
@@ -67,15 +80,36 @@ def spelling(
     return None
 
 
+def column_of(scope: str) -> str:
+    """Whose words a call's keywords are where they are not the framework's own: peft, bnb, model; else empty."""
+    if scope in PEFT_CALLS:
+        return "peft"
+    return {"BitsAndBytesConfig": "bnb", "from_pretrained": "model"}.get(scope, "")
+
+
+def _with_command(framework: str, version: str | None, mine: tuple[str, ...]) -> str | None:
+    """The release whose words are used: ``version``, or the last one before it that has the algorithm's command."""
+    if not mine:
+        return version
+    known = catalogue.versions(framework)
+    upto = version or (known[-1] if known else "")
+    if not known or set(mine) & catalogue.commands(framework, upto):
+        return version
+    earlier = [each for each in known if version_key(each) <= version_key(bare(upto))]
+    return next((each for each in reversed(earlier) if set(mine) & catalogue.commands(framework, each)), version)
+
+
 def _usable(
-    framework: str, key: Key, version: str | None, mine: tuple[str, ...], origin: Origin
+    framework: str, key: Key, version: str | None, mine: tuple[str, ...], origin: Origin, prefer: str | None
 ) -> OptionInfo | bool | None:
     """The option where the release has it (True for an entry of an open dictionary), else None."""
-    info = catalogue.option(framework, key.key, version)
+    info = catalogue.option("bitsandbytes-config" if framework == "bnb" else framework, key.key, version)
     if info is None or info.abbreviated:
         head = key.key.split(".", 1)[0]
         open_entry = "." in key.key and origin is not Origin.FLAG and catalogue.option(framework, head, version)
         return True if open_entry and head.endswith(("kwargs", "config", "deepspeed")) else None
+    if version is None and key.key == prefer:
+        return info
     if version is None and info.last is not None:
         return None
     if mine and info.framework == framework and not set(mine) & set(info.owners):
@@ -98,6 +132,8 @@ def _write(
         return "true" if value is True else "false"
     if spec.kind == "dtype":
         text = _dtype(framework, str(value), info)
+        if framework in ("model", "bnb") and value != "auto":
+            text = f"torch.{text}"
     elif spec.kind == "attention":
         text = _attention(framework, str(value), version)
     elif spec.kind == "targets" and value == ("all-linear",):
@@ -156,7 +192,7 @@ def _in_file(text: str, origin: Origin) -> str:
     if origin in (Origin.JSON, Origin.PYTHON, Origin.DUMP):
         if text in ("true", "false"):
             return text if origin is Origin.JSON else text.capitalize()
-        if _is_number(text):
+        if _is_number(text) or text.startswith("torch."):
             return text
         return f'"{text}"'
     if origin is Origin.YAML and "e" in text and _is_number(text) and "." not in text:

@@ -297,17 +297,16 @@ def _config(
 ) -> RunConfig:  # fmt: skip
     """One run. What the model's config.json says counts, but is no option of the run: no fix may be written there."""
     regions = (*regions, *(unit.region for unit in checkpoints))
-    said = (*(option for unit in checkpoints for option in unit.region.options), *options)
+    stated = tuple(option for unit in checkpoints for option in unit.region.options)
     words = words if index == 0 else Words()
-    found = recognise(regions, said, words.question, versions, said=words.said)
+    found = recognise(regions, (*stated, *options), words.question, versions, said=words.said)
     framework = found.framework.value if found.framework else None
     options, cut = separate(options, framework, versions.get(framework or ""))
-    said = (*said[: len(said) - len(options)], *options)
     partial = partial or cut
     algorithm = found.algorithm.value if found.algorithm else None
     stage = found.stage.value if found.stage else None
     family = found.model_family.value if found.model_family else None
-    settings = canonicalise(said, framework, algorithm, stage, versions, partial, model_family=family)
+    settings = canonicalise((*stated, *options), framework, algorithm, stage, versions, partial, model_family=family)
     return RunConfig(
         id="run" if index == 0 else f"run-{index + 1}", framework=found.framework, algorithm=found.algorithm,
         stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from kb.frameworks.canonical import keys_of
 from kb.model.evidence import Evidence
@@ -48,6 +49,19 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
         failures=tuple(failures[key] for key in sorted(failures)),
         ruleset_version=ruleset.version,
     )
+
+
+def fired_rules(evidence: Evidence, ruleset: RuleSet) -> frozenset[str]:
+    """The ids of the rules that fire on any run: `check` without the findings. A rule that raises does not."""
+    found = set()
+    for run in evidence.runs or (evidence.run,):
+        facts = Facts(evidence, run)
+        for rule in ruleset.for_framework(run.framework.value if run.framework is not None else None):
+            if rule.id not in found:
+                with suppress(Exception):
+                    if evaluate(rule, facts).value is True:
+                        found.add(rule.id)
+    return frozenset(found)
 
 
 def evaluate(rule: Rule, facts: Facts) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
+from kb.frameworks.spelling import column_of
 from kb.frameworks.catalogue import infer_versions, versions
 from kb.model.place import Source
 from kb.model.report import Edit, Fix, Safety, Text
@@ -56,6 +57,8 @@ class _Plan:
         self.framework = run.framework.value if run.framework is not None else None
         self.algorithm = run.algorithm.value if run.algorithm is not None else None
         self.version = _release(facts, self.framework)
+        stated = facts.evidence.versions.get(self.framework or "")
+        self.certain = stated is not None and stated.exact is not None
         self.taken: list[Option] = []
         self.changes: list[Edit | None] = []
         self.removed: list[str] = []
@@ -75,7 +78,7 @@ class _Plan:
         """Write a canonical setting in the framework's spelling: in its place, or behind the run's last option."""
         option = self._option_of(name)
         holder = option or self._holder(name)
-        spelled = self._spelled(name, value, option, holder.origin if holder is not None else Origin.FLAG)
+        spelled = self._spelled(name, value, option, holder)
         if spelled is None:
             self.written.append(f"{name}: {show(value)}")
             self.changes.append(None)
@@ -97,18 +100,29 @@ class _Plan:
         else:
             self.changes.append(replace_option(self._document(option), option, spelled.key, spelled.raw))
 
-    def _spelled(self, name: str, value: Scalar, option: Option | None, origin: Origin) -> Spelling | None:
-        """How to write it: by the library whose option is written already (`peft`), else by the run's framework."""
+    def _spelled(self, name: str, value: Scalar, option: Option | None, holder: Option | None) -> Spelling | None:
+        """How to write it: in the words of the call it stands in, else of the library or the framework it is for.
+
+        The user's own key is kept unless it is known that the release in use lacks it.
+        """
         if self.framework is None:
             return None
+        origin = holder.origin if holder is not None else Origin.FLAG
+        scope = holder.scope if holder is not None else ""
         prefer = option.key if option is not None else None
-        if prefer is not None and prefer not in keys_of(self.framework, name):
+        if prefer is not None and not column_of(scope) and prefer not in keys_of(self.framework, name):
             for library in _LIBRARIES:
                 if prefer in keys_of(library, name):
                     return spelling(library, name, value, None, origin, prefer=prefer)
-        return spelling(
-            self.framework, name, value, self.version, origin, algorithm=self.algorithm, prefer=prefer
+        found = spelling(
+            self.framework, name, value, self.version, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
+        )
+        if prefer is None or self.certain or (found is not None and found.key == prefer):
+            return found
+        own = spelling(
+            self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
         )  # fmt: skip
+        return own if own is not None and own.key == prefer else found
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits in order of place, or none if one of them cannot be made or two of them meet."""
@@ -140,7 +154,12 @@ class _Plan:
         return option if name_of(self.framework, option.key, option.scope, self.algorithm) == name else None
 
     def _holder(self, name: str) -> Option | None:
-        """The last option of the command, file or call that holds the program's own options."""
+        """The last option of the call that the setting belongs into (`LoraConfig`), else of the command, file or call
+        that holds the program's own options."""
+        for option in reversed(self.run.options):
+            column = column_of(option.scope)
+            if column and option.origin is Origin.PYTHON and name in _OF_CALLS and keys_of(column, name):
+                return option
         own = [
             option
             for option in self.run.options

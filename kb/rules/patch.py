@@ -13,11 +13,12 @@ from kb.model.evidence import Evidence
 from kb.model.place import Attachment, Source
 from kb.model.report import Edit, Finding, Fix, Report, Safety
 from kb.rules.edits import apply, resolve
-from kb.rules.engine import check
+from kb.rules.engine import fired_rules
 from kb.rules.page import RuleSet
 
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
 """`kb.parse.parse`: question and attachments → evidence."""
+_LOGGED = frozenset(("log", "metrics", "traceback"))
 
 
 def unified_diff(before: str, after: str, name: str | None) -> str:
@@ -42,24 +43,29 @@ def patched(edits: Iterable[Edit], sources: Sequence[Source]) -> tuple[Source, .
 
 
 def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Parse) -> Report:
-    """The report with every fix's patch, the rules that it clears and those that fire only then.
+    """The report with every fix's patch, the rules that it clears and those that it brings up.
 
-    ``parse`` is called once for each different set of edits, with the sources of ``evidence`` (masked) after the edits.
+    ``parse`` is called once for each different set of edits, with the sources of ``evidence`` (masked) after the edits;
+    what holds nothing but logged lines is not read again. The log is that of the run before the patch: it still counts
+    for what a patch ``clears``, but only the configuration itself decides what ``appears``.
     """
     fired = {finding.rule_id for finding in report.fired}
     known: dict[tuple[Edit, ...], Fix] = {}
+    before: list[frozenset[str]] = []
 
     def complete(fix: Fix) -> Fix:
         if not fix.edits:
             return fix
         if fix.edits not in known:
-            after = patched(fix.edits, evidence.sources)
-            then = {finding.rule_id for finding in check(parse(*_paste(after)), ruleset).fired}
+            if not before:
+                before.append(fired_rules(_configuration(evidence), ruleset))
+            sources = patched(fix.edits, evidence.sources)
+            after = _reread(evidence, sources, parse)
             known[fix.edits] = replace(
                 fix,
-                patch=_patch(evidence.sources, after),
-                clears=tuple(sorted(fired - then)),
-                appears=tuple(sorted(then - fired)),
+                patch=_patch(evidence.sources, sources),
+                clears=tuple(sorted(fired - fired_rules(after, ruleset))),
+                appears=tuple(sorted(fired_rules(_configuration(after), ruleset) - before[0] - fired)),
             )
         done = known[fix.edits]
         return replace(fix, patch=done.patch, clears=done.clears, appears=done.appears)
@@ -68,6 +74,37 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
         return replace(finding, fixes=tuple(complete(fix) for fix in finding.fixes)) if finding.fixes else finding
 
     return replace(report, findings=tuple(finished(finding) for finding in report.findings))
+
+
+def _reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evidence:
+    """The evidence with the configuration of ``sources``, and with what the logs said before."""
+    logs = _logs(evidence)
+    read = parse(*_paste([source for source in sources if source.name not in logs]))
+    kept = tuple(region for region in evidence.regions if region.source in logs)
+    return replace(
+        evidence, runs=read.runs, versions=read.versions, regions=(*read.regions, *kept), sources=tuple(sources)
+    )
+
+
+def _configuration(evidence: Evidence) -> Evidence:
+    """The evidence without anything that a run has shown: as if it were not started yet."""
+    logs = _logs(evidence)
+    return replace(
+        evidence,
+        rows=(),
+        tracebacks=(),
+        signals=(),
+        regions=tuple(region for region in evidence.regions if region.kind not in _LOGGED),
+        sources=tuple(source for source in evidence.sources if source.name not in logs),
+    )
+
+
+def _logs(evidence: Evidence) -> frozenset[str | None]:
+    """Attachments of logged lines alone: no options, no versions, no prose."""
+    logged = {region.source for region in evidence.regions if region.kind in _LOGGED and not region.options}
+    other = {region.source for region in evidence.regions if region.kind not in _LOGGED or region.options}
+    other |= {fact.span.attachment for fact in evidence.versions.values() if fact.span is not None}
+    return frozenset(logged - other - {None})
 
 
 def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:

@@ -44,7 +44,7 @@ def test_markers_and_citations_are_the_same_set(language: str) -> None:
 
 def test_the_receipt_opens_the_answer() -> None:
     text, _ = answered("en")
-    assert text.startswith("> Read: train.sh (command, 3 lines).")
+    assert text.startswith("> Read: train.sh (command, lines: 3).")
 
 
 def test_the_receipt_says_what_was_masked_and_what_was_not_read() -> None:
