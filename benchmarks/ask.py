@@ -98,7 +98,7 @@ def config(number: int) -> str:
 
 def log(number: int) -> str:
     """`LOG_BYTES` of a training log that turns nan in the middle."""
-    lines = []
+    lines: list[str] = []
     step = 0
     while len("\n".join(lines)) < LOG_BYTES:
         step += 1

@@ -5,13 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import resource
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -54,11 +52,12 @@ def encoded(body: Mapping[str, object]) -> bytes:
 class Server:
     """``trainmedic serve`` as users start it, one worker, with its data in ``folder``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, before: str = "") -> None:
+        """``before`` is Python that the process runs first."""
         self.port = free_port()
-        self.folder = folder
         environment = {**own_environment(), **ONE_THREAD, "TRAINMEDIC_DATA_DIR": str(folder)}
-        arguments = [sys.executable, "-c", SERVE, "serve", "--port", str(self.port)]
+        program = f"{before}\n{SERVE}"
+        arguments = [sys.executable, "-c", program, "serve", "--port", str(self.port)]
         self.started = time.perf_counter()
         self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
 
@@ -109,14 +108,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
-
-
-@contextmanager
-def process_time() -> Iterator[list[float]]:
-    """Appends (seconds, seconds of processor) of the children waited for inside."""
-    taken: list[float] = []
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    started = time.perf_counter()
-    yield taken
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    taken += [time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime]

@@ -66,8 +66,9 @@ def compose(diagnosis: Diagnosis, context: Context, language: str) -> tuple[str,
         parts.append(_without_cause(diagnosis, context, language))
     else:
         parts += _with_cause(lead, diagnosis, context, citations)
-    parts.append(_others(diagnosis, lead, citations))
-    parts.append(_asks(diagnosis, language))
+    after = [_others(diagnosis, lead, citations), _asks(diagnosis, language)]
+    # Asked back, the question itself comes first; behind an answer it comes last.
+    parts += after[::-1] if diagnosis.verdict == "need_input" else after
     parts.append(_listed(context, lead, citations))
     return "\n\n".join(part for part in parts if part), citations.all()
 

@@ -7,9 +7,10 @@ import json
 import math
 from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache
 
 from kb.model.run import Unresolved
+
+_KNOWN: dict[type, tuple[str, ...] | None] = {}
 
 
 def plain(value: object) -> object:
@@ -42,9 +43,9 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     return json.dumps(plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
 
 
-@lru_cache(maxsize=256)
 def _fields(kind: type) -> tuple[str, ...] | None:
     """The field names of a dataclass that is shown as an object; None for every other type."""
-    if not dataclasses.is_dataclass(kind) or issubclass(kind, Unresolved):
-        return None
-    return tuple(field.name for field in dataclasses.fields(kind))
+    if kind not in _KNOWN:
+        shown = dataclasses.is_dataclass(kind) and not issubclass(kind, Unresolved)
+        _KNOWN[kind] = tuple(field.name for field in dataclasses.fields(kind)) if shown else None
+    return _KNOWN[kind]

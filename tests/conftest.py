@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+from service.advisor import Advisor
+from service.history import History
+from service.settings import Settings
+from ui.app import load_knowledge
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -31,3 +36,15 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def knowledge_advisor(tmp_path_factory: pytest.TempPathFactory) -> Advisor:
+    """One advisor over the shipped knowledge, built once for all tests that ask whole questions."""
+    return Advisor(load_knowledge(Settings(data_dir=tmp_path_factory.mktemp("knowledge"))))
+
+
+@pytest.fixture
+def advisor(knowledge_advisor: Advisor) -> Advisor:
+    """The shared knowledge with a history of the test's own."""
+    return Advisor(knowledge_advisor.knowledge, History("sqlite://"))

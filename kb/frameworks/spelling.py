@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from kb.frameworks import catalogue
-from kb.frameworks.catalogue import OptionInfo
+from kb.frameworks.catalogue import INHERITS, OptionInfo
 from kb.frameworks.derive import PEFT_CALLS
 from kb.frameworks.owners import owners
 from kb.frameworks.settings import Key, Spec, specs
@@ -113,7 +113,8 @@ def _usable(
     if version is None and info.last is not None:
         return None
     if mine and info.framework == framework and not set(mine) & set(info.owners):
-        return None
+        # a class that does not declare it anew has it from TrainingArguments
+        return info if framework in INHERITS and catalogue.exists("transformers", key.key, None) else None
     return info
 
 

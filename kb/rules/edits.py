@@ -87,7 +87,8 @@ def render(origin: Origin, key: str, raw: str | None, like: Option | None = None
         return None if "." in key else f'"{key}": {value}'
     if origin is Origin.PYTHON:
         value = "True" if raw is None else raw
-        entry = like is not None and like.span.text[:1] in "'\""
+        positional = like is not None and like.span == like.value_span  # a call's first argument is no dict entry
+        entry = like is not None and like.span.text[:1] in "'\"" and not positional
         return None if "." in key else f'"{key}": {value}' if entry else f"{key}={value}"
     return None if origin is Origin.DUMP or "." in key else f"{key} = {value}"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
-from kb.frameworks.spelling import column_of
 from kb.frameworks.catalogue import infer_versions, versions
+from kb.frameworks.owners import is_class
+from kb.frameworks.spelling import column_of
 from kb.model.place import Source
 from kb.model.report import Edit, Fix, Safety, Text
 from kb.model.run import Option, Origin, Scalar
@@ -18,7 +19,7 @@ from kb.rules.values import show, truth
 _HOLDERS = (Origin.FLAG, Origin.HYDRA, Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.INI)
 _FOREIGN_SCOPES = ("launcher", "env", "deepspeed", "accelerate")
 _LIBRARIES = ("peft", "transformers", "deepspeed", "accelerate")
-_FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "from_pretrained")
+_FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "get_peft_model")
 
 
 def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> tuple[Fix, ...]:
@@ -156,20 +157,25 @@ class _Plan:
     def _holder(self, name: str) -> Option | None:
         """The last option of the call that the setting belongs into (`LoraConfig`), else of the command, file or call
         that holds the program's own options."""
-        for option in reversed(self.run.options):
-            column = column_of(option.scope)
-            if column and option.origin is Origin.PYTHON and name in _OF_CALLS and keys_of(column, name):
-                return option
+        called = [
+            option
+            for option in self.run.options
+            if option.origin is Origin.PYTHON and name != "model" and keys_of(column_of(option.scope), name)
+        ]
+        if called:
+            return called[0] if column_of(called[0].scope) == "model" else called[-1]
         own = [
             option
             for option in self.run.options
             if option.origin in _HOLDERS
             and option.scope not in _FOREIGN_SCOPES
             and option.scope not in _FOREIGN_CLASSES
+            and not option.scope.endswith("from_pretrained")
             and (option.origin not in (Origin.YAML, Origin.JSON) or "." not in option.key)
         ]
         if not own:
             return None
+        own = [option for option in own if self.framework and is_class(self.framework, option.scope)] or own
         places: dict[tuple[str | None, Origin, str], list[Option]] = {}
         for option in own:
             places.setdefault((option.span.attachment, option.origin, option.scope), []).append(option)

@@ -67,7 +67,8 @@ def test_numbers_of_a_group_have_no_gap(items: tuple[Item, ...]) -> None:
 
 def test_both_languages_and_both_kinds_of_paste_are_in_both_parts(items: tuple[Item, ...]) -> None:
     kinds = Counter((item.split, item.language, bool(item.attachments)) for item in items)
-    assert len(kinds) == 8 and min(kinds.values()) >= 5
+    assert len(kinds) == 8
+    assert min(kinds.values()) >= 5
     assert 0.35 <= sum(item.language == "zh" for item in items) / len(items) <= 0.5
     assert 0.4 <= sum(bool(item.attachments) for item in items) / len(items) <= 0.6
 

@@ -181,3 +181,58 @@ def test_deep_and_huge_text_is_scanned() -> None:
     read("DPOConfig(a=" + "(" * 3000)
     read("DPOConfig(a=" + "-" * 3000 + "1)")
     assert values("DPOConfig(a=1)\n" + "x = 1\n" * 60000)["a"] == 1
+
+
+def scopes_of(text: str, key: str = "torch_dtype") -> list[str]:
+    return [option.scope for option in read(text).options if option.key == key]
+
+
+def test_the_load_that_is_handed_to_the_trainer_is_the_trained_model() -> None:
+    text = (
+        "model = AutoModelForCausalLM.from_pretrained(config.name, torch_dtype=torch.bfloat16)\n"
+        "model = AutoModelForCausalLMWithValueHead.from_pretrained(model)\n"
+        "scorer = RobertaForSequenceClassification.from_pretrained(toxicity, torch_dtype=torch.float16)\n"
+        "trainer = PPOTrainer(config, model, ref_model=ref, tokenizer=tok)\n"
+    )
+    assert scopes_of(text) == ["from_pretrained", "RobertaForSequenceClassification.from_pretrained"]
+
+
+def test_a_wrapped_and_moved_model_is_still_the_trained_one() -> None:
+    text = (
+        "base = AutoModelForCausalLM.from_pretrained('a', torch_dtype='half')\n"
+        "other = AutoModelForCausalLM.from_pretrained('b', torch_dtype='auto')\n"
+        "net = get_peft_model(prepare_model_for_kbit_training(base.to('cuda')), lora)\n"
+        "trainer = DPOTrainer(model=net, ref_model=other, args=args)\n"
+    )
+    assert scopes_of(text) == ["from_pretrained", "AutoModelForCausalLM.from_pretrained"]
+
+
+def test_without_a_trainer_the_names_say_which_load_is_the_trained_model() -> None:
+    text = (
+        "model = AutoModelForCausalLM.from_pretrained(n, torch_dtype='auto')\n"
+        "ref_model = AutoModelForCausalLM.from_pretrained(n, torch_dtype='half')\n"
+    )
+    assert scopes_of(text) == ["from_pretrained", "AutoModelForCausalLM.from_pretrained"]
+
+
+def test_of_two_loads_that_nothing_tells_apart_neither_is_the_trained_model() -> None:
+    text = (
+        "a = AutoModelForCausalLM.from_pretrained('a', torch_dtype='auto')\n"
+        "b = AutoModelForCausalLM.from_pretrained('b', torch_dtype='half')\n"
+    )
+    assert scopes_of(text) == ["AutoModelForCausalLM.from_pretrained"] * 2
+
+
+def test_a_classifier_is_the_trained_model_of_a_reward_script_only() -> None:
+    text = (
+        "policy = AutoModelForCausalLM.from_pretrained('a', torch_dtype='auto')\n"
+        "second = AutoModelForSequenceClassification.from_pretrained('b', torch_dtype='half')\n"
+    )
+    assert scopes_of(text) == ["from_pretrained", "AutoModelForSequenceClassification.from_pretrained"]
+    assert "from_pretrained" not in scopes_of(text + "args = RewardConfig(output_dir='o')\n")
+
+
+def test_a_tokenizer_is_no_load_of_the_model_even_in_a_broken_script() -> None:
+    for tail in ("", "trainer = (\n"):
+        text = "tok = AutoTokenizer.from_pretrained('Qwen/Qwen2-7B', torch_dtype='half')\n" + tail
+        assert scopes_of(text) == ["AutoTokenizer.from_pretrained"]

@@ -187,3 +187,9 @@ def test_a_data_sample_before_the_command_is_not_what_the_paste_is_about() -> No
 
 def test_a_dump_that_holds_nothing_is_no_run() -> None:
     assert kinds(read("", a__log="TrainingArguments(\n    nothing here \\")) == [[]]
+
+
+CONFIG = (
+    '{"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 2304, "vocab_size": 256000,\n'
+    ' "torch_dtype": "bfloat16"}\n'
+)

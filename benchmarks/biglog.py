@@ -1,0 +1,107 @@
+"""A 50 MB log attached over HTTP: answered, memory bounded, and the receipt says what was not read.
+
+    python -m benchmarks.biglog
+
+The nan stands at the very end, as it does in a run that somebody stopped. The server is asked five times.
+Budgets: each answer within 5 s, the process never above 700 MB, no more memory after the last answer than after the
+second (plus a tenth), the log marked as truncated with the lines that were left out, and the nan found. Linux only.
+Exit code 1 where one is missed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.ask import config
+from benchmarks.serving import Server, encoded
+from benchmarks.table import Table
+
+BYTES = 50_000_000
+ANSWER_BUDGET_S = 5.0
+PEAK_BUDGET_MB = 700.0
+GROWTH_BUDGET = 1.1
+TIMES = 5
+
+
+def big_log() -> str:
+    """`BYTES` of training log; the last rows are nan."""
+    lines, size, step = [], 0, 0
+    while size < BYTES - 2_000:
+        step += 1
+        line = (
+            f"{{'loss': {2.5 / (1 + step / 5_000):.4f}, 'grad_norm': {1 + step % 7 / 10:.3f}, 'learning_rate': 1e-06, "
+            f"'rewards/accuracies': 0.6, 'epoch': {step / 200_000:.4f}, 'global_step': {step}}}"
+        )
+        lines.append(line)
+        size += len(line) + 1
+    for late in range(5):
+        lines.append(f"{{'loss': nan, 'grad_norm': nan, 'learning_rate': 1e-06, 'global_step': {step + late + 1}}}")
+    return "\n".join(lines) + "\n"
+
+
+def wrong_with(answer: dict[str, Any]) -> list[str]:
+    """What the answer fails to say."""
+    inputs = {each["name"]: each for each in answer["receipt"]["inputs"]}
+    read = inputs["train.log"]
+    kinds = {signal["kind"] for signal in answer["signals"]}
+    problems = {problem["code"] for problem in answer["receipt"]["problems"]}
+    wrong = []
+    if not read["truncated"] or "not read" not in read["note"] or "truncated" not in problems:
+        wrong.append("the receipt does not say what was not read")
+    if read["lines"] < 200_000:
+        wrong.append(f"the receipt counts {read['lines']} lines only")
+    if not kinds & {"loss_nan", "grad_norm_nan"}:
+        wrong.append("the nan at the end was not seen")
+    return wrong
+
+
+def main() -> int:
+    """Measure, print the table, and say whether every budget holds."""
+    body = encoded(
+        {
+            "question": "DPO with ms-swift, the loss became nan over night. What is wrong?",
+            "attachments": [
+                {"name": "train.sh", "content": config(1)},
+                {"name": "train.log", "content": big_log()},
+            ],
+        }
+    )
+    table = Table(f"a log of {BYTES // 1_000_000} MB attached")
+    taken, after, wrong = [], [], []
+    with TemporaryDirectory() as folder, Server(Path(folder)) as server:
+        client = server.client()
+        client.call("POST", "/v1/ask", {"question": "loss is nan"})
+        before = server.memory_mb()
+        for _ in range(TIMES):
+            started = time.perf_counter()
+            status, raw = client.raw("POST", "/v1/ask", body)
+            taken.append(time.perf_counter() - started)
+            after.append(server.memory_mb())
+            wrong += [f"status {status}"] if status != 200 else wrong_with(decoded(raw))
+        peak = server.memory_mb("VmHWM")
+        client.close()
+    table.add("POST /v1/ask", taken, "s", ANSWER_BUDGET_S)
+    table.add("memory before", [before], "MB")
+    table.add("memory after each answer", after, "MB")
+    table.add("memory at most", [peak], "MB", PEAK_BUDGET_MB)
+    table.add("memory after the last, of that after the second", [after[-1] / after[1]], "×", GROWTH_BUDGET)
+    code = table.print()
+    for each in dict.fromkeys(wrong):
+        print(f"✗ {each}")
+    return 1 if wrong or max(taken) > ANSWER_BUDGET_S else code
+
+
+def decoded(raw: bytes) -> dict[str, Any]:
+    """An answer's JSON."""
+    import json
+
+    answer: dict[str, Any] = json.loads(raw)
+    return answer
+
+
+if __name__ == "__main__":
+    sys.exit(main())

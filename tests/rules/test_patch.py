@@ -1,0 +1,118 @@
+"""What a patch clears and what it brings up, when a log of the unpatched run was pasted with the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kb.model.evidence import Evidence
+from kb.model.place import Attachment
+from kb.model.report import Fix
+from kb.parse import parse
+from kb.rules.engine import check, fired_rules
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+from kb.rules.page import RuleSet, load_rules
+from kb.rules.patch import with_patches
+from tests.incidents import SWIFT_COMMAND, SWIFT_LOG
+from tests.rules.support import rule, ruleset
+
+COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
+   --pretrain Qwen/Qwen2-7B \\
+   --vanilla_loss \\
+   --micro_train_batch_size 1
+"""
+LOG = "{'loss': nan, 'grad_norm': nan, 'learning_rate': 1e-06, 'epoch': 0.01}\n"
+UNSET = "[{unset: vanilla_loss, safety: safe}]"
+WITH_LOG = (Attachment(name="train.sh", content=COMMAND), Attachment(name="train.log", content=LOG))
+SWIFT = (
+    Attachment(name="train.sh", content=SWIFT_COMMAND),
+    Attachment(name="pip.txt", content="ms-swift==3.1.0\n"),
+    Attachment(name="train.log", content=SWIFT_LOG),
+)
+
+
+def fix_of(rule_id: str, given: Evidence, rules: RuleSet) -> Fix:
+    report = with_patches(check(given, rules), given, rules, lambda q, a: parse(q, a))
+    return next(found for found in report.fired if found.rule_id == rule_id).fixes[0]
+
+
+def test_the_log_of_the_unpatched_run_does_not_blame_the_patched_one() -> None:
+    rules = ruleset(
+        rule("has-vanilla", when="vanilla_loss", fix=UNSET),
+        rule("blames-the-log", when='signal("loss_nan") and not has_option("vanilla_loss")'),
+        rule("blames-the-configuration", when='not has_option("vanilla_loss")'),
+    )
+    given = parse("", WITH_LOG)
+    assert fix_of("has-vanilla", given, rules).appears == ("blames-the-configuration",)
+
+
+def test_what_the_user_says_goes_wrong_is_said_of_the_unpatched_run_too() -> None:
+    rules = ruleset(
+        rule("has-vanilla", when="vanilla_loss", fix=UNSET),
+        rule("blames-the-words", when='signal("loss_nan") and not has_option("vanilla_loss")'),
+    )
+    given = parse("loss is nan from the first step", WITH_LOG[:1])
+    assert given.has("loss_nan")
+    assert fix_of("has-vanilla", given, rules).appears == ()
+
+
+def test_a_finding_that_needs_the_log_is_cleared_by_the_configuration() -> None:
+    rules = ruleset(
+        rule("has-vanilla", when='signal("loss_nan") and vanilla_loss', fix=UNSET),
+        rule("stays", when='signal("loss_nan")'),
+    )
+    assert fix_of("has-vanilla", parse("", WITH_LOG), rules).clears == ("has-vanilla",)
+
+
+def test_a_rule_that_fires_already_does_not_appear() -> None:
+    rules = ruleset(
+        rule("has-vanilla", when="vanilla_loss", fix=UNSET),
+        rule("either", when='signal("loss_nan") or not has_option("vanilla_loss")'),
+    )
+    made = fix_of("has-vanilla", parse("", WITH_LOG), rules)
+    assert (made.clears, made.appears) == (("has-vanilla",), ())
+
+
+def test_the_shipped_rules_do_not_hold_the_old_log_against_a_patch() -> None:
+    rules = load_rules()
+    made = fix_of("swift-rlhf-sequence-parallel-nan", parse("", SWIFT), rules)
+    assert "swift-rlhf-sequence-parallel-nan" in made.clears
+    assert made.appears == ()
+    patched = SWIFT_COMMAND.replace("--sequence_parallel_size 4", "--sequence_parallel_size 1")
+    assert fired_rules(parse("", (replace(SWIFT[0], content=patched), *SWIFT[1:])), rules), "the old log blames it"
+
+
+def test_a_log_is_not_read_again_but_what_configures_the_run_is() -> None:
+    seen: list[list[str]] = []
+
+    def watched(question: str, attachments: Sequence[Attachment]) -> Evidence:
+        seen.append([attachment.name for attachment in attachments])
+        return parse(question, attachments)
+
+    dumped = Attachment(name="start.log", content="Namespace(pretrain='Qwen/Qwen2-7B', zpg=1, flash_attn=True)\n" + LOG)
+    said = Attachment(name="notes.md", content="We train with OpenRLHF, the model is Qwen2-7B and the loss is nan.\n")
+    versions = Attachment(name="pip.log", content="openrlhf==0.3.4\n" + LOG)
+    given = parse("", (*WITH_LOG, dumped, said, versions))
+    rules = ruleset(rule("has-vanilla", when="vanilla_loss", fix=UNSET))
+    with_patches(check(given, rules), given, rules, watched)
+    assert seen == [["train.sh", "start.log", "notes.md", "pip.log"]]
+
+
+def test_a_log_that_is_left_out_changes_nothing_about_the_run() -> None:
+    whole, alone = parse("", SWIFT), parse("", SWIFT[:2])
+    assert whole.rows
+    assert not alone.rows
+    assert whole.runs == alone.runs
+    assert whole.versions == alone.versions
+
+
+def test_a_rule_that_raises_fires_nowhere() -> None:
+    def broken(facts: Facts) -> Outcome:
+        raise ZeroDivisionError
+
+    rules = ruleset(rule("has-vanilla", when="vanilla_loss"), replace(rule("raises"), condition=None, module=broken))
+    two = COMMAND + "\n" + COMMAND.replace("--micro_train_batch_size 1", "--micro_train_batch_size 2")
+    given = parse("", (Attachment(name="two.sh", content=two),))
+    assert len(given.runs) == 2
+    assert fired_rules(given, rules) == {"has-vanilla"}

@@ -1,0 +1,48 @@
+"""What the documents say is so: settings, verbs and calls, in both directions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from service.advisor import Advisor
+from service.api.app import create_app
+from service.settings import Settings
+from ui.cli import verbs
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", list(Settings.model_fields))
+def test_every_setting_is_in_the_readme(name: str) -> None:
+    assert f"`{name}`" in README
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_verb_is_in_the_readme(verb: str) -> None:
+    assert re.search(rf"`trainmedic {verb}\b", README)
+
+
+@pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["README", "CONTRIBUTING"])
+def test_every_linked_file_is_there(text: str) -> None:
+    links = re.findall(r"\]\(([\w./-]+)\)", text)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_call_is_described(advisor: Advisor) -> None:
+    app = create_app(advisor, Settings())
+    for path in app.openapi()["paths"]:
+        assert path in API, path
+
+
+def test_the_two_commands_of_the_readme_are_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("serve", "test"):
+        assert f"make {target}" in README
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
