@@ -2,9 +2,9 @@
 
     python -m benchmarks.biglog
 
-The nan stands at the very end, as it does in a run that somebody stopped. The server is asked five times.
-Budgets: each answer within 5 s, the process never above 700 MB, no more memory after the last answer than after the
-second (plus a tenth), the log marked as truncated with the lines that were left out, and the nan found. Linux only.
+The nan stands at the very end, as it does in a run that somebody stopped. The server is asked eight times.
+Budgets: each answer within 5 s, the process never above 700 MB, its peak after the last answer at most a tenth over that
+after the third, the log marked as truncated with the lines that were left out, and the nan found. Linux only.
 Exit code 1 where one is missed.
 """
 
@@ -24,7 +24,8 @@ BYTES = 50_000_000
 ANSWER_BUDGET_S = 5.0
 PEAK_BUDGET_MB = 700.0
 GROWTH_BUDGET = 1.1
-TIMES = 5
+TIMES = 8
+SETTLED = 3
 
 
 def big_log() -> str:
@@ -71,7 +72,7 @@ def main() -> int:
         }
     )
     table = Table(f"a log of {BYTES // 1_000_000} MB attached")
-    taken, after, wrong = [], [], []
+    taken, after, peaks, wrong = [], [], [], []
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:
         client = server.client()
         client.call("POST", "/v1/ask", {"question": "loss is nan"})
@@ -81,14 +82,14 @@ def main() -> int:
             status, raw = client.raw("POST", "/v1/ask", body)
             taken.append(time.perf_counter() - started)
             after.append(server.memory_mb())
+            peaks.append(server.memory_mb("VmHWM"))
             wrong += [f"status {status}"] if status != 200 else wrong_with(decoded(raw))
-        peak = server.memory_mb("VmHWM")
         client.close()
     table.add("POST /v1/ask", taken, "s", ANSWER_BUDGET_S)
     table.add("memory before", [before], "MB")
     table.add("memory after each answer", after, "MB")
-    table.add("memory at most", [peak], "MB", PEAK_BUDGET_MB)
-    table.add("memory after the last, of that after the second", [after[-1] / after[1]], "×", GROWTH_BUDGET)
+    table.add("memory at most", peaks[-1:], "MB", PEAK_BUDGET_MB)
+    table.add("peak after the last, of that after the third", [peaks[-1] / peaks[SETTLED - 1]], "×", GROWTH_BUDGET)
     code = table.print()
     for each in dict.fromkeys(wrong):
         print(f"✗ {each}")

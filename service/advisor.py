@@ -39,6 +39,7 @@ CANDIDATES = 20
 """Cases that retrieval hands to ranking."""
 MAX_NAME = 255
 """Code points of an attachment's name; the rest is cut."""
+_HARMLESS = str.maketrans("`<>", "'‹›")
 KEPT_CHARACTERS = 1_000_000
 """Code points of one pasted text that a conversation remembers."""
 Mode = Literal["auto", "deterministic", "investigate"]
@@ -246,14 +247,15 @@ def remembered(turns: Sequence[Turn], given: Sequence[Attachment] = ()) -> tuple
 def named(attachments: Sequence[Attachment]) -> tuple[Attachment, ...]:
     """The attachments under names that are safe to show and store, and all different.
 
-    Line breaks and other unprintable characters become blanks (a name stands in Markdown), secrets asterisks, an empty
-    name ``attachment``; the second ``train.sh`` is ``train-2.sh``. All other names stay as they are.
+    A name stands in Markdown: line breaks and other unprintable characters become blanks, and what would begin code,
+    HTML or a link is replaced. Secrets become asterisks, an empty name ``attachment``; the second ``train.sh`` is
+    ``train-2.sh``. All other names stay as they are.
     """
     taken: set[str] = set()
     found = []
     for attachment in attachments:
-        plain = "".join(c if c.isprintable() else " " for c in attachment.name[:MAX_NAME]).replace("`", "'").strip()
-        name = first = mask(plain).text or "attachment"
+        plain = "".join(c if c.isprintable() else " " for c in attachment.name[:MAX_NAME]).translate(_HARMLESS)
+        name = first = mask(plain.replace("](", "] (").strip()).text or "attachment"
         stem, dot, ending = first.rpartition(".") if "." in first.rpartition("/")[2][1:] else (first, "", "")
         number = 1
         while name in taken:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from kb.frameworks.tables import table
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
@@ -53,7 +55,9 @@ def _made(framework: str, word: str, certain: bool = True) -> Entry:
 def _verl(word: str) -> Entry:
     if "sft" in word:
         return _made("verl", "sft")
-    return _made("verl", word if word in (*_SERVING, *_EXPORTING) else "")
+    if word in (*_SERVING, *_EXPORTING):
+        return _made("verl", word)
+    return Entry(framework="verl", stage="rl" if word.startswith("main_") else None)
 
 
 _PROGRAMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Entry]], ...] = (
@@ -81,6 +85,10 @@ _PROGRAMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Entry]], ...] 
     ),
     (
         re.compile(r"(?:^|/)train_(sft|rm|dpo|kto|kd|prm|ppo_ray|ppo)(?:_\w+)?\.(?:py|sh)$"),
+        lambda m: _made("openrlhf", m[1], certain=False),
+    ),
+    (
+        re.compile(r"(?:^|/)(batch_inference|interactive_chat|serve_rm|lora_combiner)\.py$"),
         lambda m: _made("openrlhf", m[1], certain=False),
     ),
     (
@@ -116,6 +124,8 @@ def class_entry(scope: str) -> Entry | None:
         if stem != scope and stem in _TRL_ALGORITHMS:
             return _made("trl", _TRL_ALGORITHMS[stem])
     match scope:
+        case "BCOConfig" | "BCOTrainer":
+            return Entry(framework="trl", stage="preference")
         case "RLHFArguments" | "SftArguments" | "TrainArguments" | "RLHFTrainArguments":
             return _made("ms-swift", "sft" if scope == "SftArguments" else "")
         case "ModelConfig" | "ScriptArguments":
@@ -124,8 +134,17 @@ def class_entry(scope: str) -> Entry | None:
             return Entry(framework="unsloth", certain=False)
         case "TrainingArguments" | "Seq2SeqTrainingArguments" | "Trainer" | "Seq2SeqTrainer":
             return Entry(framework="transformers", certain=False)
+        case _ if scope.endswith(("Config", "Trainer")) and _of_trl(scope):
+            return Entry(framework="trl")
         case _:
             return None
+
+
+def _of_trl(scope: str) -> bool:
+    """Whether TRL's catalogue has options of this class, or of the configuration of this trainer."""
+    known = table("trl")
+    name = scope.removesuffix("Trainer") + "Config" if scope.endswith("Trainer") else scope
+    return known is not None and any(name in group for group in known.owner_sets)
 
 
 _RL = {"dpo": "dpo", "kto": "kto", "orpo": "orpo", "simpo": "simpo", "cpo": "cpo", "ipo": "ipo", "ppo": "ppo",
@@ -146,7 +165,7 @@ ALGORITHM_WORDS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "rl": _RL,
     },
     "verl": {"algorithm.adv_estimator": _ESTIMATORS},
-    "openrlhf": {"advantage_estimator": _ESTIMATORS, "algo.advantage.estimator": _ESTIMATORS},
+    "openrlhf": {"pretrain_mode": {"true": "pt"}, "advantage_estimator": _ESTIMATORS, "algo.advantage.estimator": _ESTIMATORS},
     "trl": {"loss_type": {"simpo": "simpo"}},
 }
 """Framework → option → value → algorithm; a later option of the same framework outweighs an earlier one."""

@@ -187,6 +187,8 @@ def _from_classes(found: _Found, options: Sequence[Option]) -> None:
         found.algorithm = Recognised(
             value=entry.algorithm, reason=f"{option.scope} trains {entry.algorithm}", span=option.span
         )
+    elif entry.stage and found.stage is None:
+        found.stage = Recognised(value=entry.stage, reason=f"{option.scope} is for {entry.stage}", span=option.span)
 
 
 def _doubt(found: _Found, options: Sequence[Option]) -> None:
@@ -317,20 +319,36 @@ def _by_default(found: _Found, framework: str, options: Sequence[Option]) -> Non
         default = "dpo"
     elif framework == "verl" and "main_ppo" in words and "algorithm.adv_estimator" not in written:
         default = "ppo"
-    elif _says_nothing(framework, written):
-        default = "sft"
-    if default:
-        span = programs[0].span if programs else options[0].span if options else None
+    else:
+        default = _says_nothing(framework, {key.partition(".")[0] for key in written}, bool(programs))
+    span = programs[0].span if programs else options[0].span if options else None
+    if default in ("inference", "export"):
+        found.stage = Recognised(value=default, reason=f"the options are those for {default}", span=span)
+    elif default:
         found.algorithm = Recognised(
             value=default, reason=f"what {framework} trains where nothing else is said", span=span
         )
 
 
-def _says_nothing(framework: str, written: set[str]) -> bool:
-    """A whole training file of these frameworks that names no algorithm: they then do supervised fine-tuning."""
-    if framework == "axolotl":
-        return "rl" not in written and {"base_model", "datasets"} <= {key.partition(".")[0] for key in written}
-    return framework == "llamafactory" and "stage" not in written and {"model_name_or_path", "dataset"} <= written
+_SWIFT_TRAINS = {"learning_rate", "num_train_epochs", "per_device_train_batch_size", "max_epochs", "micro_batch_size"}
+
+
+def _says_nothing(framework: str, written: set[str], started: bool) -> str:
+    """What a whole file of a framework is for that names no algorithm: an algorithm, ``inference`` or ``export``.
+
+    ``written``: first parts of the options' names; ``started``: a program of the framework is seen as well.
+    """
+    match framework:
+        case "axolotl" if "rl" not in written and "base_model" in written:
+            return "pt" if "pretraining_dataset" in written else "sft" if "datasets" in written else ""
+        case "llamafactory" if "stage" not in written and "model_name_or_path" in written:
+            if "dataset" in written:
+                return "sft"
+            return "export" if "export_dir" in written else "inference" if "infer_backend" in written else ""
+        case "ms-swift" if not started and "rlhf_type" not in written:
+            return "sft" if {"model", "dataset"} <= written and written & _SWIFT_TRAINS else ""
+        case _:
+            return ""
 
 
 def _model(framework: str | None, options: Sequence[Option]) -> Recognised | None:

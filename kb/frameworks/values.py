@@ -31,6 +31,7 @@ ATTENTION: Mapping[str, str] = {
     "flex_attention": "flex", "flex": "flex", "xformers": "xformers", "sage": "sage", "s2_attention": "s2",
     "s2": "s2", "auto": "auto",
 }  # fmt: skip
+_LONGEST = 300  # digits: a longer number is text, for nothing can be reckoned with it
 _NUMBER = re.compile(r"^[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE][+-]?\d+)?$")
 _TRUE = ("true", "yes", "on", "1", "t", "y")
 _FALSE = ("false", "no", "off", "0", "f", "n")
@@ -102,7 +103,7 @@ def _special(kind: str, how: str, value: Value) -> Value | Nothing:
 
 def number(value: Value) -> Value:
     """A number where the value is one or reads as one (``"1e-6"``, ``1_000``), else the value."""
-    if isinstance(value, str) and _NUMBER.match(value.strip()):
+    if isinstance(value, str) and len(value) <= _LONGEST and _NUMBER.match(value.strip()):
         text = value.strip().replace("_", "")
         return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
     return value

@@ -22,12 +22,12 @@ _IDLE = re.compile(
     r"|trl (?:env|vllm-serve|chat)|vllm .*|axolotl (?:inference|preprocess|merge-lora|fetch|evaluate|vllm-serve"
     r"|merge-sharded-fsdp-weights)"
     r"|openrlhf\.cli\.(?:serve_rm|lora_combiner|batch_inference|interactive_chat)|(?:.*/)?(?:convert|merge|export"
-    r"|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py|sglang.*|vllm\..*"
+    r"|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py|sglang.*|vllm\..*|(?:.*/)?(?:batch_inference|interactive_chat|lora_combiner)\.py"
 )
 _TRAINS = re.compile(
     r"openrlhf\.cli\.train_\w+|(?:swift|megatron) (?:sft|pt|rlhf|dpo)|(?:llamafactory-cli|lmf) train"
     r"|axolotl train|axolotl\.cli\.train|trl \w+"
-    r"|verl\.trainer\.\w+|recipe\..*|.*train\w*|(?:.*/)?(?:sft|dpo|kto|ppo|grpo|rloo|orpo|cpo|gkd|reward_modeling"
+    r"|verl\.trainer\.\w+|recipe\..*|.*train\w*(?:\.py|\.sh)?|(?:.*/)?(?:sft|dpo|kto|ppo|grpo|rloo|orpo|cpo|gkd|reward_modeling"
     r"|reward|run_clm|finetune|rlhf|main_ppo)\w*(?:\.py)?"
 )
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
@@ -212,15 +212,24 @@ def _both(classes: set[str], before: set[str]) -> bool:
 def _attach_files(mains: list[Unit]) -> None:
     """A command and the configuration or script it starts are one run: by name, or where there is only one of each."""
     commands = [unit for unit in mains if unit.region.kind == "command" and unit.region.entry is not None]
-    for unit in [u for u in mains if u.region.kind != "command"]:
-        users = [c for c in commands if unit.name and _base(unit.name) in {_base(f) for f in (*c.files, _script(c))}]
-        if not users and len([u for u in mains if u.region.kind != "command"]) == 1:
+    by_file: dict[str, list[Unit]] = {}
+    for command in commands:
+        for file in dict.fromkeys(_base(f) for f in (*command.files, _script(command))):
+            by_file.setdefault(file, []).append(command)
+    others = [unit for unit in mains if unit.region.kind != "command"]
+    alone = len(others)  # those that no command has taken yet
+    taken: set[int] = set()
+    for unit in others:
+        users = by_file.get(_base(unit.name), []) if unit.name else []
+        if not users and alone == 1:
             users = [c for c in commands if _wants(c, unit)]
             users = users if len(users) == 1 else []
         for command in users:
             command.joined.append(unit)
         if users:
-            mains.remove(unit)
+            taken.add(id(unit))
+            alone -= 1
+    mains[:] = [unit for unit in mains if id(unit) not in taken]
 
 
 def _script(command: Unit) -> str:

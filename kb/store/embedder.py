@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -19,6 +21,8 @@ from kb.errors import InvalidSettings, StoreError
 
 ASSETS = Path(__file__).parent / "assets"
 BATCH = 16
+BULK = 64
+"""Texts from which every core takes part."""
 MAX_CHARACTERS = 4_000
 """What is tokenised of a text: far more than the 256 tokens that the model sees."""
 REMEMBERED = 512
@@ -101,26 +105,38 @@ class OnnxEmbedder(_Remembering):
         self._folder = folder
         self._loading = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
+        self._last: tuple[str, Any] | None = None
 
     def vectors(self, texts: Sequence[str]) -> Array:
         """One normalised row of 384 floats for each text."""
         if not texts:
             return np.zeros((0, self.identity.dimension), np.float32)
-        tokenizer, session = self._load()
-        found = np.empty((len(texts), self.identity.dimension), np.float32)
         # One by one: the int8 scale is taken over a whole batch, so a text's vector would depend on its neighbours
         # (cosine 0.985); and on one thread a batch is no faster.
-        for row, text in enumerate(texts):
-            encoded = tokenizer.encode(text[:MAX_CHARACTERS])
-            ids = np.asarray([encoded.ids], np.int64)
-            found[row] = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0]
-        return found
+        if len(texts) < BULK:
+            return np.stack([self._vector(text) for text in texts])
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # an index is built: nobody else waits for a core
+            return np.stack(list(threads.map(self._vector, texts)))
 
     def known_share(self, text: str) -> float:
         """The share of tokens that are not ``[UNK]``."""
-        tokenizer, _ = self._load()
-        tokens = tokenizer.encode(text[:MAX_CHARACTERS], add_special_tokens=False).tokens
+        tokens = self._tokens(" ".join(text.split())).tokens[1:-1]
         return 1.0 - tokens.count("[UNK]") / len(tokens) if tokens else 0.0
+
+    def _vector(self, text: str) -> Array:
+        _, session = self._load()
+        ids = np.asarray([self._tokens(text).ids], np.int64)
+        vector: Array = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0]
+        return vector
+
+    def _tokens(self, text: str) -> Any:
+        """The tokens, ``[CLS]`` and ``[SEP]`` around them. A question is weighed first, then embedded: read once."""
+        last = self._last
+        if last is not None and last[0] == text:
+            return last[1]
+        encoded = self._load()[0].encode(text[:MAX_CHARACTERS])
+        self._last = (text, encoded)
+        return encoded
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:

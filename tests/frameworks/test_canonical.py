@@ -268,3 +268,31 @@ def test_an_option_is_known_by_its_setting() -> None:
     assert keys_of("openrlhf", "attention", "0.8.5") == ("flash_attn",)
     assert keys_of("openrlhf", "no such setting") == ()
     assert catalogue.frameworks()[:6] == ("openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl")
+
+
+@pytest.mark.parametrize("written", ["torch.float16", "torch.half", "half", "fp16", "float16", "FP16", "np.float16"])
+def test_every_way_to_write_half_precision_is_fp16(written: str) -> None:
+    assert normalise("dtype", "", written) == "fp16"
+
+
+@pytest.mark.parametrize("written", ["TaskType.SEQ_CLS", "peft.TaskType.SEQ_CLS", "SEQ_CLS", "seq_cls"])
+def test_a_task_type_is_the_members_name(written: str) -> None:
+    options = [option("task_type", written, "LoraConfig", Origin.PYTHON)]
+    assert value("peft_task_type", options, "trl", "reward", trl="0.12.0") == "SEQ_CLS"
+
+
+def test_other_loads_than_the_trained_models_set_nothing() -> None:
+    for scope in ("AutoTokenizer.from_pretrained", "RobertaForSequenceClassification.from_pretrained"):
+        options = [option("torch_dtype", "torch.float16", scope, Origin.PYTHON)]
+        assert value("weights_dtype", [*options, option("output_dir", "o", "DPOConfig")], "trl", "dpo") == "ABSENT"
+
+
+def test_the_keywords_of_get_peft_model_are_pefts() -> None:
+    options = [option("r", 16, "get_peft_model", Origin.PYTHON)]
+    assert value("lora_rank", options, "trl", "sft") == 16
+    assert value("use_peft", options, "trl", "sft") is True
+
+
+def test_an_algorithm_that_older_releases_lack_bounds_the_defaults() -> None:
+    options = [option("stage", "kto", origin=Origin.YAML), option("template", "qwen", origin=Origin.YAML)]
+    assert value("beta", options, "llamafactory", "kto") == 0.1

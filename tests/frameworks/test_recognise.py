@@ -6,7 +6,7 @@ import pytest
 
 from kb.frameworks.models import family_of_type
 from kb.frameworks.recognise import Recognition, model_family, recognise
-from kb.model.run import Option, Origin, Region
+from kb.model.run import Option, Origin, Region, Value
 from tests.frameworks.making import PLACE, command, option, stated
 
 
@@ -46,7 +46,7 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("examples/scripts/ppo/ppo.py", "trl", "ppo", "rl"),
         ("verl.trainer.main_ppo", "verl", "ppo", "rl"),
         ("verl.trainer.fsdp_sft_trainer", "verl", "sft", "sft"),
-        ("recipe.dapo.main_dapo", "verl", None, None),
+        ("recipe.dapo.main_dapo", "verl", None, "rl"),
         ("axolotl train", "axolotl", None, None),
         ("axolotl.cli.train", "axolotl", None, None),
         ("axolotl inference", "axolotl", None, "inference"),
@@ -168,6 +168,32 @@ def test_the_only_framework_installed_is_the_framework() -> None:
         ("THUDM/glm-4-9b-chat", "glm4"),
         ("01-ai/Yi-6B", "yi"),
         ("LLaMA-Factory", None),
+        ("google/shieldgemma-9b", "gemma2"),
+        ("google/shieldgemma-2-4b-it", "gemma3"),
+        ("google/datagemma-rag-27b-it", "gemma2"),
+        ("google/txgemma-9b-chat", "gemma2"),
+        ("google/recurrentgemma-2b", None),
+        ("Qwen/Qwen2.5-Math-7B-Instruct", "qwen2.5"),
+        ("Qwen/Qwen3.5-35B-A3B", "qwen3.5"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen2.5"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "llama3"),
+        ("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B", "qwen3"),
+        ("deepseek-ai/DeepSeek-R1", "deepseek-v3"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama3"),
+        ("meta-llama/Llama-3.2-1B", "llama3"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama3"),
+        ("mistralai/Mistral-Nemo-Instruct-2407", "mistral"),
+        ("microsoft/Phi-3.5-mini-instruct", "phi3"),
+        ("zai-org/GLM-4.5", "glm4.5"),
+        ("internlm/internlm2_5-7b-chat", "internlm2"),
+        ("openbmb/MiniCPM-2B-sft-bf16", "minicpm"),
+        ("openbmb/MiniCPM3-4B", "minicpm3"),
+        ("openbmb/MiniCPM-V-2_6", "minicpm-v"),
+        ("01-ai/Yi-1.5-9B-Chat", "yi"),
+        ("baichuan-inc/Baichuan2-7B-Chat", "baichuan2"),
+        ("baichuan-inc/Baichuan-13B-Chat", "baichuan"),
+        ("THUDM/chatglm3-6b", "chatglm3"),
+        ("THUDM/chatglm2-6b", "chatglm2"),
         ("my-model", None),
     ],
 )
@@ -191,3 +217,65 @@ def test_a_model_type_gives_the_family_where_the_name_does_not() -> None:
     assert found.model_family is not None
     assert found.model_family.value == "gemma2"
     assert family_of_type("no such type") is None
+
+
+def test_an_axolotl_file_without_rl_trains_supervised() -> None:
+    options = [option("base_model", "a/b", origin=Origin.YAML), option("datasets.0.path", "x", origin=Origin.YAML)]
+    assert words(recognise([], options)) == ("axolotl", "sft", "sft")
+    options.append(option("rl", "kto", origin=Origin.YAML))
+    assert words(recognise([], options)) == ("axolotl", "kto", "preference")
+
+
+def test_a_plain_trainer_is_in_stage_sft() -> None:
+    options = [option("output_dir", "o", "TrainingArguments", Origin.PYTHON)]
+    assert words(recognise([], options)) == ("transformers", None, "sft")
+    assert words(recognise([], [option("do_sample", True, "GenerationConfig", Origin.PYTHON)]))[2] is None
+
+
+def test_a_tokenizer_names_the_model_only_where_it_is_the_only_one() -> None:
+    one = option("pretrained_model_name_or_path", "Qwen/Qwen2-7B", "AutoTokenizer.from_pretrained")
+    two = option("pretrained_model_name_or_path", "fb/toxic", "RobertaTokenizer.from_pretrained")
+    found = recognise([], [one]).model
+    assert found is not None
+    assert found.value == "Qwen/Qwen2-7B"
+    assert recognise([], [one, two]).model is None
+
+
+def test_the_question_comes_before_what_was_attached() -> None:
+    found = recognise([], [], "my Qwen2-7B", said=[("a.md", 1, "Gemma-2-9B")])
+    assert found.model_family is not None
+    assert (found.model_family.value, found.model_family.reason) == ("qwen2", "said in the question")
+    attached = recognise([], [], "help", said=[("a.md", 3, "with Gemma-2-9B")]).model_family
+    assert attached is not None
+    assert attached.span is not None
+    assert (attached.value, attached.span.attachment, attached.span.line) == ("gemma2", "a.md", 3)
+
+
+def yaml_options(**settings: Value) -> list[Option]:
+    return [option(key.replace("__", "."), value, origin=Origin.YAML) for key, value in settings.items()]
+
+
+def test_a_class_that_only_trls_catalogue_knows_is_trls() -> None:
+    assert words(recognise([], [option("output_dir", "o", "XPOConfig", Origin.PYTHON)]))[0] == "trl"
+    assert words(recognise([], [option("output_dir", "o", "NoSuchConfig", Origin.PYTHON)]))[0] is None
+    assert words(recognise([], [option("args", "o", "BCOTrainer", Origin.PYTHON)])) == ("trl", None, "preference")
+
+
+def test_files_for_chat_and_merging_do_not_train() -> None:
+    common = {"model_name_or_path": "a/b", "template": "qwen", "finetuning_type": "lora"}
+    assert words(recognise([], yaml_options(**common, infer_backend="vllm")))[1:] == (None, "inference")
+    assert words(recognise([], yaml_options(**common, export_dir="out")))[1:] == (None, "export")
+    assert words(recognise([], yaml_options(**common, dataset="d")))[1:] == ("sft", "sft")
+
+
+def test_a_pretraining_data_set_is_pretraining() -> None:
+    options = yaml_options(base_model="a/b", pretraining_dataset__0__path="x", sequence_len=512, sample_packing=True)
+    assert words(recognise([], options)) == ("axolotl", "pt", "pretrain")
+    flags = [option("pretrain", "a/b"), option("pretrain_mode")]
+    assert words(recognise([command("openrlhf.cli.train_sft")], flags)) == ("openrlhf", "pt", "pretrain")
+
+
+def test_an_swift_file_trains_supervised_only_where_it_trains() -> None:
+    file = {"model": "a/b", "dataset": "d", "tuner_type": "lora", "split_dataset_ratio": 0.1}
+    assert words(recognise([], yaml_options(**file, learning_rate=1e-4))) == ("ms-swift", "sft", "sft")
+    assert words(recognise([], yaml_options(**file))) == ("ms-swift", None, None)

@@ -81,3 +81,35 @@ def test_what_is_written_reads_back_as_the_same(framework: str, word: str) -> No
     assert found.raw is not None
     how = "llamafactory_attention" if framework == "llamafactory" else ""
     assert normalise("attention", how, found.raw) == word
+
+
+def written(name: str, value: Value, version: str | None = None, **more: str) -> tuple[str | None, str | None]:
+    found = spelling("trl", name, value, version, Origin.PYTHON, algorithm="reward", **more)  # type: ignore[arg-type]
+    assert found is not None
+    return found.key, found.raw
+
+
+def test_the_users_own_key_is_kept_unless_the_release_is_known_to_lack_it() -> None:
+    def key(version: str | None) -> str | None:
+        found = spelling("trl", "weights_dtype", "bf16", version, algorithm="reward", prefer="torch_dtype")
+        return None if found is None else found.key
+
+    assert (key(None), key("0.12.0"), key("1.9.0")) == ("torch_dtype", "torch_dtype", "dtype")
+
+
+def test_a_call_of_another_library_is_written_in_its_words() -> None:
+    assert written("peft_task_type", "SEQ_CLS", scope="LoraConfig") == ("task_type", '"SEQ_CLS"')
+    assert written("weights_dtype", "bf16", scope="from_pretrained") == ("torch_dtype", "torch.bfloat16")
+    assert written("weights_dtype", "auto", scope="from_pretrained", prefer="dtype") == ("dtype", '"auto"')
+    assert written("bnb_4bit_compute_dtype", "bf16", scope="BitsAndBytesConfig")[1] == "torch.bfloat16"
+
+
+def test_a_release_without_the_command_stands_for_the_last_one_with_it() -> None:
+    found = spelling("openrlhf", "micro_batch", 2, "0.10.1", algorithm="kto")
+    assert found == Spelling(key="micro_train_batch_size", raw="2")
+    newest = spelling("openrlhf", "micro_batch", 2, None, algorithm="kto")
+    assert newest == found
+
+
+def test_what_a_class_has_from_training_arguments_can_be_written() -> None:
+    assert written("learning_rate", 1e-6, "0.16.0") == ("learning_rate", "1e-6")

@@ -236,3 +236,8 @@ def test_a_tokenizer_is_no_load_of_the_model_even_in_a_broken_script() -> None:
     for tail in ("", "trainer = (\n"):
         text = "tok = AutoTokenizer.from_pretrained('Qwen/Qwen2-7B', torch_dtype='half')\n" + tail
         assert scopes_of(text) == ["AutoTokenizer.from_pretrained"]
+
+
+def test_an_attribute_of_a_variable_is_unresolved_and_one_of_a_module_is_not() -> None:
+    options = {o.key: o.value for o in read("C(a=model_args.name, b=torch.bfloat16, c=TaskType.SEQ_CLS)").options}
+    assert options == {"a": Unresolved("model_args.name"), "b": "torch.bfloat16", "c": "TaskType.SEQ_CLS"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kb.model.evidence import Evidence
 from kb.model.place import Attachment
+from kb.model.run import Unresolved
 from kb.parse import parse
 
 KTO = (
@@ -193,3 +194,115 @@ CONFIG = (
     '{"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "hidden_size": 2304, "vocab_size": 256000,\n'
     ' "torch_dtype": "bfloat16"}\n'
 )
+
+
+def test_a_models_own_config_joins_the_run_and_is_never_one() -> None:
+    evidence = read("", train__sh="deepspeed --module openrlhf.cli.train_rm --pretrain /data/m\n", config__json=CONFIG)
+    assert kinds(evidence) == [["command", "json"]]
+    run = evidence.run
+    assert run.model_family is not None
+    assert run.model_family.value == "gemma2"
+    assert run.settings["checkpoint_dtype"].value == "bf16"
+    assert all(option.scope != "checkpoint" for option in run.options)
+
+
+def test_a_models_config_alone_is_an_empty_run_of_that_family() -> None:
+    (run,) = read("nan in my reward model", config__json=CONFIG).runs
+    assert (run.framework, run.options, run.partial) == (None, (), True)
+    assert run.model_family is not None
+    assert run.model_family.value == "gemma2"
+
+
+def test_the_text_part_of_a_multimodal_config_gives_family_and_dtype() -> None:
+    config = (
+        '{"architectures": ["PaliGemmaForConditionalGeneration"], "model_type": "paligemma",\n'
+        ' "text_config": {"model_type": "gemma2", "torch_dtype": "float32"}, "vision_config": {"model_type": "siglip"}}'
+    )
+    run = read("", train__sh="swift sft --model /data/m\n", config__json=config).run
+    assert run.model_family is not None
+    assert (run.model_family.value, run.settings["checkpoint_dtype"].value) == ("gemma2", "fp32")
+
+
+def test_files_of_the_tokenizer_and_of_generation_are_no_runs() -> None:
+    generation = '{"bos_token_id": 1, "eos_token_id": 2, "temperature": 0.6, "transformers_version": "4.44.0"}'
+    tokenizer = '{"tokenizer_class": "Qwen2Tokenizer", "model_max_length": 32768, "eos_token": "<|im_end|>"}'
+    evidence = read("", t__sh="swift sft --model m\n", generation_config__json=generation, tok__json=tokenizer)
+    assert kinds(evidence) == [["command"]]
+    assert "temperature" not in {option.key for option in evidence.run.options}
+
+
+def test_a_variable_behind_a_switch_is_a_word_of_its_own() -> None:
+    text = "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --bf16 $EXTRA --beta 0.1\n"
+    run = read("", t__sh=text).run
+    bf16 = run.settings["bf16"]
+    assert (bf16.value, run.partial, "attention" in run.settings) == (True, True, False)
+    assert bf16.option is not None
+    assert (bf16.option.raw, bf16.option.span.text, bf16.option.value_span) == (None, "--bf16", None)
+
+
+def test_a_variable_behind_an_option_with_a_value_stays_its_value() -> None:
+    text = "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --beta $BETA --bf16\n"
+    run = read("", t__sh=text).run
+    assert (run.settings["beta"].value, run.partial) == (Unresolved("$BETA"), False)
+
+
+def test_a_scorer_beside_the_model_does_not_set_the_dtype() -> None:
+    text = (
+        "config = PPOConfig(model_name='EleutherAI/gpt-j-6b', learning_rate=1e-5)\n"
+        "model = AutoModelForCausalLM.from_pretrained(config.model_name, torch_dtype=torch.bfloat16)\n"
+        "model = AutoModelForCausalLMWithValueHead.from_pretrained(model)\n"
+        "trainer = PPOTrainer(config, model, ref_model=ref, tokenizer=tok)\n"
+        "toxic = RobertaForSequenceClassification.from_pretrained('fb/toxic', torch_dtype=torch.float16)\n"
+    )
+    run = read("", ppo__py=text).run
+    assert run.settings["weights_dtype"].value == "bf16"
+    assert run.model is None or "toxic" not in run.model.value
+
+
+def test_two_trained_loads_that_disagree_leave_the_dtype_unknown() -> None:
+    text = (
+        "if args.half:\n    model = AutoModelForCausalLM.from_pretrained(n, torch_dtype='half')\n"
+        "else:\n    model = AutoModelForCausalLM.from_pretrained(n, torch_dtype='auto')\n"
+        "trainer = DPOTrainer(model, args=DPOConfig(output_dir='o'))\n"
+    )
+    assert "weights_dtype" not in read("", dpo__py=text).run.settings
+
+
+def test_kto_in_llamafactory_has_its_default_beta_without_a_version() -> None:
+    setting = read("", kto__yaml="template: qwen\ndataset: d\n" + LF.format(stage="kto")).run.settings["beta"]
+    assert (setting.value, setting.option) == (0.1, None)
+
+
+def test_an_attached_article_says_what_it_is_about() -> None:
+    run = read("why?", article__md="# KTO of Qwen2-7B in OpenRLHF\n\nThe loss becomes nan after a few steps.\n").run
+    words = [word and word.value for word in (run.framework, run.algorithm, run.model_family)]
+    assert words == ["openrlhf", "kto", "qwen2"]
+    assert run.model_family is not None
+    assert run.model_family.span is not None
+    assert (run.model_family.span.attachment, run.model_family.span.text) == ("article.md", "Qwen2")
+
+
+def test_a_teaser_at_the_end_of_a_long_article_names_no_model() -> None:
+    article = "TRL 奖励模型训练出现 NaN\n" + "原因在于数值精度不足。\n" * 30
+    teaser = "SomeVision 4.5 是最新的模型。该模型基于 Qwen3-8B 构建。\n"
+    assert read(article + teaser).run.model_family is None
+    own = read(article + "模型: Qwen3-8B\n").run.model_family
+    assert own is not None
+    assert own.value == "qwen3"
+
+
+def test_what_trains_comes_before_the_script_that_scores_for_it() -> None:
+    text = "deepspeed ../batch_inference.py --pretrain a --eval_task rm\ndeepspeed ../train_sft.py --pretrain b --bf16\n"
+    (first, second) = read("", all__sh=text).runs
+    assert first.algorithm is not None
+    assert first.algorithm.value == "sft"
+    assert second.stage is not None
+    assert second.stage.value == "inference"
+
+
+def test_an_unquoted_variable_is_split_into_words() -> None:
+    text = 'MODULE=${MODULE:-"-m verl.trainer.sft_trainer"}\ntorchrun --nnodes=1 \\\n ${MODULE} \\\n data.max_length=2048\n'
+    run = read("", run__sh=text).run
+    assert run.algorithm is not None
+    assert run.algorithm.value == "sft"
+    assert run.settings["max_length"].value == 2048

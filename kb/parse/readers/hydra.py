@@ -9,6 +9,7 @@ import json
 import re
 
 from kb.model.run import Option, Origin, Scalar, Unresolved, Value
+from kb.parse.readers.nodes import LONGEST_INTEGER
 from kb.parse.readers.shell_expand import Arg
 from kb.parse.source import Piece
 
@@ -22,8 +23,8 @@ _DEEPEST = 20
 
 def scalar(text: str) -> Scalar:
     """A command line's text as the number, boolean or nothing it looks like, else the text itself."""
-    if _INTEGER.fullmatch(text) and len(text) < 400:
-        return int(text)
+    if _INTEGER.fullmatch(text):
+        return int(text) if len(text) <= LONGEST_INTEGER else text
     if _FLOAT.fullmatch(text):
         return float(text)
     if text in _NOTHING:

@@ -10,7 +10,18 @@ import re
 from collections.abc import Collection
 
 from kb.model.run import Scalar
-from kb.parse.readers.nodes import DEEPEST, MOST_NODES, Entries, Items, Leaf, Node, Pair, leaf, unresolved
+from kb.parse.readers.nodes import (
+    DEEPEST,
+    LONGEST_INTEGER,
+    MOST_NODES,
+    Entries,
+    Items,
+    Leaf,
+    Node,
+    Pair,
+    leaf,
+    unresolved,
+)
 
 _BLANKS = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)*")
 _QUOTE = re.compile(r"(?P<prefix>[rbfuRBFU]{0,2})(?P<quote>\"\"\"|'''|[\"'“‘])")
@@ -40,7 +51,7 @@ def word(text: str) -> Scalar:
     """A number, a constant, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
-    if _NUMBER.fullmatch(text) and len(text) < 400:
+    if _NUMBER.fullmatch(text) and len(text) <= LONGEST_INTEGER:
         plain = text.replace("_", "")
         try:
             return int(plain) if plain.lstrip("+-").isdigit() else float(plain)

@@ -16,6 +16,8 @@ from kb.model.run import Option, Origin, Unresolved, Value
 from kb.parse.source import Piece
 
 MOST_OPTIONS = 4000
+LONGEST_INTEGER = 300
+"""Digits of a whole number. A longer one stays text: no float can hold it, and arithmetic and printing fail on it."""
 MOST_NODES = 20000
 DEEPEST = 48
 

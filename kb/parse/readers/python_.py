@@ -18,9 +18,21 @@ from collections.abc import Iterator
 from kb.model.run import Origin, Scalar, Value
 from kb.parse.readers import loads
 from kb.parse.readers.literal import Scanner
-from kb.parse.readers.nodes import DEEPEST, Entries, Flattener, Items, Leaf, Node, Pair, leaf, unresolved
+from kb.parse.readers.nodes import (
+    DEEPEST,
+    LONGEST_INTEGER,
+    Entries,
+    Flattener,
+    Items,
+    Leaf,
+    Node,
+    Pair,
+    leaf,
+    unresolved,
+)
 from kb.parse.source import Piece, Reading
 
+_TOO_LARGE = 10**LONGEST_INTEGER
 _LONGEST = 300_000  # longer text is scanned, not parsed
 _MOST_BRACKETS = 90
 _CLEAN = re.compile("[\x00\r\x0b\x0c\ud800-\udfff]")
@@ -33,6 +45,7 @@ _DICTS = re.compile(r"(?P<name>\b\w*(?:args|config|cfg|kwargs|params|arguments)\
 _CONFIG_NAME = re.compile(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
 _DEEPSPEED_NAME = re.compile(r"(?:^|_)ds(?:_|$)|deepspeed|zero", re.IGNORECASE)
 _DEEPSPEED_KEYS = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"})
+_MODULES = frozenset({"torch", "th", "np", "numpy", "jnp", "peft", "transformers", "trl", "deepspeed", "accelerate"})
 _FUNCTIONS = frozenset({"from_pretrained", "get_peft_model", "prepare_model_for_kbit_training", "initialize"})
 _IGNORED = frozenset(
     {"ArgumentParser", "Path", "Namespace", "HfArgumentParser", "Exception", "ValueError", "RuntimeError"}
@@ -309,9 +322,8 @@ class _Program:
             if key is None:
                 self._spread(value, entries)
             elif isinstance(key, ast.Constant):
-                pair = Pair(
-                    key=str(key.value), start=self.start(key), end=self.end(key), value=self.node(value, depth + 1)
-                )
+                name = str(self._fixed(key)[1] if isinstance(key.value, int) else key.value)
+                pair = Pair(key=name, start=self.start(key), end=self.end(key), value=self.node(value, depth + 1))
                 entries.pairs.append(pair)
         return entries
 
@@ -321,6 +333,8 @@ class _Program:
             return False, None
         if isinstance(expr, ast.Constant):
             held = expr.value
+            if isinstance(held, int) and abs(held) >= _TOO_LARGE:
+                return True, "".join(self.text[self.start(expr) : self.end(expr)].split())
             if held is None or isinstance(held, str | int | float):
                 return True, held
             return False, None
@@ -375,8 +389,8 @@ def _dotted(expr: ast.Attribute) -> tuple[bool, Value]:
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    if not isinstance(node, ast.Name) or node.id in ("self", "args", "config", "cfg", "script_args", "os", "sys"):
-        return False, None
+    if not isinstance(node, ast.Name) or not (node.id in _MODULES or node.id[:1].isupper()):
+        return False, None  # model_args.name: a value that only running the program would tell
     return True, ".".join([node.id, *reversed(parts)])
 
 

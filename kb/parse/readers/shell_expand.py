@@ -104,6 +104,8 @@ class Expander:
         text, resolved = self._parameter(part.text, 0)
         if resolved and not text and not part.quoted:
             return ()
+        if resolved and not part.quoted and not word.quoted and len(text.split()) > 1:
+            return tuple(Arg(each, word.start, word.end, True, False) for each in text.split()[:_MOST])
         return (Arg(text, word.start, word.end, resolved, part.quoted or word.quoted),)
 
     def _value(self, word: Word, cut: int) -> Variable:

@@ -28,6 +28,8 @@ _ANSI = re.compile(r"\\(.)", re.DOTALL)
 _ANSI_MEANING = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _SMART_SINGLE = "‘’"
 _REACH = 8192  # how far a closing bracket is looked for; keeps unclosed ones linear
+_PATIENCE = 50  # so many brackets that never close are no script: the others are looked for nearby only
+_SHORT_REACH = 128
 
 
 class Part(NamedTuple):
@@ -100,6 +102,7 @@ class Lexer:
         self._redirect = ""
         self._here: list[str] = []
         self.closed = False
+        self._in_vain = 0  # brackets looked for and not found
         self._no_more: set[str] = set()  # closing characters known not to come any more
 
     def run(self) -> list[Statement]:
@@ -286,7 +289,8 @@ class Lexer:
     def _matching(self, pos: int, opener: str, closer: str) -> int:
         depth, quote = 0, ""
         text = self.text
-        for at in range(pos, min(pos + _REACH, self.stop)):
+        reach = _REACH if self._in_vain < _PATIENCE else _SHORT_REACH
+        for at in range(pos, min(pos + reach, self.stop)):
             char = text[at]
             if quote:
                 quote = "" if char == quote else quote
@@ -298,6 +302,7 @@ class Lexer:
                 depth -= 1
                 if depth == 0:
                     return at
+        self._in_vain += 1
         return -1
 
     def _find(self, closers: str, start: int) -> int:

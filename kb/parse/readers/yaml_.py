@@ -16,7 +16,17 @@ from typing import Any
 import yaml
 
 from kb.model.run import Origin, Scalar, Unresolved
-from kb.parse.readers.nodes import DEEPEST, MOST_NODES, Entries, Flattener, Items, Leaf, Node, Pair
+from kb.parse.readers.nodes import (
+    DEEPEST,
+    LONGEST_INTEGER,
+    MOST_NODES,
+    Entries,
+    Flattener,
+    Items,
+    Leaf,
+    Node,
+    Pair,
+)
 from kb.parse.source import Piece, Reading
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -32,6 +42,7 @@ _LINE = re.compile(
 _PROPERTIES = re.compile(r"(?:[&!]\S*(?:\s+|$))*")
 _COMMENT = re.compile(r"(?:^|[ \t])#.*$")
 _MOST_LINES = 4000
+_TOO_LARGE = 10**LONGEST_INTEGER
 _RESOLVERS: dict[str, list[tuple[str, re.Pattern[str]]]] = yaml.resolver.Resolver.yaml_implicit_resolvers
 _TAG = "tag:yaml.org,2002:"
 _CONSTRUCT = yaml.constructor.SafeConstructor()
@@ -71,7 +82,8 @@ def _tagged(tag: str, text: str) -> Scalar:
         if tag == _TAG + "bool":
             return _CONSTRUCT.bool_values[text.lower()]
         if tag == _TAG + "int":
-            return int(_CONSTRUCT.construct_yaml_int(node))
+            number = int(_CONSTRUCT.construct_yaml_int(node))
+            return number if abs(number) < _TOO_LARGE else text
         if tag == _TAG + "float":
             return float(_CONSTRUCT.construct_yaml_float(node))
     except (ValueError, KeyError, OverflowError, IndexError):
