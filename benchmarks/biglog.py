@@ -3,13 +3,14 @@
     python -m benchmarks.biglog
 
 The nan stands at the very end, as it does in a run that somebody stopped. The server is asked eight times.
-Budgets: each answer within 5 s, the process never above 700 MB, its peak after the last answer at most a tenth over that
-after the third, the log marked as truncated with the lines that were left out, and the nan found. Linux only.
+Budgets: each answer within 5 s, the process never above 700 MB, its peak after the last answer at most a tenth over
+that after the third, the log marked as truncated with the lines that were left out, and the nan found. Linux only.
 Exit code 1 where one is missed.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -83,7 +84,7 @@ def main() -> int:
             taken.append(time.perf_counter() - started)
             after.append(server.memory_mb())
             peaks.append(server.memory_mb("VmHWM"))
-            wrong += [f"status {status}"] if status != 200 else wrong_with(decoded(raw))
+            wrong += [f"status {status}"] if status != 200 else wrong_with(json.loads(raw))
         client.close()
     table.add("POST /v1/ask", taken, "s", ANSWER_BUDGET_S)
     table.add("memory before", [before], "MB")
@@ -94,14 +95,6 @@ def main() -> int:
     for each in dict.fromkeys(wrong):
         print(f"✗ {each}")
     return 1 if wrong or max(taken) > ANSWER_BUDGET_S else code
-
-
-def decoded(raw: bytes) -> dict[str, Any]:
-    """An answer's JSON."""
-    import json
-
-    answer: dict[str, Any] = json.loads(raw)
-    return answer
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from service.diagnose import Cause, diagnose, rank
 from service.features import Context, Scored, symptoms_of
 from service.field import ASKS_IF_NORMAL, field_weight, is_vague
 from service.history import Feedback, History, Turn
-from service.query import Query, build_query
+from service.query import MAX_QUESTION, Query, build_query
 from service.retrieve import Hit, retrieve
 from service.views import finding_view, missing_view, receipt_view, report_view, run_view, settings_used, signal_views
 from service.weights import Weights, shipped
@@ -179,6 +179,7 @@ class Advisor:
 
     def _context(self, evidence: Evidence, report: Report, question: str) -> Context:
         glossary = self.knowledge.glossary
+        question = question.strip()[:MAX_QUESTION]  # as much as is searched for
         concepts = set(glossary.ids(question))
         symptoms = symptoms_of(evidence)
         return Context(
@@ -198,7 +199,13 @@ class Advisor:
         """The retrieved cases, and every case that a finding names: a fired rule brings its cases with it."""
         best = max((hit.score for hit in hits), default=0.0) or 1.0
         scored = {
-            hit.case_id: Scored(case=self._published[hit.case_id], score=hit.score / best, lead=float(rank == 0))
+            hit.case_id: Scored(
+                case=self._published[hit.case_id],
+                score=hit.score / best,
+                lead=float(rank == 0),
+                words=hit.words,
+                meaning=hit.meaning,
+            )
             for rank, hit in enumerate(hits)
             if hit.case_id in self._published
         }

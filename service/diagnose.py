@@ -68,7 +68,8 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     causes = []
     given = sorted(candidates, key=lambda scored: scored.case.id)
     found = [features(scored, context) for scored in given]
-    for scored, values, probability in zip(given, found, weights.probabilities(found), strict=True):
+    chances = competing(given, found, weights)
+    for scored, values, probability in zip(given, found, chances, strict=True):
         mine = tuple(f for f in context.report.findings if scored.case.id in f.cases)
         causes.append(
             Cause(
@@ -82,17 +83,46 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
 
 
+def competing(
+    given: Sequence[Scored], found: Sequence[Mapping[str, float]], weights: Weights
+) -> tuple[float, ...]:
+    """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
+
+    It competes as an equal only where no other case is worth asking about.
+    """
+    first = [n for n, scored in enumerate(given) if not scored.case.secondary]
+    alone = dict(zip(first, weights.probabilities([found[n] for n in first]), strict=True))
+    whole = weights.probabilities(found)
+    if max(alone.values(), default=0.0) < ASK:
+        return whole
+    left = max(0.0, 1.0 - sum(alone.values()))
+    return tuple(alone.get(n, whole[n] * left) for n in range(len(given)))
+
+
 def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
     if context.field < weights.field:
         return "not_in_kb"
     first = ranked[0] if ranked else None
-    if first is not None and first.probability >= weights.answer and _called_for(first, context):
+    if first is not None and _convincing(first, context, weights) and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
     if _healthy(context):
         return "no_fault"
     if first is not None and first.probability >= ASK and not first.features["symptom_missed"]:
         return "need_input"
     return "need_input" if _could_say_more(context) else "not_in_kb"
+
+
+def _convincing(cause: Cause, context: Context, weights: Weights) -> bool:
+    """Likely enough, or proven by a rule: an error or warning that fired on what was asked about."""
+    if cause.probability >= weights.answer:
+        return True
+    proven = (
+        f.status is Status.FIRED
+        and f.severity is not Severity.INFO
+        and finding_weight(f, context.symptoms) >= CERTAIN
+        for f in cause.findings
+    )
+    return cause.probability >= ASK and any(proven)
 
 
 def _called_for(cause: Cause, context: Context) -> bool:
@@ -111,7 +141,8 @@ def _healthy(context: Context) -> bool:
     What is only said to fail counts, unless the question merely asks whether a log without trouble is normal.
     """
     evidence = context.evidence
-    if not (evidence.rows or evidence.run.options) or evidence.tracebacks:
+    logged = any(row.style != "user" for row in evidence.rows)
+    if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
     # Within the warm-up the learning rate is next to nothing: a loss that does not move yet is as it must be.
     excused = BENIGN | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
@@ -127,7 +158,8 @@ def _could_say_more(context: Context) -> bool:
     evidence = context.evidence
     if not (evidence.run.options or evidence.rows or evidence.tracebacks):
         return context.vague
-    return bool(context.symptoms) and not (evidence.rows or evidence.tracebacks)
+    whole = bool(evidence.run.options) and bool(evidence.rows or evidence.tracebacks)
+    return bool(context.symptoms) and not whole
 
 
 def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:

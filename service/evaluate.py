@@ -14,6 +14,7 @@ from service.advisor import Ask
 from service.answer import Answer
 
 VERDICTS = ("answered", "need_input", "not_in_kb", "no_fault")
+SPLITS = ("tune", "held_out")
 Answerer = Callable[[Ask], Answer]
 
 
@@ -125,13 +126,20 @@ def item(data: Mapping[str, object]) -> Item:
     if unknown := sorted(set(data) - known):
         raise ValueError(f"unknown keys {unknown}")
     expect = data["expect"]
-    assert isinstance(expect, dict)
+    if not isinstance(expect, dict):
+        raise ValueError("expect must be an object")
     if unknown := sorted(set(expect) - {"verdict", "cases", "rules", "silent"}):
         raise ValueError(f"unknown keys in expect {unknown}")
     if expect["verdict"] not in VERDICTS:
         raise ValueError(f"verdict must be one of {VERDICTS}")
     pasted = data.get("attachments", [])
-    assert isinstance(pasted, list)
+    if not isinstance(pasted, list):
+        raise ValueError("attachments must be a list")
+    for name in ("cases", "rules", "silent"):
+        if not isinstance(expect.get(name, []), list):
+            raise ValueError(f"expect.{name} must be a list")
+    if data.get("split", "tune") not in SPLITS:
+        raise ValueError(f"split must be one of {SPLITS}")
     return Item(
         id=str(data["id"]),
         question=str(data["question"]),

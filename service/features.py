@@ -44,6 +44,8 @@ NAMES = (
     "rule_clear",
     "retrieval",
     "lead",
+    "words",
+    "meaning",
     "concepts",
     "focus",
     "symptom",
@@ -64,11 +66,16 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One retrieved case as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first."""
+    """One retrieved case as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first.
+
+    ``words`` and ``meaning`` as in `service.retrieve.Hit`.
+    """
 
     case: Case
     score: float
     lead: float
+    words: float = 0.0
+    meaning: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +145,8 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         "rule_clear": float(clear),
         "retrieval": scored.score,
         "lead": scored.lead,
+        "words": scored.words,
+        "meaning": scored.meaning,
         "concepts": common / asked if asked else 0.0,
         "focus": min(1.0, common / 8.0),
         "symptom": agreement,

@@ -22,8 +22,8 @@ PENALTY = 0.3
 FOLDS = 5
 STEPS = 6000
 RATE = 0.3
-HIGH, MEDIUM = 0.9, 0.6
-"""What the words promise: right this often."""
+HIGH, MEDIUM = 0.93, 0.67
+"""Right this often on the tuning set, so that the promise (0.9 and 0.6) holds beyond it."""
 AGAINST = frozenset(
     {"rule_clear", "symptom_missed", "framework_clash", "algorithm_clash", "family_clash", "version_outside"}
     | {"healthy_log"}

@@ -38,7 +38,10 @@ KNOWN_ENOUGH = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One case. ``why`` says what found it, in words; the ranks are those of its best chunk (None: not found so)."""
+    """One case. ``why`` says what found it, in words; the ranks are those of its best chunk (None: not found so).
+
+    ``words`` is the share of the query's words that this chunk answers, ``meaning`` its cosine; 0 where not found so.
+    """
 
     case_id: str
     score: float
@@ -46,6 +49,8 @@ class Hit:
     dense_rank: int | None = None
     lexical_rank: int | None = None
     fired: bool = False
+    words: float = 0.0
+    meaning: float = 0.0
 
 
 def retrieve(
@@ -69,8 +74,8 @@ def retrieve(
     numbers, cosines, weight = _dense(query, index, embedder, depth)
     dense = _by_case(numbers, cosines, index, allowed)
     fired = {case_id for case_id in query.fired if allowed is None or allowed(case_id)}
-    scores = {case_id: _vote(rank) for case_id, (rank, _) in lexical.items()}
-    for case_id, (rank, _) in dense.items():
+    scores = {case_id: _vote(rank) for case_id, (rank, _, _) in lexical.items()}
+    for case_id, (rank, _, _) in dense.items():
         scores[case_id] = scores.get(case_id, 0.0) + weight * _vote(rank)
     for case_id in fired:
         scores[case_id] = scores.get(case_id, 0.0) + FIRED_WEIGHT * _vote(1)
@@ -80,12 +85,15 @@ def retrieve(
             agreed[case_id] = _agreement(query.facets, cases.get(case_id))
             scores[case_id] += FACET_WEIGHT * _vote(1) * len(agreed[case_id]) / FACETS
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:top_k]
-    words = index.lexical.explain(query.terms, [lexical[case_id][1] for case_id, _ in best if case_id in lexical])
+    chunks = [lexical[case_id][1] for case_id, _ in best if case_id in lexical]
+    words = index.lexical.explain(query.terms, chunks) if explain else {}
+    ceiling = index.lexical.ceiling(query.terms)
     hits = []
     for case_id, score in best:
         why = []
         if case_id in lexical:
-            why.append(f"words: {', '.join(words[lexical[case_id][1]])}")
+            named = ", ".join(words.get(lexical[case_id][1], ()))
+            why.append(f"words: {named}" if named else "words")
         if case_id in dense:
             why.append(f"meaning: {index.chunks[dense[case_id][1]].part}")
         if case_id in fired:
@@ -100,6 +108,8 @@ def retrieve(
                 dense_rank=dense[case_id][0] if case_id in dense else None,
                 lexical_rank=lexical[case_id][0] if case_id in lexical else None,
                 fired=case_id in fired,
+                words=min(1.0, lexical[case_id][2] / ceiling) if case_id in lexical and ceiling > 0 else 0.0,
+                meaning=dense[case_id][2] if case_id in dense else 0.0,
             )
         )
     return tuple(hits)
@@ -120,9 +130,9 @@ def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[
 
 def _by_case(
     numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None
-) -> dict[str, tuple[int, int]]:
-    """Case → (rank among cases, its best chunk). Chunks come best first; equals share a rank, zero is no vote."""
-    ranks: dict[str, tuple[int, int]] = {}
+) -> dict[str, tuple[int, int, float]]:
+    """Case → (rank among cases, its best chunk, that chunk's score). Chunks come best first; equals share a rank, zero is no vote."""
+    ranks: dict[str, tuple[int, int, float]] = {}
     previous, rank, chunks = None, 0, index.chunks
     for chunk, shown in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):
         if shown <= 0:
@@ -132,7 +142,7 @@ def _by_case(
                 continue
             if shown != previous:
                 previous, rank = shown, len(ranks) + 1
-            ranks[case_id] = (rank, chunk)
+            ranks[case_id] = (rank, chunk, shown)
     return ranks
 
 

@@ -55,7 +55,7 @@ def from_json(text: str) -> Weights:
     data = json.loads(text)
     return Weights(
         bias=data["bias"],
-        weights=MappingProxyType({name: float(data["weights"][name]) for name in NAMES}),
+        weights=MappingProxyType({name: float(data["weights"].get(name, 0.0)) for name in NAMES}),
         **{name: float(data[name]) for name in ("answer", "high", "medium", "plausible", "field")},
     )
 

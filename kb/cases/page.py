@@ -36,7 +36,7 @@ _FIELDS = frozenset(
     {
         *REQUIRED,
         *("algorithms", "stages", "model_families", "affected", "fixed", "signals", "settings"),
-        *("rules", "no_rule", "refutations", "ask", "related", "status"),
+        *("rules", "no_rule", "refutations", "ask", "related", "status", "secondary"),
     }
 )
 _FRONT = re.compile(r"\A---\n(.*?)^---[ \t]*\n", re.DOTALL | re.MULTILINE)
@@ -167,6 +167,7 @@ def parse_case(text: str, stem: str) -> Case:
         refutations=tuple(_refutation(node) for node in fields.items("refutations")),
         ask=tuple(_question(node) for node in fields.items("ask")),
         related=fields.words("related"),
+        secondary="secondary" in fields.nodes and fields.text("secondary") == "true",
         status=fields.text("status") if "status" in fields.nodes else "published",
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -87,16 +87,16 @@ def defaults(
     if found is None or not releases:
         return {}
     hf = table("transformers") if framework in INHERITS else None
-    parents = tuple(inherited_from(framework, each, transformers) if hf else () for each in releases)
+    places = [
+        _At(each, found.nearest(each), inherited_from(framework, each, transformers) if hf else (), owners)
+        for each in releases
+    ]
     answer: dict[str, Default] = {}
     for spec in specs().values():
         keys = [key for key in spec.keys(framework) if key.fits(algorithm)]
         if not keys:
             continue
-        seen: list[tuple[Any, str]] = []
-        for release, above in zip(releases, parents, strict=True):
-            seen.append(_default(found, hf, spec, keys, _At(release, found.nearest(release), above, owners)))
-        one = _agreed(seen)
+        one = _agreed(_default(found, hf, spec, keys, at) for at in places)
         if one is not None:
             value, key = one
             answer[spec.name] = Default(value, key, _source(framework, releases, key))
@@ -111,16 +111,18 @@ class _At:
     owners: tuple[str, ...]
 
 
-def _agreed(seen: Sequence[tuple[Any, str]]) -> tuple[Value, str] | None:
-    if any(value is _UNKNOWN for value, _ in seen):
-        return None
-    real = [(value, key) for value, key in seen if value is not _NO_SUCH]
-    if not real or any(not _same(value, real[0][0]) for value, _ in real):
-        return None
-    if len(real) < len(seen) and real[0][0] is not False:
-        return None
-    value, key = real[-1]
-    return value, key
+def _agreed(seen: Iterable[tuple[Any, str]]) -> tuple[Value, str] | None:
+    """The value that all releases with the setting have, and its newest key; stops at the first that differs."""
+    first: Any = _NO_SUCH
+    newest, missing = "", False
+    for value, key in seen:
+        if value is _NO_SUCH:
+            missing = True
+            continue
+        if value is _UNKNOWN or (first is not _NO_SUCH and not _same(value, first)):
+            return None
+        first, newest = value, key
+    return None if first is _NO_SUCH or (missing and first is not False) else (first, newest)
 
 
 def _same(left: object, right: object) -> bool:
@@ -157,27 +159,43 @@ def _raw(found: Table, hf: Table | None, name: str, at: _At) -> Any:
             value = _owned(pair[1], found, at.owners)
             if value is not _NO_SUCH:
                 return value
+    return _NO_SUCH if hf is None else _inherited(name, at.parents)
+
+
+@lru_cache(maxsize=8192)
+def _inherited(name: str, parents: tuple[str, ...]) -> Any:
+    """The default that all these transformers releases have."""
+    hf = table("transformers")
     if hf is None or hf.line(name) is None:
         return _NO_SUCH
-    values = []
-    for parent in at.parents:
+    first: Any = _UNKNOWN
+    for parent in parents:
         info = hf.info(name, parent)
-        values.append(_NO_SUCH if info is None else _owned(info, hf, ()))
-    if not values or any(not _same(value, values[0]) for value in values):
-        return _UNKNOWN
-    return values[0]
+        value = _NO_SUCH if info is None else _owned(info, hf, ())
+        if value is _UNKNOWN or (first is not _UNKNOWN and not _same(value, first)):
+            return _UNKNOWN
+        first = value
+    return first
 
 
 def _owned(info: Mapping[str, Any], found: Table, owners: tuple[str, ...]) -> Any:
+    """The default for these owners; _UNKNOWN where they differ or it is computed, _NO_SUCH where none has it."""
     holders = found.owner_sets[info["in"]]
-    mine = [owner for owner in owners if owner in holders] if owners else list(holders)
+    special = info.get("default_by")
+    if not owners and not special:
+        return _certain(info.get("default"))
+    mine = [owner for owner in owners if owner in holders] if owners else holders
     if not mine:
         return _NO_SUCH
-    special = info.get("default_by", {})
+    if not special:
+        return _certain(info.get("default"))
     values = [special.get(owner, info.get("default")) for owner in mine]
-    if any(value != values[0] for value in values):
-        return _UNKNOWN
-    value = values[0]
-    if isinstance(value, Mapping) or value in ("<required>", "???") or (isinstance(value, str) and "${" in value):
+    return _UNKNOWN if any(value != values[0] for value in values) else _certain(values[0])
+
+
+def _certain(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNKNOWN if value in ("<required>", "???") or "${" in value else value
+    if isinstance(value, dict):
         return _UNKNOWN
     return tuple(value) if isinstance(value, list) else value

@@ -111,8 +111,8 @@ def program_entry(program: str) -> Entry | None:
 
 _TRL_ALGORITHMS = {
     "SFT": "sft", "DPO": "dpo", "KTO": "kto", "ORPO": "orpo", "CPO": "cpo", "Reward": "reward", "PRM": "prm",
-    "PPO": "ppo", "PPOv2": "ppo", "GRPO": "grpo", "RLOO": "rloo", "GKD": "gkd", "BCO": "bco", "OnlineDPO": "dpo",
-    "XPO": "dpo", "NashMD": "dpo", "IterativeSFT": "sft", "GOLD": "gkd", "MiniLLM": "gkd",
+    "PPO": "ppo", "PPOv2": "ppo", "GRPO": "grpo", "RLOO": "rloo", "GKD": "gkd", "OnlineDPO": "dpo",
+    "AsyncGRPO": "grpo", "GRPOWithReplayBuffer": "grpo", "XPO": "dpo", "NashMD": "dpo", "IterativeSFT": "sft", "GOLD": "gkd", "MiniLLM": "gkd",
 }  # fmt: skip
 
 

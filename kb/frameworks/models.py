@@ -29,7 +29,7 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("llama2", rf"llama{_SEP}2(?!\d)(?![-_ ]?b)|codellama|tinyllama|vicuna"),
     ("llama", rf"llama{_SEP}(?:hf{_SEP})?(?:7|13|30|33|65)b"),
     ("mixtral", r"mixtral"),
-    ("mistral", rf"mistral(?!ai/mixtral)(?:{_SEP}(?:\d|nemo|small|large|instruct))|mistral-7b|ministral|zephyr-7b"),
+    ("mistral", rf"mistral(?!ai/mixtral)(?:{_SEP}(?:\d|nemo|small|large|instruct))|mistral-7b|ministral|magistral|devstral|zephyr-7b"),
     ("deepseek-v3", rf"deepseek{_SEP}(?:llm{_SEP})?(?:v3|r1(?!{_SEP}distill))"),
     ("deepseek-v2", rf"deepseek{_SEP}(?:coder{_SEP})?v2"),
     ("deepseek", rf"deepseek{_SEP}(?:llm|coder|math|moe)"),

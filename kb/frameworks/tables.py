@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,10 @@ class Table:
             if found:
                 self._lines[name[1:]] = rest
         self._parsed: dict[str, dict[str, Any]] = {}
+        self._places = {version: place for place, version in enumerate(self.versions)}
+        self._keys = tuple((version_key(version), version) for version in self.versions)
+        self._examined = tuple(version_key(version) for version in self.examined)
+        self._nearest: dict[str, str] = {}
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -48,31 +53,29 @@ class Table:
             known = self._parsed[name] = json.loads(raw.rstrip(","))
         return known
 
-    def info(self, name: str, version: str) -> dict[str, Any] | None:
-        """What the option is at a catalogued release; None where it is not there."""
+    def info(self, name: str, version: str) -> Mapping[str, Any] | None:
+        """What the option is at a catalogued release (always the same mapping); None where it is not there."""
         line = self.line(name)
         if line is None:
             return None
-        index = self.versions.index(version)
+        index = self._places[version]
         for start, stop, info in line["runs"]:
             if start <= index <= stop:
-                return dict(info)
+                found: Mapping[str, Any] = info
+                return found
         return None
 
-    def closest(self, name: str, version: str) -> tuple[str, dict[str, Any]] | None:
+    def closest(self, name: str, version: str) -> tuple[str, Mapping[str, Any]] | None:
         """The option at the catalogued release nearest to ``version`` that has it: at it, else later, else earlier."""
         line = self.line(name)
         if line is None or not line["runs"]:
             return None
-        index = self.versions.index(version)
-        later = [(start, info) for start, _, info in line["runs"] if start > index]
+        index = self._places[version]
         for start, stop, info in line["runs"]:
-            if start <= index <= stop:
-                return version, dict(info)
-        if later:
-            return self.versions[later[0][0]], dict(later[0][1])
+            if index <= stop:
+                return (version if start <= index else self.versions[start]), info
         _, stop, info = line["runs"][-1]
-        return self.versions[stop], dict(info)
+        return self.versions[stop], info
 
     def nearest(self, version: str) -> str:
         """The catalogued release that stands for ``version``.
@@ -80,14 +83,22 @@ class Table:
         The latest not after it; but where that is of an older minor (or major) series and a release of the same
         series is catalogued, the earliest of the same series: defaults change at the start of a series.
         """
+        found = self._nearest.get(version)
+        if found is None:
+            found = self._find_nearest(version)
+            if len(self._nearest) < 1000:  # versions come from users: no end of them
+                self._nearest[version] = found
+        return found
+
+    def _find_nearest(self, version: str) -> str:
         wanted = version_key(bare(version))
-        before = [known for known in self.versions if version_key(known) <= wanted]
+        before = [known for key, known in self._keys if key <= wanted]
         best = before[-1] if before else self.versions[0]
         for digits in (2, 1):
             series = _padded(wanted[0])[:digits]
             if _padded(version_key(best)[0])[:digits] == series:
                 return best
-            same = [known for known in self.versions if _padded(version_key(known)[0])[:digits] == series]
+            same = [known for key, known in self._keys if _padded(key[0])[:digits] == series]
             if same and (digits == 2 or not before or wanted[0][0] > 0):
                 return same[0] if version_key(same[0]) > wanted else same[-1]
         return best
@@ -105,10 +116,10 @@ class Table:
                 return True
             return self.info(name, self.nearest(version)) is not None
         if wanted < first:
-            earlier = [key for key in map(version_key, self.examined) if key < first]
-            return False if earlier and wanted <= earlier[-1] else None if earlier else False
-        later = [key for key in map(version_key, self.examined) if last is not None and key > last]
-        return False if later and wanted >= later[0] else None
+            before = bisect_left(self._examined, first)
+            return None if before and wanted > self._examined[before - 1] else False
+        after = len(self._examined) if last is None else bisect_right(self._examined, last)
+        return False if after < len(self._examined) and wanted >= self._examined[after] else None
 
 
 def _padded(numbers: Sequence[int]) -> tuple[int, ...]:

@@ -61,6 +61,7 @@ class Case:
     refutations: tuple[Refutation, ...] = ()
     ask: tuple[Question, ...] = ()
     related: tuple[str, ...] = ()
+    secondary: bool = False  # explains what is shown, not why: yields to any other plausible case
     status: str = "published"  # published | draft (drafts are never shown)
 
     def section(self, name: str, language: str) -> str:

@@ -83,9 +83,10 @@ def signals(
     for signal in found:
         unique.setdefault((signal.kind, signal.span, signal.stated), signal)
     kept = list(unique.values())
-    if rows and not any(s.kind not in BENIGN for s in kept) and all(finite_except(row) for row in rows):
-        row = rows[-1]
-        kept.append(Signal(kind="healthy_log", span=row.span, step=row.step, detail=f"{len(rows)} rows, all finite"))
+    logged = [row for row in rows if row.style != "user"]  # a number quoted in a sentence is no log
+    if logged and not any(s.kind not in BENIGN for s in kept) and all(finite_except(row) for row in rows):
+        row = logged[-1]
+        kept.append(Signal(kind="healthy_log", span=row.span, step=row.step, detail=f"{len(logged)} rows, all finite"))
     return tuple(sorted(kept, key=lambda s: (s.span.order, s.kind, s.stated)))
 
 

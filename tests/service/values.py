@@ -115,6 +115,8 @@ WEIGHTS = Weights(
         "rule_clear": -0.8,
         "retrieval": 0.8,
         "lead": 0.5,
+        "words": 0.0,
+        "meaning": 0.0,
         "concepts": 1.6,
         "focus": 1.0,
         "symptom": 1.0,
