@@ -31,6 +31,19 @@ EXPLAINED = Path(__file__).with_name("explained.json")
 PACKAGES = {"ms-swift": "ms-swift"}
 
 
+HEAD = """# What the rules find in the frameworks' own examples
+
+Every shell script, YAML, JSON and Python file below the example folders of public releases, checked as it is and once
+more together with the version of its tag. The shipped examples are taken to be right: a finding is a false alarm
+until it is shown that the example itself is at fault. Made by
+
+```
+python -m benchmarks.false_positives {corpora}
+```
+
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
     """One framework at one tag."""
@@ -133,6 +146,7 @@ def main(arguments: Sequence[str]) -> int:
         corpora.append(Corpus(framework=framework, tag=tag, checkout=checkout))
     rules = load_rules()
     tallies, shown = survey(corpora, rules)
+    sys.stdout.write(HEAD.format(corpora=" ".join(f"{c.framework}:{c.tag}:CHECKOUT" for c in corpora)))
     sys.stdout.write(markdown(tallies, shown, rules))
     explained = explanations()
     open_errors: dict[str, list[str]] = defaultdict(list)
