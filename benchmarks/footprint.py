@@ -4,8 +4,8 @@
 
 Memory: the process that answers questions, with gradio imported as well where it is installed, after questions with
 files in both languages. ``--install`` makes a fresh virtual environment and installs what ``make install`` installs,
-without pip's cache: it downloads well over 100 MB. Budgets: 700 MB of memory, 60 s, 700 MB on disk, and neither torch nor
-any CUDA package among what was installed. Linux only. Exit code 1 where one is missed.
+without the cache of pip: it downloads well over 100 MB. Budgets: 700 MB of memory, 60 s, 700 MB on disk, and no torch
+nor any CUDA package among what was installed. Linux only. Exit code 1 where one is missed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.rules
 
-In process: a launch script, a log and a version listing, parsed once, with every rule run on it. As a process: from
-the start of the interpreter to its end, compiled modules present as in an installed package.
+In process: a configuration of each framework with its log and versions, parsed once, with every rule run on it. As a
+process: from the start of the interpreter to its end, compiled modules present as in an installed package.
 Budgets (medians): 2 ms for the rules, 0.4 s for the process, and nothing of what a check has no use for is imported.
 Exit code 1 where one is missed.
 """
@@ -14,7 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,51 +37,99 @@ NOT_NEEDED = (
 )
 REPEATED = 200
 PROCESSES = 15
-VERSIONS = "ms-swift==3.1.0\ntransformers==4.51.3\ntorch==2.6.0\ndeepspeed==0.16.4\nflash-attn==2.7.4\n"
+VERSIONS = "transformers==4.51.3\ntorch==2.6.0\ndeepspeed==0.16.4\nflash-attn==2.7.4\npeft==0.15.0\n"
+OPENRLHF = """deepspeed --module openrlhf.cli.train_kto \\
+   --save_path ./checkpoint/kto --save_steps -1 --logging_steps 1 --eval_steps -1 \\
+   --train_batch_size 128 --micro_train_batch_size 1 \\
+   --pretrain Qwen/Qwen2-7B-Instruct --max_epochs 1 --max_len 8192 --zero_stage 3 --beta 0.1 \\
+   --learning_rate 5e-7 --dataset /data/business.jsonl --input_key prompt --gradient_checkpointing --vanilla_loss
+"""
+LLAMAFACTORY = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: kto
+do_train: true
+finetuning_type: lora
+lora_rank: 8
+lora_target: all
+pref_beta: 0.1
+deepspeed: examples/deepspeed/ds_z3_config.json
+dataset: kto_mix
+template: qwen
+cutoff_len: 2048
+output_dir: saves/kto
+logging_steps: 10
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 8
+learning_rate: 1.0e-6
+num_train_epochs: 3.0
+fp16: true
+"""
+TRL = """accelerate launch examples/scripts/reward_modeling.py \\
+    --model_name_or_path google/gemma-2-2b-it --dataset_name trl-lib/ultrafeedback_binarized --output_dir rm \\
+    --per_device_train_batch_size 1 --gradient_accumulation_steps 32 --gradient_checkpointing True \\
+    --learning_rate 1.0e-5 --logging_steps 1 --max_length 2048 --torch_dtype float16 --use_peft --lora_r 32 \\
+    --lora_task_type SEQ_CLS --attn_implementation flash_attention_2
+"""
 
 
-def pasted(number: int) -> tuple[Attachment, ...]:
-    """What a user drops: script, log, versions."""
-    contents = {"train.sh": config(number), "train.log": log(number), "pip.txt": VERSIONS}
-    return tuple(Attachment(name=name, content=content) for name, content in contents.items())
+def pasted() -> dict[str, tuple[Attachment, ...]]:
+    """What users of each framework drop: a configuration, a log, versions."""
+    configurations = {
+        "ms-swift": ("train.sh", config(1), "3.1.0"),
+        "openrlhf": ("train.sh", OPENRLHF, "0.3.4"),
+        "llamafactory": ("train.yaml", LLAMAFACTORY, "0.9.2"),
+        "trl": ("train.sh", TRL, "0.12.0"),
+    }
+    return {
+        framework: (
+            Attachment(name=name, content=content),
+            Attachment(name="train.log", content=log(1)),
+            Attachment(name="pip.txt", content=f"{framework}=={version}\n{VERSIONS}"),
+        )
+        for framework, (name, content, version) in configurations.items()
+    }
 
 
 def in_process(table: Table) -> None:
     """Rules alone, and what stands around them."""
     rules = load_rules()
-    evidence = parse("", pasted(1))
+    for framework, attachments in pasted().items():
+        evidence = parse("", attachments)
+        found = evidence.run.framework
+        if found is None or found.value != framework:
+            raise RuntimeError(f"{framework} is not recognised: this would measure nothing")
+        apply = f"{framework}, {len(rules.for_framework(framework))} of {len(rules.rules)} rules apply"
+        table.add(f"rules: {apply}", repeated(partial(check, evidence, rules)), "ms", RULES_BUDGET_MS)
+    given = pasted()["ms-swift"]
+    evidence = parse("", given)
     report = check(evidence, rules)
-    count = len(rules.rules)
-    table.add(f"check: {count} rules on one run", repeated(lambda: check(evidence, rules)), "ms", RULES_BUDGET_MS)
-    table.add("parse: script, log and versions, 8 kB", repeated(lambda: parse("", pasted(1))), "ms")
-    table.add(
-        f"patches of {len(report.fired)} findings, checked again",
-        repeated(lambda: with_patches(report, evidence, rules, parse)),
-        "ms",
-    )
+    table.add("parse: script, log and versions, 8 kB", repeated(lambda: parse("", given)), "ms")
+    patches = repeated(lambda: with_patches(report, evidence, rules, parse))
+    table.add(f"patches of {len(report.fired)} findings, checked again", patches, "ms")
+    table.add("load all rules", repeated(load_rules, 20), "ms")
 
 
-def repeated(call: object) -> list[float]:
-    """Milliseconds of each of `REPEATED` calls, after one to warm up."""
-    assert callable(call)
+def repeated(call: Callable[[], object], times: int = REPEATED) -> list[float]:
+    """Milliseconds of each of ``times`` calls, after one to warm up."""
     call()
     taken = []
-    for _ in range(REPEATED):
+    for _ in range(times):
         started = time.perf_counter()
         call()
         taken.append((time.perf_counter() - started) * 1000)
     return taken
 
 
-def as_process(folder: Path, table: Table) -> None:
-    """``trainmedic check`` from outside."""
-    for attachment in pasted(1):
+def as_process(folder: Path, table: Table) -> tuple[float, float]:
+    """``trainmedic check`` from outside. Median seconds of an empty interpreter, and of one check."""
+    for attachment in pasted()["ms-swift"]:
         folder.joinpath(attachment.name).write_text(str(attachment.content), encoding="utf-8")
     script = str(folder / "train.sh")
-    together = [str(folder / attachment.name) for attachment in pasted(1)]
-    table.add("python -c pass", processes(["-c", "pass"]), "s")
-    table.add("trainmedic check train.sh", processes(["-c", SERVE, "check", script]), "s", PROCESS_BUDGET_S)
+    together = [script, str(folder / "train.log"), str(folder / "pip.txt")]
+    floor, one = processes(["-c", "pass"]), processes(["-c", SERVE, "check", script])
+    table.add("python -c pass", floor, "s")
+    table.add("trainmedic check train.sh", one, "s", PROCESS_BUDGET_S)
     table.add("the same with its log and versions", processes(["-c", SERVE, "check", *together]), "s", PROCESS_BUDGET_S)
+    return statistics.median(floor), statistics.median(one)
 
 
 def processes(arguments: Sequence[str]) -> list[float]:
@@ -112,11 +161,10 @@ def main() -> int:
     in_process(table)
     with TemporaryDirectory() as name:
         folder = Path(name)
-        as_process(folder, table)
+        floor, process = as_process(folder, table)
         modules, count = imported(folder)
     code = table.print()
     too_many = [name for name in NOT_NEEDED if name in modules]
-    floor, process = (statistics.median(row.values) for row in table.rows[3:5])
     print(f"a check takes {process / floor:.1f} times an empty interpreter and imports {count} modules;")
     print(f"of those it has no use for: {', '.join(too_many) or 'none'}\n")
     return 1 if too_many else code

@@ -20,6 +20,7 @@ MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_QUOTE = 160
 """Code points of one quoted place."""
+_TICKS = re.compile("`+")  # a pasted fence must not end the block that its text is quoted in
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
 _MARKS = re.compile(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
 
@@ -141,7 +142,8 @@ def _fix(case: Case, fired: Sequence[Finding], marker: str, language: str) -> st
             continue
         note = phrases.PATCH.get(language).format(clears=", ".join(view.clears)) if view.clears else ""
         note += phrases.APPEARS.get(language).format(appears=", ".join(view.appears)) if view.appears else ""
-        return f"{text}\n\n{view.fix}\n\n```diff\n{view.patch.rstrip()}\n```\n{note}".rstrip()
+        fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(view.patch)), default=0))
+        return f"{text}\n\n{view.fix}\n\n{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
     return text
 
 

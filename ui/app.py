@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from kb.cases.page import CaseSet, load_cases
 from kb.glossary.terms import Glossary, load_glossary
 from kb.rules.page import load_rules
-from kb.store.embedder import make_embedder
+from kb.store.embedder import OnnxEmbedder, make_embedder
 from kb.store.index import ensure
 from service.advisor import Advisor, Knowledge
 from service.history import History
@@ -22,14 +23,16 @@ if TYPE_CHECKING:
 
 def load_knowledge(settings: Settings) -> Knowledge:
     """Load pages, glossary and index. The index is built where it is absent or older than the pages."""
-    cases = load_cases(settings.extra_pages)
-    rules = load_rules(settings.extra_pages)
-    glossary = load_glossary()
     embedder = make_embedder(
         settings.embedder,
         base_url=settings.embedder_base_url,
         api_key=settings.embedder_api_key.get_secret_value(),
     )
+    if isinstance(embedder, OnnxEmbedder):
+        Thread(target=embedder.load).start()  # a fifth of a second, most of it outside of Python: beside the pages
+    cases = load_cases(settings.extra_pages)
+    rules = load_rules(settings.extra_pages)
+    glossary = load_glossary()
     index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
     return Knowledge(
         cases=cases,

@@ -16,9 +16,10 @@ every table is read on first use and kept. The public functions:
 ``canonical``
     ``SETTINGS`` (names, in order); ``canonicalise(options, framework, algorithm=None, stage=None, versions={},
     partial=False) -> Mapping[str, Setting]``; ``name_of(framework, key, scope="") -> str | None`` (the canonical
-    setting an option spells); ``keys_of(framework, name, version=None) -> tuple[str, ...]``.
+    setting an option spells); ``keys_of(framework, name, version=None) -> tuple[str, ...]``; ``warm()`` reads all
+    catalogues ahead of the first question.
 ``spelling``
-    ``spelling(framework, name, value, version=None, origin=Origin.FLAG, *, algorithm=None) -> Spelling | None``:
+    ``spelling(framework, name, value, version=None, origin=Origin.FLAG, *, algorithm=None, prefer=None, scope="")``:
     ``Spelling(key, raw, drop)``: write ``key`` with ``raw`` (None: a bare flag) after removing the keys in ``drop``;
     ``key`` None: removing is all there is to do.
 ``recognise``

@@ -193,6 +193,7 @@ def inherited_from(framework: str, version: str | None, transformers: str | None
     return tuple(each for each in every if satisfies(each, spec)) or every[-1:]
 
 
+@lru_cache(maxsize=4096)
 def option(
     framework: str,
     key: str,

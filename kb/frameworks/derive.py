@@ -129,7 +129,9 @@ def _tuner(draft: Draft) -> None:
             word = draft.value("tuner")
             none = word is None or str(word).lower() in _FULL
             draft.put("use_peft", not none, f"tuner {word if word is not None else 'unset'}", "tuner")
-    peft = next((option for option in draft.options if option.scope in PEFT_CALLS and option.key != "peft_config"), None)
+    peft = next(
+        (option for option in draft.options if option.scope in PEFT_CALLS and option.key != "peft_config"), None
+    )
     if peft is not None and draft.value("use_peft") is not True:
         draft.settings["use_peft"] = Setting(
             name="use_peft", value=True, option=peft, source="a PEFT configuration is made", key=peft.key

@@ -111,8 +111,9 @@ def program_entry(program: str) -> Entry | None:
 
 _TRL_ALGORITHMS = {
     "SFT": "sft", "DPO": "dpo", "KTO": "kto", "ORPO": "orpo", "CPO": "cpo", "Reward": "reward", "PRM": "prm",
-    "PPO": "ppo", "PPOv2": "ppo", "GRPO": "grpo", "RLOO": "rloo", "GKD": "gkd", "OnlineDPO": "dpo",
-    "AsyncGRPO": "grpo", "GRPOWithReplayBuffer": "grpo", "XPO": "dpo", "NashMD": "dpo", "IterativeSFT": "sft", "GOLD": "gkd", "MiniLLM": "gkd",
+    "PPO": "ppo", "PPOv2": "ppo", "GRPO": "grpo", "AsyncGRPO": "grpo", "GRPOWithReplayBuffer": "grpo",
+    "RLOO": "rloo", "GKD": "gkd", "OnlineDPO": "dpo", "XPO": "dpo", "NashMD": "dpo", "IterativeSFT": "sft",
+    "GOLD": "gkd", "MiniLLM": "gkd",
 }  # fmt: skip
 
 
@@ -165,7 +166,11 @@ ALGORITHM_WORDS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
         "rl": _RL,
     },
     "verl": {"algorithm.adv_estimator": _ESTIMATORS},
-    "openrlhf": {"pretrain_mode": {"true": "pt"}, "advantage_estimator": _ESTIMATORS, "algo.advantage.estimator": _ESTIMATORS},
+    "openrlhf": {
+        "pretrain_mode": {"true": "pt"},
+        "advantage_estimator": _ESTIMATORS,
+        "algo.advantage.estimator": _ESTIMATORS,
+    },
     "trl": {"loss_type": {"simpo": "simpo"}},
 }
 """Framework → option → value → algorithm; a later option of the same framework outweighs an earlier one."""

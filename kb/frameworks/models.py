@@ -29,7 +29,10 @@ _FAMILIES: tuple[tuple[str, str], ...] = (
     ("llama2", rf"llama{_SEP}2(?!\d)(?![-_ ]?b)|codellama|tinyllama|vicuna"),
     ("llama", rf"llama{_SEP}(?:hf{_SEP})?(?:7|13|30|33|65)b"),
     ("mixtral", r"mixtral"),
-    ("mistral", rf"mistral(?!ai/mixtral)(?:{_SEP}(?:\d|nemo|small|large|instruct))|mistral-7b|ministral|magistral|devstral|zephyr-7b"),
+    (
+        "mistral",
+        rf"mistral(?!ai/mixtral)(?:{_SEP}(?:\d|nemo|small|large|instruct))|mistral-7b|ministral|magistral|devstral|zephyr-7b",
+    ),
     ("deepseek-v3", rf"deepseek{_SEP}(?:llm{_SEP})?(?:v3|r1(?!{_SEP}distill))"),
     ("deepseek-v2", rf"deepseek{_SEP}(?:coder{_SEP})?v2"),
     ("deepseek", rf"deepseek{_SEP}(?:llm|coder|math|moe)"),
@@ -62,8 +65,9 @@ _TYPES = {
     "qwen2_moe": "qwen2", "qwen2_vl": "qwen2", "qwen2_5_vl": "qwen2.5", "qwen3": "qwen3", "qwen3_moe": "qwen3",
     "qwen3_vl": "qwen3", "qwen3_5": "qwen3.5", "qwen3_5_moe": "qwen3.5", "llama4": "llama4", "phi": "phi2",
     "internlm3": "internlm3", "minicpm": "minicpm", "minicpm3": "minicpm3", "glm4_moe": "glm4.5", "bloom": "bloom",
-    "gpt_oss": "gpt-oss", "ministral": "mistral", "llama": "llama", "mistral": "mistral", "mixtral": "mixtral", "deepseek_v2": "deepseek-v2",
-    "deepseek_v3": "deepseek-v3", "phi3": "phi3", "internlm2": "internlm2", "baichuan": "baichuan2", "glm4": "glm4",
+    "gpt_oss": "gpt-oss", "ministral": "mistral", "llama": "llama", "mistral": "mistral", "mixtral": "mixtral",
+    "deepseek_v2": "deepseek-v2", "deepseek_v3": "deepseek-v3", "phi3": "phi3", "internlm2": "internlm2",
+    "baichuan": "baichuan2", "glm4": "glm4",
 }  # fmt: skip
 
 

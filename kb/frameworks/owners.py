@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from kb.frameworks.tables import table
 
 _OPENRLHF = {
-    "pt": "train_sft", "sft": "train_sft", "reward": "train_rm", "dpo": "train_dpo", "ipo": "train_dpo", "kto": "train_kto",
-    "kd": "train_kd", "prm": "train_prm",
+    "pt": "train_sft", "sft": "train_sft", "reward": "train_rm", "dpo": "train_dpo", "ipo": "train_dpo",
+    "kto": "train_kto", "kd": "train_kd", "prm": "train_prm",
     "ppo": "train_ppo_ray", "grpo": "train_ppo_ray", "rloo": "train_ppo_ray", "reinforce": "train_ppo_ray",
 }  # fmt: skip
 _TRL = {

@@ -10,36 +10,27 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
 
 from kb.frameworks.catalogue import INHERITS
 from kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
+from kb.frameworks.mentions import (
+    NAMES_OF_ALGORITHMS,
+    NAMES_OF_FRAMEWORKS,
+    Line,
+    mentioned,
+    own_words,
+    span_in,
+    where,
+)
 from kb.frameworks.models import family_of_type, find_family, model_family
 from kb.frameworks.settings import index
 from kb.frameworks.tables import table
-from kb.model.place import Span
-from kb.model.run import Option, Recognised, Region, VersionFact
+from kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
 
 __all__ = ["TRAINING_STAGES", "Recognition", "model_family", "recognise", "stage_of"]
 
 TRAINING_STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill")
 
-_PROSE_FRAMEWORKS = (
-    ("openrlhf", r"open-?rlhf"),
-    ("llamafactory", r"llama[-_ ]?factory|llamafactory-cli"),
-    ("ms-swift", r"ms[-_ ]?swift|swift(?=\s*(?:sft|rlhf|框架|训练|\d))"),
-    ("verl", r"verl"),
-    ("axolotl", r"axolotl"),
-    ("unsloth", r"unsloth"),
-    ("trl", r"trl"),
-)
-_PROSE_ALGORITHMS = (
-    ("kto", r"kto|kahneman"), ("simpo", r"simpo"), ("orpo", r"orpo"), ("cpo", r"cpo"), ("grpo", r"grpo"),
-    ("rloo", r"rloo"), ("dpo", r"dpo"), ("ppo", r"ppo"), ("gkd", r"gkd"),
-    ("reward", r"reward[- ]?model(?:l?ing)?|rm (?:training|model)|(?:train(?:ing)?|训练) ?(?:a )?rm|奖励模型"),
-    ("sft", r"sft|supervised fine-?tun\w+|指令微调"), ("pt", r"continued? pre-?training|预训练"),
-)  # fmt: skip
-_EDGE = r"(?<![A-Za-z0-9_/.\-])(?:{})(?![A-Za-z0-9_/\-])"
 _SIGNATURES: Mapping[str, tuple[str, ...]] = {
     "verl": ("actor_rollout_ref.", "algorithm.adv_estimator", "reward_model.reward_manager"),
     "deepspeed": ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"),
@@ -68,14 +59,6 @@ _SIGNATURES: Mapping[str, tuple[str, ...]] = {
 }
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments", "Trainer", "Seq2SeqTrainer")
-_LONG = 25  # lines; a shorter text is all the user's own
-_TAIL = 0.8
-_OF_TRAINING = re.compile(
-    r"train|tun(?:e|ing)|(?:model|模型|base)\s*(?:[:=:]|is\b|是|为|选)|训练|微调|使用|采用|用的|[sdk]po|rlhf|loss",
-    re.IGNORECASE,
-)
-Line: TypeAlias = tuple[str | None, int, str]
-"""One line of prose: the attachment (None: the question), its number, its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +93,7 @@ def recognise(
     ``said`` are lines of prose that came as attachments (a pasted article, a README); the question's own come first.
     """
     found = _Found()
-    prose = _prose(question, regions, said)
+    prose = own_words(question, regions, said)
     _from_programs(found, regions)
     _from_classes(found, options)
     if found.framework is None:
@@ -119,9 +102,9 @@ def recognise(
         _doubt(found, options)
     _refine(found, options)
     if found.framework is None:
-        found.framework = _mentioned(prose, _PROSE_FRAMEWORKS) or _installed(versions)
+        found.framework = mentioned(prose, NAMES_OF_FRAMEWORKS) or _installed(versions)
     if found.algorithm is None and not (found.stage and found.stage.value in ("inference", "export")):
-        found.algorithm = _mentioned(prose, _PROSE_ALGORITHMS)
+        found.algorithm = mentioned(prose, NAMES_OF_ALGORITHMS)
     _stage(found, options)
     model = _model(found.framework.value if found.framework else None, options)
     return Recognition(
@@ -352,29 +335,41 @@ def _says_nothing(framework: str, written: set[str], started: bool) -> str:
 
 
 def _model(framework: str | None, options: Sequence[Option]) -> Recognised | None:
+    """The model by name or path; a path with an unresolved variable counts for its last part (``$DIR/Qwen2-7B``)."""
     columns = [framework] if framework else ["trl", "openrlhf", "axolotl", "ms-swift"]
     tokenizers = [option for option in options if _names_tokenizer(option)]
-    best: tuple[int, Option] | None = None
+    best: tuple[int, str, Option] | None = None
     for option in options:
-        if not isinstance(option.value, str) or not option.value:
+        name, rank = _written_name(option.value), 9
+        if not name:
             continue
-        rank = 9
         if option.scope == "from_pretrained" and option.key in ("pretrained_model_name_or_path", "0", "model_name"):
             rank = 2
         elif tokenizers == [option]:
             rank = 3
         elif option.scope.endswith("Trainer") and option.key == "model":
             rank = 1
-        elif not option.scope or class_entry(option.scope) is not None:
-            for column in columns:
-                pairs = index(column).get(option.key, ())
-                if any(spec.name == "model" for spec, _ in pairs):
-                    rank = min(rank, 0)
+        elif (not option.scope or class_entry(option.scope) is not None) and _means_model(columns, option.key):
+            rank = 0
         if rank < 9 and (best is None or rank < best[0]):
-            best = (rank, option)
+            best = (rank, name, option)
     if best is None:
         return None
-    return Recognised(value=str(best[1].value), reason=f"{best[1].key}", span=best[1].value_span or best[1].span)
+    _, name, option = best
+    return Recognised(value=name, reason=option.key, span=option.value_span or option.span)
+
+
+def _written_name(value: Value) -> str:
+    if isinstance(value, Unresolved):
+        _, slash, last = value.raw.strip("'\"").rpartition("/")
+        return last if slash and re.fullmatch(r"[\w.\-]+", last) else ""
+    return value if isinstance(value, str) else ""
+
+
+def _means_model(columns: Sequence[str], key: str) -> bool:
+    if key == "model.path" and columns == ["verl"]:
+        return True  # the engine-based SFT trainer; its files take the model's group from elsewhere
+    return any(spec.name == "model" for column in columns for spec, _ in index(column).get(key, ()))
 
 
 def _names_tokenizer(option: Option) -> bool:
@@ -395,49 +390,8 @@ def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence
         named = find_family(line[2])
         if named is not None:
             family, start, end = named
-            return Recognised(value=family, reason=_where(line), span=_span(line, start, end))
+            return Recognised(value=family, reason=where(line), span=span_in(line, start, end))
     return None
-
-
-def _prose(question: str, regions: Sequence[Region], said: Sequence[Line]) -> list[Line]:
-    """The lines that are the user's own words, the question's first.
-
-    A copied article ends in teasers for other projects: of a long text, late lines count only if they speak of
-    training.
-    """
-    covered: set[int] = set()
-    for region in regions:
-        if region.source is None and region.kind != "prose":
-            covered.update(range(region.start_line, region.end_line + 1))
-    own: list[Line] = [
-        (None, number, line) for number, line in enumerate(question.split("\n"), 1) if number not in covered
-    ]
-    return [line for text in (own, said) for line in _without_teasers([each for each in text if each[2].strip()])]
-
-
-def _without_teasers(lines: Sequence[Line]) -> Sequence[Line]:
-    if len(lines) < _LONG:
-        return lines
-    late = int(len(lines) * _TAIL)
-    return [line for place, line in enumerate(lines) if place < late or _OF_TRAINING.search(line[2])]
-
-
-def _mentioned(prose: Sequence[Line], table_of_words: Sequence[tuple[str, str]]) -> Recognised | None:
-    """The first thing said; where two start on the same spot, the one listed first."""
-    for line in prose:
-        hits = []
-        for order, (name, pattern) in enumerate(table_of_words):
-            match = re.search(_EDGE.format(pattern), line[2], re.IGNORECASE)
-            if match:
-                hits.append((match.start(), order, name, match.end()))
-        if hits:
-            start, _, name, end = min(hits)
-            return Recognised(value=name, reason=_where(line), span=_span(line, start, end))
-    return None
-
-
-def _where(line: Line) -> str:
-    return "said in the question" if line[0] is None else f"said in {line[0]}"
 
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
@@ -449,11 +403,4 @@ def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
         return None
     return Recognised(
         value=names[0], reason=f"{names[0]} is the only framework installed", span=versions[names[0]].span
-    )
-
-
-def _span(line: Line, start: int, end: int) -> Span:
-    name, number, text = line
-    return Span(
-        attachment=name, line=number, column=start + 1, end_line=number, end_column=end + 1, text=text[start:end]
     )

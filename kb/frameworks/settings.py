@@ -34,7 +34,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One canonical setting. ``kind``: int, number, flag, text, enum (a member's name, in capitals), dtype, attention, list, targets, any."""
+    """One canonical setting. ``kind``: int, number, flag, text, enum (a member's name, in capitals), dtype,
+    attention, list, targets, any."""
 
     name: str
     kind: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kb.frameworks import catalogue
-from kb.frameworks.recognise import Line
+from kb.frameworks.mentions import Line
 from kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from kb.model.place import Attachment, Source
 from kb.model.run import Region, RunConfig, VersionFact

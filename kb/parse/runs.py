@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from kb.frameworks.canonical import CHECKPOINT, canonicalise
-from kb.frameworks.recognise import Line, recognise
+from kb.frameworks.mentions import Line
+from kb.frameworks.recognise import recognise
 from kb.frameworks.switches import separate
 from kb.model.place import Span
 from kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact

@@ -88,18 +88,21 @@ class Piece:
         size = len(self.text)
         start = 0 if start < 0 else start if start < size else size
         end = start if end < start else end if end < size else size
-        starts = (
-            self.index.starts
-        )  # one bisection for the usual span within a line: this is the hottest place of parsing
+        starts, first_column = self.index.starts, self.column
         first = bisect_right(starts, start) - 1
-        last = first
-        if first + 1 < len(starts) and end >= starts[first + 1]:
-            last = bisect_right(starts, end) - 1
-        column, end_column = start - starts[first] + self._offset(first), end - starts[last] + self._offset(last)
+        if first:
+            first_column = 1 + len(self.prefixes[first]) if self.prefixes else 1
+        column = start - starts[first] + first_column
+        if first + 1 == len(starts) or end < starts[first + 1]:  # one bisection: this is the hottest place of parsing
+            line = self.line + first
+            return Span(
+                attachment=self.source, line=line, column=column, end_line=line, end_column=column + end - start,
+                text=self.text[start:end], default=default,
+            )  # fmt: skip
+        last = bisect_right(starts, end) - 1
         return Span(
-            attachment=self.source, line=self.line + first, column=column,
-            end_line=self.line + last, end_column=end_column,
-            text=self.text[start:end] if first == last else self._written(start, end), default=default,
+            attachment=self.source, line=self.line + first, column=column, end_line=self.line + last,
+            end_column=end - starts[last] + self._offset(last), text=self._written(start, end), default=default,
         )  # fmt: skip
 
     def _offset(self, index: int) -> int:

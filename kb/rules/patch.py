@@ -6,8 +6,10 @@ Nothing is written anywhere: the patched text is parsed and checked in memory. T
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from kb.model.evidence import Evidence
 from kb.model.place import Attachment, Source
@@ -21,13 +23,50 @@ Parse = Callable[[str, Sequence[Attachment]], Evidence]
 _LOGGED = frozenset(("log", "metrics", "traceback"))
 
 
+_HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
+_CONTEXT = 3
+_MOST_COMPARED = 1_000
+"""Lines between the first and the last change that are compared line by line."""
+
+
 def unified_diff(before: str, after: str, name: str | None) -> str:
-    """A unified diff that ``patch -p1`` takes; empty where nothing differs."""
+    """A unified diff that ``patch -p1`` takes; empty where nothing differs.
+
+    Only the lines around the changes are compared: a long log with a command in it must not take minutes.
+    """
+    if before == after:
+        return ""
+    old, new = _lines(before), _lines(after)
+    same = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    most = min(len(old), len(new)) - same
+    alike = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
+    first, cut = max(0, same - _CONTEXT), max(0, alike - _CONTEXT)
+    old, new = old[first : len(old) - cut], new[first : len(new) - cut]
     path = name or "question"
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=3
-    )
+    if max(len(old), len(new)) > _MOST_COMPARED:
+        hunks = _whole(old, new, same - first, alike - cut)
+    else:
+        hunks = [*difflib.unified_diff(old, new, n=_CONTEXT)][2:]
+    lines = [f"--- a/{path}\n", f"+++ b/{path}\n", *(_HUNK.sub(partial(_shifted, first), line) for line in hunks)]
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines with their breaks; only ``\\n`` is one, as everywhere."""
+    *whole, last = text.split("\n")
+    return [*(f"{line}\n" for line in whole), *([last] if last else [])]
+
+
+def _whole(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> list[str]:
+    """One hunk that replaces everything between ``head`` and ``tail`` lines of context."""
+    removed, added = old[head : len(old) - tail], new[head : len(new) - tail]
+    changed = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
+    kept = [f" {line}" for line in old[:head]], [f" {line}" for line in old[len(old) - tail :]]
+    return [f"@@ -1,{len(old)} +1,{len(new)} @@\n", *kept[0], *changed, *kept[1]]
+
+
+def _shifted(lines: int, header: re.Match[str]) -> str:
+    return f"@@ -{int(header[1]) + lines}{header[2] or ''} +{int(header[3]) + lines}{header[4] or ''} @@"
 
 
 def patched(edits: Iterable[Edit], sources: Sequence[Source]) -> tuple[Source, ...]:

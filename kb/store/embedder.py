@@ -124,7 +124,7 @@ class OnnxEmbedder(_Remembering):
         return 1.0 - tokens.count("[UNK]") / len(tokens) if tokens else 0.0
 
     def _vector(self, text: str) -> Array:
-        _, session = self._load()
+        _, session = self.load()
         ids = np.asarray([self._tokens(text).ids], np.int64)
         vector: Array = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0][0]
         return vector
@@ -134,11 +134,12 @@ class OnnxEmbedder(_Remembering):
         last = self._last
         if last is not None and last[0] == text:
             return last[1]
-        encoded = self._load()[0].encode(text[:MAX_CHARACTERS])
+        encoded = self.load()[0].encode(text[:MAX_CHARACTERS])
         self._last = (text, encoded)
         return encoded
 
-    def _load(self) -> tuple[Any, Any]:
+    def load(self) -> tuple[Any, Any]:
+        """Tokeniser and model, opened on first use. Safe to call from several threads."""
         if self._loaded is None:
             with self._loading:
                 if self._loaded is None:

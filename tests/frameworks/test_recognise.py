@@ -6,7 +6,7 @@ import pytest
 
 from kb.frameworks.models import family_of_type
 from kb.frameworks.recognise import Recognition, model_family, recognise
-from kb.model.run import Option, Origin, Region, Value
+from kb.model.run import Option, Origin, Region, Unresolved, Value
 from tests.frameworks.making import PLACE, command, option, stated
 
 
@@ -262,7 +262,7 @@ def test_a_class_that_only_trls_catalogue_knows_is_trls() -> None:
 
 
 def test_files_for_chat_and_merging_do_not_train() -> None:
-    common = {"model_name_or_path": "a/b", "template": "qwen", "finetuning_type": "lora"}
+    common: dict[str, Value] = {"model_name_or_path": "a/b", "template": "qwen", "finetuning_type": "lora"}
     assert words(recognise([], yaml_options(**common, infer_backend="vllm")))[1:] == (None, "inference")
     assert words(recognise([], yaml_options(**common, export_dir="out")))[1:] == (None, "export")
     assert words(recognise([], yaml_options(**common, dataset="d")))[1:] == ("sft", "sft")
@@ -276,6 +276,16 @@ def test_a_pretraining_data_set_is_pretraining() -> None:
 
 
 def test_an_swift_file_trains_supervised_only_where_it_trains() -> None:
-    file = {"model": "a/b", "dataset": "d", "tuner_type": "lora", "split_dataset_ratio": 0.1}
+    file: dict[str, Value] = {"model": "a/b", "dataset": "d", "tuner_type": "lora", "split_dataset_ratio": 0.1}
     assert words(recognise([], yaml_options(**file, learning_rate=1e-4))) == ("ms-swift", "sft", "sft")
     assert words(recognise([], yaml_options(**file))) == ("ms-swift", None, None)
+
+
+def test_a_path_below_an_unresolved_folder_still_names_the_model() -> None:
+    found = recognise([command("openrlhf.cli.train_rm")], [option("pretrain", Unresolved("${DIR}/gemma-2-2b-it"))])
+    assert found.model is not None
+    assert found.model_family is not None
+    assert (found.model.value, found.model_family.value) == ("gemma-2-2b-it", "gemma2")
+    assert recognise([command("openrlhf.cli.train_rm")], [option("pretrain", Unresolved("$MODEL"))]).model is None
+    half = option("pretrain", Unresolved("$DIR/gemma-2-${SIZE}"))
+    assert recognise([command("openrlhf.cli.train_rm")], [half]).model is None

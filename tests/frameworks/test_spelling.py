@@ -84,7 +84,7 @@ def test_what_is_written_reads_back_as_the_same(framework: str, word: str) -> No
 
 
 def written(name: str, value: Value, version: str | None = None, **more: str) -> tuple[str | None, str | None]:
-    found = spelling("trl", name, value, version, Origin.PYTHON, algorithm="reward", **more)  # type: ignore[arg-type]
+    found = spelling("trl", name, value, version, Origin.PYTHON, algorithm="reward", **more)
     assert found is not None
     return found.key, found.raw
 

@@ -292,7 +292,8 @@ def test_a_teaser_at_the_end_of_a_long_article_names_no_model() -> None:
 
 
 def test_what_trains_comes_before_the_script_that_scores_for_it() -> None:
-    text = "deepspeed ../batch_inference.py --pretrain a --eval_task rm\ndeepspeed ../train_sft.py --pretrain b --bf16\n"
+    text = "deepspeed ../batch_inference.py --pretrain a --eval_task rm\n"
+    text += "deepspeed ../train_sft.py --pretrain b --bf16\n"
     (first, second) = read("", all__sh=text).runs
     assert first.algorithm is not None
     assert first.algorithm.value == "sft"
@@ -301,7 +302,8 @@ def test_what_trains_comes_before_the_script_that_scores_for_it() -> None:
 
 
 def test_an_unquoted_variable_is_split_into_words() -> None:
-    text = 'MODULE=${MODULE:-"-m verl.trainer.sft_trainer"}\ntorchrun --nnodes=1 \\\n ${MODULE} \\\n data.max_length=2048\n'
+    text = 'MODULE=${MODULE:-"-m verl.trainer.sft_trainer"}\n'
+    text += "torchrun --nnodes=1 \\\n ${MODULE} \\\n data.max_length=2048\n"
     run = read("", run__sh=text).run
     assert run.algorithm is not None
     assert run.algorithm.value == "sft"

@@ -177,3 +177,8 @@ def test_full_width_punctuation_is_read_with_a_problem() -> None:
 def test_tabs_are_read_with_a_problem() -> None:
     assert values("z:\n\tstage: 3\n\tx: 1\n") == {"z.stage": 3, "z.x": 1}
     assert codes("z:\n\tstage: 3\n") == {"yaml_error"}
+
+
+def test_a_merge_of_nothing_before_an_error_is_read() -> None:
+    reading = read("[<<: a: 1\n")
+    assert [problem.code for problem in reading.problems] == ["yaml_error"]

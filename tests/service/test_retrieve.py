@@ -52,7 +52,7 @@ def test_the_right_case_comes_first(index: Index, question: str, first: str) -> 
 
 
 def test_a_hit_says_what_found_it(index: Index) -> None:
-    hit = retrieve(query("loss nan with vanilla_loss"), index, HashEmbedder())[0]
+    hit = retrieve(query("loss nan with vanilla_loss"), index, HashEmbedder(), explain=True)[0]
     assert any(reason.startswith("words: ") and "vanilla_loss" in reason for reason in hit.why)
     assert hit.lexical_rank == 1
 

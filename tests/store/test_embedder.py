@@ -17,6 +17,7 @@ from ingest.export_model import digest
 from kb.errors import InvalidSettings, StoreError
 from kb.store.embedder import (
     ASSETS,
+    BULK,
     REMEMBERED,
     Embedder,
     OnnxEmbedder,
@@ -49,6 +50,29 @@ def test_a_text_has_the_same_vector_in_any_company(default: OnnxEmbedder) -> Non
     together = default.vectors(TEXTS)
     for row, text in zip(together, TEXTS, strict=True):
         assert np.array_equal(row, default.vectors([text])[0])
+
+
+def test_many_texts_on_all_cores_have_the_vectors_of_each_alone_in_order(default: OnnxEmbedder) -> None:
+    texts = [f"loss is nan at step {number}" for number in range(BULK + 3)]
+    together = default.vectors(texts)
+    for row in (0, 1, BULK, BULK + 2):
+        assert np.array_equal(together[row], default.vectors([texts[row]])[0])
+
+
+def test_a_question_is_tokenised_once_for_its_share_and_its_vector() -> None:
+    embedder = OnnxEmbedder()
+    tokenizer, session = embedder.load()
+    read: list[str] = []
+
+    class Counting:
+        def encode(self, text: str) -> object:
+            read.append(text)
+            return tokenizer.encode(text)
+
+    embedder._loaded = (Counting(), session)
+    assert 0.0 < embedder.known_share("loss  变成\nnan") < 1.0
+    embedder.embed_query("loss  变成\nnan")
+    assert read == ["loss 变成 nan"]
 
 
 def test_no_text_gives_no_vector(default: OnnxEmbedder) -> None:

@@ -192,8 +192,8 @@ class _Program:
         found: list[tuple[int, str, Entries]] = []
         for node in self.nodes:
             if isinstance(node, ast.Call) and (scope := self._called(node)) is not None:
-                entries = self._call(node, scope)
-                found.append((self.offset(node.lineno, node.col_offset), self.loads.get(id(node), scope), entries))
+                start = self.offset(node.lineno, node.col_offset)
+                found.append((start, self.loads.get(id(node), scope), self._call(node, scope)))
         for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 group = self._assignment(node.targets[0], node.value)

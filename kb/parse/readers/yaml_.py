@@ -144,7 +144,7 @@ class _Builder:
     complete: int = 0
     _stack: list[_Frame] = field(default_factory=list)
     _anchors: dict[str, Node] = field(default_factory=dict)
-    _last: tuple[Entries, int] | None = None
+    _last: tuple[Entries, Pair, int] | None = None
     _merged: int = 0
 
     def run(self) -> None:
@@ -174,8 +174,10 @@ class _Builder:
         """Take back a plain value that ran over its line's end just before the error: it swallowed the next key."""
         if self._last is None:
             return
-        entries, before = self._last
-        value = entries.pairs[-1].value
+        entries, pair, before = self._last
+        if not entries.pairs or entries.pairs[-1] is not pair:
+            return  # a merge key: it is resolved and gone
+        value = pair.value
         if isinstance(value, Leaf) and not value.quoted and "\n" in self.text[value.start : value.end]:
             entries.pairs.pop()
             self.complete = before
@@ -228,8 +230,9 @@ class _Builder:
             if isinstance(node, Leaf) and node.start == node.end:  # an empty value: stands after the colon
                 colon = self.text.find(":", end)
                 node.start = node.end = colon + 1 if colon >= 0 else end
-            frame.node.pairs.append(Pair(key=key, start=start, end=end, value=node))
-            self._last = (frame.node, self.complete)
+            pair = Pair(key=key, start=start, end=end, value=node)
+            frame.node.pairs.append(pair)
+            self._last = (frame.node, pair, self.complete)
         self.complete = max(self.complete, node.end)
 
     def _scalar(self, event: Any, start: int, end: int) -> Leaf:

@@ -1,0 +1,73 @@
+"""A fix is written into the call it belongs to, in that call's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.model.place import Attachment
+from kb.model.run import Scalar
+from kb.parse import parse
+from kb.rules.edits import apply
+from kb.rules.facts import Facts
+from kb.rules.fix import _Plan
+
+SCRIPT = (
+    'model = AutoModelForSequenceClassification.from_pretrained("Qwen/Qwen2-7B", torch_dtype=torch.half)\n'
+    'tok = AutoTokenizer.from_pretrained("Qwen/Qwen2-7B", use_fast=True, padding_side="left", a=1, b=2)\n'
+    "peft_config = LoraConfig(task_type=TaskType.CAUSAL_LM, r=16)\n"
+    'trainer = RewardTrainer(model=model, args=RewardConfig(output_dir="o"), peft_config=peft_config)\n'
+)
+KTO = "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --bf16"
+TRL = "accelerate launch reward_modeling.py --model_name_or_path a/b --use_peft --lora_r 8 --torch_dtype float16"
+
+
+def fixed(name: str, text: str, setting: str, value: Scalar, **versions: str) -> str:
+    listing = [Attachment(name="pip.txt", content="".join(f"{p}=={v}\n" for p, v in versions.items()))]
+    found = parse("", [Attachment(name=name, content=text), *(listing if versions else [])])
+    plan = _Plan(Facts(found, found.run))
+    plan.set(setting, value)
+    return apply(plan.edits(), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "setting", "value", "old", "new"),
+    [
+        (SCRIPT, "peft_task_type", "SEQ_CLS", "task_type=TaskType.CAUSAL_LM", 'task_type="SEQ_CLS"'),
+        (SCRIPT, "weights_dtype", "bf16", "torch_dtype=torch.half", "torch_dtype=torch.bfloat16"),
+        (SCRIPT, "weights_dtype", "auto", "torch_dtype=torch.half", 'torch_dtype="auto"'),
+        (SCRIPT, "learning_rate", 1e-6, 'output_dir="o"', 'output_dir="o", learning_rate=1e-6'),
+        (
+            SCRIPT.replace("task_type=TaskType.CAUSAL_LM, ", ""),
+            "peft_task_type",
+            "SEQ_CLS",
+            "LoraConfig(r=16)",
+            'LoraConfig(r=16, task_type="SEQ_CLS")',
+        ),
+        (
+            SCRIPT.replace(", torch_dtype=torch.half", ""),
+            "weights_dtype",
+            "bf16",
+            'Classification.from_pretrained("Qwen/Qwen2-7B"',
+            'Classification.from_pretrained("Qwen/Qwen2-7B", torch_dtype=torch.bfloat16',
+        ),
+    ],
+)
+def test_a_setting_is_written_into_the_call_it_belongs_to(
+    text: str, setting: str, value: Scalar, old: str, new: str
+) -> None:
+    assert text.count(old) == 1
+    assert fixed("train.py", text, setting, value) == text.replace(old, new)
+
+
+def test_a_new_option_fits_the_last_release_with_the_command() -> None:
+    assert fixed("t.sh", KTO + "\n", "micro_batch", 2) == KTO + " --micro_train_batch_size 2\n"
+    one = KTO + " --micro_train_batch_size 1\n"
+    assert fixed("t.sh", one, "micro_batch", 2) == KTO + " --micro_train_batch_size 2\n"
+
+
+def test_the_users_key_stays_unless_the_stated_release_lacks_it() -> None:
+    text = TRL + "\n"
+    assert fixed("t.sh", text, "weights_dtype", "bf16") == text.replace("float16", "bfloat16")
+    assert fixed("t.sh", text, "weights_dtype", "bf16", trl="0.12.0") == text.replace("float16", "bfloat16")
+    newest = text.replace("--torch_dtype float16", "--dtype bfloat16")
+    assert fixed("t.sh", text, "weights_dtype", "bf16", trl="1.9.0") == newest

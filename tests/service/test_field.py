@@ -1,0 +1,76 @@
+"""Whether a question is of our field, vague, or asks for reassurance."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.glossary.terms import Glossary, load_glossary
+from kb.parse import parse
+from service.field import ASKS_IF_NORMAL, field_weight, is_vague
+from service.weights import shipped
+
+
+@pytest.fixture(scope="module")
+def glossary() -> Glossary:
+    return load_glossary()
+
+
+def weight(question: str, glossary: Glossary) -> float:
+    return field_weight(parse(question), glossary.ids(question), glossary, question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "loss is nan",
+        "训练炸了，求助",
+        "TRL DPO rewards look odd",
+        "{'loss': 0.5, 'grad_norm': 1.0, 'learning_rate': 1e-5}",
+        "deepspeed --module openrlhf.cli.train_kto --pretrain m",
+        "RuntimeError: CUDA out of memory while backward of the reward model",
+    ],
+)
+def test_training_is_our_field(question: str, glossary: Glossary) -> None:
+    assert weight(question, glossary) >= shipped().field
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I cook rice so that it does not stick?",
+        "红烧肉怎么做才不会柴？",
+        "weight loss has been flat for three weeks",
+        "kubectl logs shows connection refused for my pod",
+        "write a cover letter for an accountant",
+        "How do I center a div in CSS?",
+    ],
+)
+def test_other_fields_are_not(question: str, glossary: Glossary) -> None:
+    assert weight(question, glossary) < shipped().field
+
+
+def test_a_pasted_command_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
+    paste = "in k8s: deepspeed --module openrlhf.cli.train_kto --pretrain m gives loss nan"
+    assert weight(paste, glossary) >= shipped().field
+
+
+@pytest.mark.parametrize(
+    ("question", "concepts", "vague"),
+    [
+        ("loss is nan, help", 2, True),
+        ("训练炸了，求助", 1, True),
+        ("loss is nan, help", 7, False),
+        ("a" * 100, 1, False),
+    ],
+)
+def test_a_short_question_with_few_concepts_is_vague(question: str, concepts: int, vague: bool) -> None:
+    assert is_vague(question, concepts) is vague
+
+
+@pytest.mark.parametrize("question", ["is this normal?", "这个日志算正常吧", "kl is 0, should I worry"])
+def test_asking_for_reassurance_is_recognised(question: str) -> None:
+    assert ASKS_IF_NORMAL.search(question)
+
+
+def test_a_complaint_is_no_request_for_reassurance() -> None:
+    assert ASKS_IF_NORMAL.search("loss becomes nan at step 3") is None
