@@ -296,3 +296,9 @@ def test_the_keywords_of_get_peft_model_are_pefts() -> None:
 def test_an_algorithm_that_older_releases_lack_bounds_the_defaults() -> None:
     options = [option("stage", "kto", origin=Origin.YAML), option("template", "qwen", origin=Origin.YAML)]
     assert value("beta", options, "llamafactory", "kto") == 0.1
+
+
+@pytest.mark.parametrize("kind", ["int", "number"])
+def test_a_number_of_hundreds_of_digits_stays_text(kind: str) -> None:
+    assert normalise(kind, "", "9" * 5_000) == "9" * 5_000
+    assert normalise(kind, "", "9" * 300) == int("9" * 300)

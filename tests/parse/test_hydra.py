@@ -102,3 +102,8 @@ def test_an_override_is_an_option(text: str, key: str, raw: str, value: Value) -
 def test_any_value_can_be_read(text: str) -> None:
     hydra.value_of(text)
     hydra.typed(text)
+
+
+def test_a_whole_number_that_no_float_can_hold_stays_text() -> None:
+    assert hydra.scalar("9" * 301) == "9" * 301
+    assert hydra.scalar("9" * 300) == int("9" * 300)

@@ -140,3 +140,8 @@ def test_too_many_options_end_with_a_problem() -> None:
 
 def test_escapes_are_read() -> None:
     assert values(r'{"a": "x\n\u4f60\"", "q\\": 1}')["a"] == 'x\n你"'
+
+
+def test_a_whole_number_that_no_float_can_hold_stays_text() -> None:
+    found = values('{"lr": ' + "9" * 5_000 + ', "b": ' + "9" * 300 + "}")
+    assert found == {"lr": "9" * 5_000, "b": int("9" * 300)}

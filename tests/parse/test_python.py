@@ -241,3 +241,11 @@ def test_a_tokenizer_is_no_load_of_the_model_even_in_a_broken_script() -> None:
 def test_an_attribute_of_a_variable_is_unresolved_and_one_of_a_module_is_not() -> None:
     options = {o.key: o.value for o in read("C(a=model_args.name, b=torch.bfloat16, c=TaskType.SEQ_CLS)").options}
     assert options == {"a": Unresolved("model_args.name"), "b": "torch.bfloat16", "c": "TaskType.SEQ_CLS"}
+
+
+@pytest.mark.parametrize("number", ["9" * 301, "0x" + "f" * 5_000, "0b" + "1" * 2_000])
+def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
+    found = values(f"DPOConfig(beta={number}, learning_rate=-{number}, optim_args={{{number}: 1}})\n")
+    assert found["beta"] == number
+    assert f"optim_args.{number}" in found
+    assert values("DPOConfig(beta=" + "9" * 300 + ")")["beta"] == int("9" * 300)

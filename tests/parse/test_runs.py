@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from kb.model.evidence import Evidence
 from kb.model.place import Attachment
 from kb.model.run import Unresolved
@@ -308,3 +310,17 @@ def test_an_unquoted_variable_is_split_into_words() -> None:
     assert run.algorithm is not None
     assert run.algorithm.value == "sft"
     assert run.settings["max_length"].value == 2048
+
+
+def test_many_configurations_and_commands_are_joined_in_no_time() -> None:
+    text = "".join(f"```yaml\nlearning_rate: {n}\n```\n```bash\npython train{n}.py --lr 1\n```\n" for n in range(3_000))
+    started = time.process_time()
+    parse(text)
+    assert time.process_time() - started < 15
+
+
+def test_a_file_joins_every_command_that_names_it() -> None:
+    script = "llamafactory-cli train a.yaml\nllamafactory-cli train b.yaml\nllamafactory-cli train conf/a.yaml seed=1\n"
+    first, second = "stage: dpo\nlearning_rate: 1.0\n", "stage: kto\nlearning_rate: 2.0\n"
+    found = read("", train__sh=script, a__yaml=first, b__yaml=second)
+    assert [run.settings["learning_rate"].value for run in found.runs] == [1.0, 2.0, 1.0]

@@ -479,3 +479,15 @@ def test_any_text_can_be_read_and_spans_hold_the_text_they_point_at(text: str) -
 @given(st.text(max_size=200))
 def test_any_text_at_all_can_be_read(text: str) -> None:
     read(text)
+
+
+@pytest.mark.parametrize("opener", ["$(", "${a:-", "$(("])
+def test_brackets_that_never_close_take_no_time(opener: str) -> None:
+    started = time.process_time()
+    read(f"python train.py --lr 1 {opener * 10_000}")
+    assert time.process_time() - started < 3
+
+
+def test_a_substitution_closes_nearby_even_after_many_that_do_not() -> None:
+    script = read("python a.py " + "${a:- " * 60 + "\npython train.py --lr ${LR:-1e-6} --b 1\n")
+    assert any(option.key == "lr" and option.value == 1e-6 for c in script.commands for option in c.options)

@@ -182,3 +182,11 @@ def test_tabs_are_read_with_a_problem() -> None:
 def test_a_merge_of_nothing_before_an_error_is_read() -> None:
     reading = read("[<<: a: 1\n")
     assert [problem.code for problem in reading.problems] == ["yaml_error"]
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 301, "0x" + "f" * 400, "0b" + "1" * 2_000, "1:" * 900 + "1", "-" + "9" * 5_000]
+)
+def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
+    assert yaml_.scalar(number) == number
+    assert yaml_.scalar("9" * 300) == int("9" * 300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import shlex
+import time
 from dataclasses import replace
 from itertools import combinations
 
@@ -16,6 +17,7 @@ from kb.model.place import Attachment, Source
 from kb.model.report import Edit, Finding, Status
 from kb.model.run import Option, Origin
 from kb.parse import parse
+from kb.rules import patch
 from kb.rules.edits import Document, apply, insert, quoted, remove, render, replace_option, replace_value, resolve
 from kb.rules.engine import check
 from kb.rules.facts import Facts
@@ -456,3 +458,30 @@ def test_safe_edits_of_a_file_are_those_of_safe_fixes_that_do_not_meet() -> None
     more = ruleset(*rules.rules, rule("three-safe", when="micro_batch == 1", applies="{}", fix=both))
     assert safe_edits(check(given, more), "train.sh") == safe_edits(report, "train.sh")
     assert safe_edits(report, "other.sh") == ()
+
+
+@pytest.mark.parametrize("most", [1_000, 5])
+def test_a_diff_shows_only_what_is_around_the_changes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patch, "_MOST_COMPARED", most)
+    lines = [f"line {number}" for number in range(1, 101)]
+    after = [*lines[:49], "changed", *lines[50:54], *lines[55:]]
+    diff = unified_diff("\n".join(lines), "\n".join(after), "x.sh")
+    assert diff.splitlines()[:4] == ["--- a/x.sh", "+++ b/x.sh", "@@ -47,12 +47,11 @@", " line 47"]
+    assert diff.splitlines()[-1] == " line 58"
+    shown = diff.splitlines()[3:]
+    assert {"-line 50", "+changed", "-line 55"} <= set(shown)
+    assert [line[1:] for line in shown if line[0] != "+"] == lines[46:58]
+    assert [line[1:] for line in shown if line[0] != "-"] == after[46:57]
+
+
+def test_a_line_separator_inside_a_line_is_no_line_break() -> None:
+    diff = unified_diff("a\u2028b\nc\n", "a\u2028b\nd\n", "x.sh")
+    assert diff == "--- a/x.sh\n+++ b/x.sh\n@@ -1,2 +1,2 @@\n a\u2028b\n-c\n+d\n"
+
+
+def test_a_diff_of_a_long_repetitive_text_takes_no_time() -> None:
+    text = "python train.py \\\n  --lr 1\n\n" * 20_000
+    started = time.process_time()
+    diff = unified_diff("first\n" + text, text + "last\n", "x.log")
+    assert time.process_time() - started < 2
+    assert diff.startswith("--- a/x.log\n+++ b/x.log\n@@ -1,")

@@ -5,27 +5,16 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kb.mask import mask
-from kb.model.report import Edit, Report, Safety
+from kb.model.report import Edit
 from kb.parse.intake import decode
-from kb.rules.edits import resolve
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _BEYOND = "\U0010ffff"
 """Stands for one stretch of bytes that are no UTF-8; a noncharacter, so no text has it."""
-
-
-def safe_edits(report: Report) -> tuple[Edit, ...]:
-    """The edits of the fixes that may be applied unread: of every finding the first safe fix, whole or not at all."""
-    chosen: list[Edit] = []
-    for finding in report.fired:
-        fix = next((fix for fix in finding.fixes if fix.edits and fix.safety is Safety.SAFE), None)
-        if fix is not None and not resolve((*chosen, *fix.edits))[1]:
-            chosen += [edit for edit in fix.edits if edit not in chosen]
-    return tuple(chosen)
 
 
 @dataclass(slots=True)
@@ -101,8 +90,3 @@ def changed(file: File, edits: Iterable[Edit]) -> bool:
     for start, end, replacement in sorted(places, reverse=True):
         file.text = file.text[:start] + replacement + file.text[end:]
     return bool(places)
-
-
-def of_file(edits: Sequence[Edit], name: str) -> tuple[Edit, ...]:
-    """The edits of one file."""
-    return tuple(edit for edit in edits if edit.span.attachment == name)

@@ -91,12 +91,12 @@ def _folders(given: Sequence[str]) -> tuple[Path, ...]:
 
 def _apply(report: Report, given: tuple[Attachment, ...]) -> tuple[Attachment, ...]:
     """Write the safe edits into the files; the files as they are then. Standard input is left alone."""
+    from kb.rules.patch import safe_edits
     from ui.cli import _fixing
 
-    edits = _fixing.safe_edits(report)
     after = []
     for attachment in given:
-        own = _fixing.of_file(edits, attachment.name)
+        own = safe_edits(report, attachment.name)
         raw = attachment.content
         if own and isinstance(raw, bytes) and attachment.name != STDIN_NAME:
             file = _fixing.opened(raw)
