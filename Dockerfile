@@ -1,9 +1,9 @@
 # trainmedic on CPU: the embedded default, no torch, no network needed at run time.
 #   docker build -t trainmedic .
-#   docker run --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -e TRAINMEDIC_API_KEYS=change-me -v trainmedic:/data trainmedic
-# docs/docker.md says how the same steps are run where no builder is at hand.
+#   docker run --init --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -e TRAINMEDIC_API_KEYS=change-me -v trainmedic:/data trainmedic
+# compose.yaml is the same with the key in a file. docs/docker.md says how the steps are run where no builder is at hand.
 
-FROM python:3.11-slim AS build
+FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv /opt/trainmedic
@@ -12,20 +12,26 @@ COPY kb kb
 COPY service service
 COPY ingest ingest
 COPY ui ui
-RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[ui,slack]"
+# The set of `make install`. Afterwards pip is of no use: the image is replaced, never changed.
+RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[ui,slack,ingest]" \
+ && /opt/trainmedic/bin/pip check \
+ && /opt/trainmedic/bin/pip uninstall --quiet --yes setuptools pip
 # The index is part of the image: the first answer must not wait for it.
-RUN TRAINMEDIC_DATA_DIR=/opt/trainmedic/data /opt/trainmedic/bin/trainmedic index build
+RUN TRAINMEDIC_DATA_DIR=/data /opt/trainmedic/bin/trainmedic index build
 
-FROM python:3.11-slim
-RUN useradd --system --uid 10001 --home-dir /data --create-home trainmedic
+FROM python:3.11-slim-bookworm
+# Numbers, so that a cluster can check that it is not root, and a volume can be made to fit.
+RUN groupadd --system --gid 10001 trainmedic \
+ && useradd --system --uid 10001 --gid 10001 --home-dir /data --shell /usr/sbin/nologin trainmedic
 COPY --from=build /opt/trainmedic /opt/trainmedic
-RUN mkdir -p /data && cp -r /opt/trainmedic/data/index /data/index && chown -R trainmedic:trainmedic /data
-USER trainmedic
+COPY --from=build --chown=10001:10001 /data /data
+USER 10001:10001
 WORKDIR /data
+# A new named volume starts with the index that the image has; in an empty or older folder it is built at the start.
 VOLUME /data
-ENV PATH=/opt/trainmedic/bin:$PATH TRAINMEDIC_DATA_DIR=/data HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/trainmedic/bin:$PATH HOME=/data TRAINMEDIC_DATA_DIR=/data HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=20s \
-  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/livez', timeout=2)"]
+  CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f\"http://127.0.0.1:{os.environ.get('TRAINMEDIC_PORT', 8000)}/livez\", timeout=2)"]
 # Beyond loopback a key is needed: TRAINMEDIC_API_KEYS, or TRAINMEDIC_API_KEYS_FILE for a mounted secret.
 CMD ["trainmedic", "serve", "--host", "0.0.0.0"]

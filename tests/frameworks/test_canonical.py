@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kb.frameworks import catalogue
-from kb.frameworks.canonical import SETTINGS, canonicalise, keys_of, name_of
+from kb.frameworks.canonical import SETTINGS, canonicalise, keys_of, name_of, warm
 from kb.frameworks.settings import HF, specs
 from kb.frameworks.tables import table
 from kb.frameworks.values import NOTHING, normalise
@@ -302,3 +302,11 @@ def test_an_algorithm_that_older_releases_lack_bounds_the_defaults() -> None:
 def test_a_number_of_hundreds_of_digits_stays_text(kind: str) -> None:
     assert normalise(kind, "", "9" * 5_000) == "9" * 5_000
     assert normalise(kind, "", "9" * 300) == int("9" * 300)
+
+
+def test_after_warming_a_first_question_reads_no_catalogue() -> None:
+    warm()
+    before = table.cache_info().misses
+    for framework in FRAMEWORKS:
+        canonicalise([option("output_dir", "x")], framework, "sft")
+    assert table.cache_info().misses == before

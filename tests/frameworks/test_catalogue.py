@@ -225,3 +225,9 @@ def test_history_and_keys_agree() -> None:
     assert "vanilla_loss" in catalogue.keys("openrlhf", "0.3.3")
     assert "vanilla_loss" not in catalogue.keys("openrlhf", "0.3.4")
     assert lives["critic_pretrain"].gap
+
+
+def test_the_commands_of_a_release_are_those_that_have_options_there() -> None:
+    assert "train_kto" in catalogue.commands("openrlhf", "0.8.11")
+    assert "train_kto" not in catalogue.commands("openrlhf", "0.11.0")
+    assert catalogue.commands("no such framework", "1.0") == frozenset()

@@ -1,0 +1,231 @@
+"""What is installed is what the repository holds: the wheel, the pinned set, the container's files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from service.settings import CONFIG_VARIABLE, unknown_variables
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("kb", "service", "ingest", "ui")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
+BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+LIST = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import kb
+assert kb.__file__.startswith(sys.argv[1]), kb.__file__
+from ui.cli import main
+main(["kb", "list"])
+"""
+
+
+def tracked(*folders: str) -> tuple[str, ...]:
+    """The files that git tracks and that are there."""
+    done = subprocess.run(["git", "ls-files", "-z", *folders], capture_output=True, text=True, cwd=ROOT, check=True)
+    return tuple(name for name in done.stdout.split("\0") if name and (ROOT / name).is_file())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of exactly the tracked files, built where nothing else lies, without network."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in (*tracked(*PACKAGES, "tests"), "pyproject.toml", "README.md", "LICENSE"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, source / name)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def shipped(wheel: Path) -> frozenset[str]:
+    """The names in the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return frozenset(archive.namelist())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_file_git_tracks_is_in_the_wheel(package: str, shipped: frozenset[str]) -> None:
+    expected = tracked(package)
+    assert expected
+    assert sorted(set(expected) - shipped) == []
+
+
+def test_the_wheel_holds_nothing_but_the_packages(shipped: frozenset[str]) -> None:
+    others = {name for name in shipped if PurePosixPath(name).parts[0] not in PACKAGES}
+    assert others
+    assert {re.sub(r"^trainmedic-[^/]+\.dist-info/.*", "", name) for name in others} == {""}
+
+
+def test_the_unpacked_wheel_has_every_page_without_the_repository(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    done = subprocess.run(
+        [sys.executable, "-c", LIST, str(tmp_path / "site")], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    listed = {tuple(line.split()[:2]) for line in done.stdout.splitlines()}
+    # Pages lie in a folder of their family; a Markdown file right below is a note about the folder.
+    pages = {(kind, name) for kind in ("case", "rule") for name in _pages(kind)}
+    assert listed == pages
+
+
+def _pages(kind: str) -> Iterable[str]:
+    for name in tracked(f"kb/{kind}s"):
+        path = PurePosixPath(name)
+        if path.suffix == ".md" and len(path.parts) == 4:
+            yield path.stem
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_names_resolve_inside_the_repository(name: str) -> None:
+    spec = find_spec(name)
+    assert spec is not None
+    assert [Path(place) for place in spec.submodule_search_locations or ()] == [ROOT / name]
+
+
+# The pinned set
+
+
+def pinned() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    return {canonicalize_name(line.split("==")[0]): line for line in lines}
+
+
+def closure(requirements: Iterable[str]) -> frozenset[str]:
+    """All packages that these requirements need on this machine, as far as they are installed here."""
+    found: set[str] = set()
+    waiting = [(Requirement(text), frozenset({""})) for text in requirements]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        requirement, extras = waiting.pop()
+        if requirement.marker and not any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+            continue
+        name = canonicalize_name(requirement.name)
+        if (name, str(sorted(requirement.extras))) in seen:
+            continue
+        seen.add((name, str(sorted(requirement.extras))))
+        found.add(name)
+        try:
+            needs = distribution(name).requires or []
+        except PackageNotFoundError:
+            continue
+        waiting += [(Requirement(text), frozenset({"", *requirement.extras})) for text in needs]
+    return frozenset(found)
+
+
+def requirements(*extras: str) -> list[str]:
+    optional = PROJECT["optional-dependencies"]
+    return [*PROJECT["dependencies"], *(text for extra in extras for text in optional[extra])]
+
+
+def test_everything_that_make_installs_is_pinned() -> None:
+    needed = closure(requirements("ui", "slack", "ingest", "st", "dev"))
+    cuda = {name for name in needed if name.startswith(("nvidia-", "cuda-", "triton"))}  # of a CUDA build of torch
+    assert sorted(needed - cuda - set(pinned())) == []
+
+
+def test_the_default_set_has_no_torch_and_no_cuda() -> None:
+    needed = closure(requirements("ui", "slack", "ingest"))
+    assert "onnxruntime" in needed
+    assert [name for name in sorted(needed) if re.match(r"torch|nvidia|cuda|triton|transformers$", name)] == []
+
+
+def test_no_pin_asks_for_a_newer_python_than_the_project_does() -> None:
+    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    wrong = []
+    for name, line in pinned().items():
+        try:
+            metadata = distribution(name).metadata
+        except PackageNotFoundError:
+            continue
+        wants = metadata.get("Requires-Python") or ""
+        if line.endswith(f"=={metadata['Version']}") and not SpecifierSet(wants).contains(oldest):
+            wrong.append(f"{line} needs Python {wants}")
+    assert wrong == []
+
+
+def test_pins_are_exact_and_said_once() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in lines)
+    assert len(pinned()) == len(lines)
+
+
+# The container
+
+
+def copied() -> tuple[str, ...]:
+    """What the Dockerfile takes from the working copy."""
+    lines = re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+    return tuple(name for line in lines for name in line.split()[:-1])
+
+
+def test_the_image_is_given_what_the_wheel_is_made_of_and_the_pins() -> None:
+    assert {*PACKAGES, "pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == set(copied())
+
+
+def test_the_build_context_holds_what_is_copied_and_no_more() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    assert {rule.removeprefix("!") for rule in rules if rule.startswith("!")} == set(copied())
+
+
+def test_the_image_installs_the_set_of_make_install() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    default = re.search(r"^\$\(VENV\)/\.installed:.*\n\t\$\(PIP\) --editable '\.(\[.+\])'", makefile, re.MULTILINE)
+    assert default is not None
+    assert f'".{default[1]}"' in DOCKERFILE
+    assert "--constraint constraints.txt" in DOCKERFILE
+
+
+@pytest.mark.parametrize("text", [DOCKERFILE, COMPOSE], ids=["Dockerfile", "compose.yaml"])
+def test_every_variable_of_the_container_is_a_setting(text: str) -> None:
+    named = set(re.findall(r"\bTRAINMEDIC_[A-Z_]+", text)) - {CONFIG_VARIABLE}
+    assert named
+    unknown_variables(dict.fromkeys(named, "x"))
+
+
+def test_the_container_runs_without_root_and_without_a_writable_root() -> None:
+    assert re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE) == ["10001:10001"]
+    service = yaml.safe_load(COMPOSE)["services"]["trainmedic"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert {mount.split(":")[1] for mount in service["volumes"]} == {"/data"}
+
+
+def test_the_key_of_the_composed_service_is_a_secret_file_and_in_no_variable() -> None:
+    compose = yaml.safe_load(COMPOSE)
+    service = compose["services"]["trainmedic"]
+    (secret,) = service["secrets"]
+    assert service["environment"] == {"TRAINMEDIC_API_KEYS_FILE": f"/run/secrets/{secret}"}
+    assert compose["secrets"][secret]["file"].startswith("./var/")
+    ignored = subprocess.run(["git", "check-ignore", "-q", compose["secrets"][secret]["file"]], cwd=ROOT, check=False)
+    assert ignored.returncode == 0
+
+
+def test_published_ports_are_those_of_this_machine_only() -> None:
+    ports = yaml.safe_load(COMPOSE)["services"]["trainmedic"]["ports"]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
