@@ -17,6 +17,8 @@ from service.weights import Weights
 MAX_MISSING = 4
 FOCUSED = 0.4
 """The least overlap of the question's own concepts with a case's, for a question that names no symptom."""
+TOLERATED = frozenset({"rows_thinned", "typographic", "missing_backslash", "no_blank_before_backslash", "truncated"})
+"""Problems of reading that lose nothing a rule would have looked at."""
 ASK = 0.15
 """The least probability of a first cause for which asking back is worth it."""
 CERTAIN = 0.55
@@ -83,9 +85,7 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
 
 
-def competing(
-    given: Sequence[Scored], found: Sequence[Mapping[str, float]], weights: Weights
-) -> tuple[float, ...]:
+def competing(given: Sequence[Scored], found: Sequence[Mapping[str, float]], weights: Weights) -> tuple[float, ...]:
     """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
 
     It competes as an equal only where no other case is worth asking about.
@@ -117,9 +117,7 @@ def _convincing(cause: Cause, context: Context, weights: Weights) -> bool:
     if cause.probability >= weights.answer:
         return True
     proven = (
-        f.status is Status.FIRED
-        and f.severity is not Severity.INFO
-        and finding_weight(f, context.symptoms) >= CERTAIN
+        f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context.symptoms) >= CERTAIN
         for f in cause.findings
     )
     return cause.probability >= ASK and any(proven)
@@ -141,6 +139,8 @@ def _healthy(context: Context) -> bool:
     What is only said to fail counts, unless the question merely asks whether a log without trouble is normal.
     """
     evidence = context.evidence
+    if any(problem.code not in TOLERATED for problem in evidence.receipt.problems):
+        return False  # what could not be read cannot be called healthy
     logged = any(row.style != "user" for row in evidence.rows)
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
@@ -156,6 +156,8 @@ def _healthy(context: Context) -> bool:
 def _could_say_more(context: Context) -> bool:
     """Whether the knowledge may hold the answer once more is known: little was said, or a failure's log is absent."""
     evidence = context.evidence
+    if evidence.receipt.problems and evidence.run.partial:
+        return True
     if not (evidence.run.options or evidence.rows or evidence.tracebacks):
         return context.vague
     whole = bool(evidence.run.options) and bool(evidence.rows or evidence.tracebacks)
@@ -185,7 +187,7 @@ def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
 
 
 def _too_early(fact: str, evidence: Evidence) -> bool:
-    """One setting is no sensible question while the whole configuration is absent, nor one version without a framework."""
+    """One setting is no sensible question while the whole configuration is absent, nor a version without a framework."""
     run = evidence.run
     if fact.startswith("setting:"):
         return not run.options

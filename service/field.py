@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from kb.glossary.terms import Glossary
 from kb.model.evidence import Evidence
+from service.features import NON_FINITE
 
 RECOGNISED = 3.0
 """A framework, an algorithm, an option, a logged row, a version of a training package."""
@@ -33,14 +34,15 @@ BY_KIND = {
 }
 """What one concept of the question adds, by its kind in the glossary."""
 EVERYWHERE = frozenset(
-    ["connection_error", "file_not_found", "missing_module", "import_error", "value_error", "type_error"]
-    + ["key_error", "assertion", "not_implemented", "hang", "throughput_drop", "unrecognized_argument"]
+    {"connection_error", "file_not_found", "missing_module", "import_error", "value_error", "type_error"}
+    | {"key_error", "assertion", "not_implemented", "hang", "throughput_drop", "unrecognized_argument"}
 )
 """Signals that any program shows."""
 OUTSIDE = re.compile(
-    r"\b(?:weight|hair|hearing|blood|heat|packet|data) loss\b|\bkubectl\b|\bk8s\b|kubernetes|crashloop|\bnginx\b|\bcss\b|"
-    r"\breact\b|\bhtml\b|\bmysql\b|\bpostgres|\bsql\b|spring boot|\bandroid\b|\bios\b|\bexcel\b|\brecipe\b|\bcook|\brice\b|"
-    r"体重|减肥|掉发|脱发|做饭|红烧|菜谱|血压|股票|房价|旅游|前端|数据库|\bgdpr\b|数据保护|变压器|\bkva\b|\bkeras\b",
+    r"\b(?:weight|hair|hearing|blood|heat|packet|data) loss\b|\bkubectl\b|\bk8s\b|kubernetes|crashloop|\bnginx\b|"
+    r"\bcss\b|\breact\b|\bhtml\b|\bmysql\b|\bpostgres|\bsql\b|spring boot|\bandroid\b|\bios\b|\bexcel\b|"
+    r"\brecipe\b|\bcook|\brice\b|体重|减肥|掉发|脱发|做饭|红烧|菜谱|血压|股票|房价|旅游|前端|数据库|"
+    r"\bgdpr\b|数据保护|变压器|\bkva\b|\bkeras\b",
     re.IGNORECASE,
 )
 """Words of other fields. They decide only where nothing was recognised."""
@@ -65,13 +67,14 @@ def is_vague(question: str, concepts: int) -> bool:
 def field_weight(evidence: Evidence, concepts: Iterable[str], glossary: Glossary, question: str) -> float:
     """How much speaks for our field: 0 for nothing, `RECOGNISED` or more for a sure thing."""
     run = evidence.run
-    if OUTSIDE.search(question) and not (run.framework or run.options or evidence.rows):
+    shown = {signal.kind for signal in evidence.signals} - EVERYWHERE
+    sure_symptom = bool(shown & NON_FINITE) or any(kind.startswith(("grad_norm", "nccl", "kl_")) for kind in shown)
+    if OUTSIDE.search(question) and not (run.framework or run.options or evidence.rows or sure_symptom):
         return 0.0
     facts = (run.framework, run.algorithm, run.options, evidence.rows)
     sure = RECOGNISED * sum(map(bool, facts))
     if sure:
         return sure
     said = sum(BY_KIND.get(glossary.concepts[concept].kind, 0.0) for concept in concepts)
-    shown = {signal.kind for signal in evidence.signals} - EVERYWHERE
     said += SYMPTOM * len(shown) + (0.5 if run.model_family else 0.0) + (0.5 if evidence.tracebacks else 0.0)
     return min(said, MOST_SAID)

@@ -131,7 +131,10 @@ def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[
 def _by_case(
     numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None
 ) -> dict[str, tuple[int, int, float]]:
-    """Case → (rank among cases, its best chunk, that chunk's score). Chunks come best first; equals share a rank, zero is no vote."""
+    """Case → (rank among cases, its best chunk, that chunk's score).
+
+    Chunks come best first; equals share a rank, zero is no vote.
+    """
     ranks: dict[str, tuple[int, int, float]] = {}
     previous, rank, chunks = None, 0, index.chunks
     for chunk, shown in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):

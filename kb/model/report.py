@@ -46,7 +46,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A fact that would decide something. ``fact`` is its stable name: ``version:transformers``, ``setting:bf16``, ``log``."""
+    """A fact that would decide something. ``fact`` is its stable name: ``version:trl``, ``setting:bf16``, ``log``."""
 
     fact: str
     why: Text

@@ -42,7 +42,7 @@ def unified_diff(before: str, after: str, name: str | None) -> str:
     alike = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
     first, cut = max(0, same - _CONTEXT), max(0, alike - _CONTEXT)
     old, new = old[first : len(old) - cut], new[first : len(new) - cut]
-    path = name or "question"
+    path = (name or "question").lstrip("/")
     if max(len(old), len(new)) > _MOST_COMPARED:
         hunks = _whole(old, new, same - first, alike - cut)
     else:

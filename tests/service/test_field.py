@@ -74,3 +74,7 @@ def test_asking_for_reassurance_is_recognised(question: str) -> None:
 
 def test_a_complaint_is_no_request_for_reassurance() -> None:
     assert ASKS_IF_NORMAL.search("loss becomes nan at step 3") is None
+
+
+def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
+    assert weight("my text-to-SQL model: loss is nan after 200 steps", glossary) >= shipped().field

@@ -15,6 +15,7 @@ WORDS = {
         "count": "{errors} errors, {warnings} warnings, {infos} notes, {unsure} could not be checked",
         "fix": "fix",
         "clears": "the patch clears",
+        "appears": "it brings up",
         "missing": "needs",
         "default": "not written, a default",
         "question": "question",
@@ -26,6 +27,7 @@ WORDS = {
         "count": "{errors} 个错误，{warnings} 个警告，{infos} 个提示，{unsure} 项无法检查",
         "fix": "修复",
         "clears": "补丁可消除",
+        "appears": "补丁会新触发",
         "missing": "需要",
         "default": "未显式设置，取默认值",
         "question": "问题",
@@ -57,6 +59,8 @@ def finding(view: FindingView, words: dict[str, str], *, colour: bool, patches: 
         lines += ["", *(f"  {line}" for line in view.patch.splitlines())]
         if view.clears:
             lines.append(f"  {words['clears']}: {', '.join(view.clears)}")
+        if view.appears:
+            lines.append(f"  {words['appears']}: {', '.join(view.appears)}")
     return "\n".join(lines)
 
 

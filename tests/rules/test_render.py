@@ -1,0 +1,39 @@
+"""A rule as a page for people, and the skeleton of a new one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kb.rules.body import SECTIONS
+from kb.rules.page import Rule, load_rules, parse_page, vocabulary
+from kb.rules.render import render, skeleton
+
+RULES = load_rules().rules
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_rule_renders_whole_in_either_language(rule: Rule, language: str) -> None:
+    text = render(rule, language)
+    assert text.startswith(f"# {rule.title.get(language)}\n")
+    for heading in SECTIONS[language]:
+        assert f"## {heading}\n" in text
+    assert all(case in text for case in rule.cases)
+    assert all(source.url in text for source in rule.sources)
+    assert "⟦" not in text
+
+
+def test_a_rule_with_a_module_says_so_instead_of_a_condition() -> None:
+    rule = next(rule for rule in RULES if rule.module is not None)
+    assert "```\nmodule\n```" in render(rule, "en")
+
+
+def test_another_language_is_shown_in_english() -> None:
+    assert render(RULES[0], "fr") == render(RULES[0], "en")
+
+
+def test_the_skeleton_is_a_page_that_loads() -> None:
+    rule = parse_page(skeleton("my-rule"), Path("kb/rules/mine/my-rule.md"), vocabulary())
+    assert (rule.id, rule.status) == ("my-rule", "preview")
