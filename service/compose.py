@@ -63,11 +63,14 @@ def compose(diagnosis: Diagnosis, context: Context, language: str) -> tuple[str,
     citations = Citations(language)
     parts = [receipt_line(context.evidence.receipt, language)]
     lead = diagnosis.causes[0] if diagnosis.causes and diagnosis.verdict in ("answered", "no_fault") else None
+    likely = None
     if lead is None:
         parts.append(_without_cause(diagnosis, context, language))
+        likely = next((c for c in diagnosis.causes[:1] if c.confidence != "low"), None)
     else:
         parts += _with_cause(lead, diagnosis, context, citations)
-    after = [_others(diagnosis, lead, citations), _asks(diagnosis, language)]
+    others = _likely(likely, citations) + _others(diagnosis, lead or likely, citations)
+    after = [others, _asks(diagnosis, language)]
     # Asked back, the question itself comes first; behind an answer it comes last.
     parts += after[::-1] if diagnosis.verdict == "need_input" else after
     parts.append(_listed(context, lead, citations))
@@ -116,14 +119,31 @@ def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations:
     fired.sort(key=lambda f: f not in cause.findings)
     parts.append(_section("seen", "\n".join(_seen(finding, citations) for finding in fired), language))
     parts.append(_section("fix", _fix(case, fired, marker, language), language))
-    colon = "：" if language == "zh" else ": "
-    refuted = "\n".join(
-        f"- {r.claim.get(language).rstrip('.。')}{colon}{r.why.get(language)} {marker}" for r in case.refutations
-    )
-    parts.append(_section("refuted", refuted, language))
+    parts.append(_section("refuted", _refuted(case, marker, language), language))
     confirm = case.section("confirm", language)
     parts.append(_section("confirm", marked(confirm, marker), language))
     return parts
+
+
+def _likely(cause: Cause | None, citations: Citations) -> str:
+    """What an answer that asks back already says: the best candidate so far, and what would not help."""
+    if cause is None:
+        return ""
+    language, case = citations.language, cause.case
+    marker = citations.case(case)
+    sure = phrases.SURE.get(language).format(
+        confidence=phrases.CONFIDENCE[cause.confidence].get(language), grade=phrases.GRADE[case.evidence].get(language)
+    )
+    body = f"**{case.title.get(language)}** {marker}\n\n{sure}\n\n{marked(case.section('cause', language), marker)}"
+    parts = [_section("likely", body, language), _section("refuted", _refuted(case, marker, language), language)]
+    return "\n\n".join(part for part in parts if part) + "\n\n"
+
+
+def _refuted(case: Case, marker: str, language: str) -> str:
+    colon = "：" if language == "zh" else ": "
+    return "\n".join(
+        f"- {r.claim.get(language).rstrip('.。')}{colon}{r.why.get(language)} {marker}" for r in case.refutations
+    )
 
 
 def marked(text: str, marker: str) -> str:

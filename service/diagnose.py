@@ -187,7 +187,7 @@ def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
 
 
 def _too_early(fact: str, evidence: Evidence) -> bool:
-    """One setting is no sensible question while the whole configuration is absent, nor a version without a framework."""
+    """A setting is no sensible question while the whole configuration is absent, nor a version without a framework."""
     run = evidence.run
     if fact.startswith("setting:"):
         return not run.options

@@ -52,6 +52,7 @@ HEADINGS = {
     "fix": Text(en="Fix", zh="修复"),
     "refuted": Text(en="Does not help", zh="无效的做法"),
     "confirm": Text(en="How to confirm", zh="如何确认"),
+    "likely": Text(en="Most likely so far", zh="目前最可能的原因"),
     "other": Text(en="Also possible", zh="其他可能"),
     "ask": Text(en="To be surer, tell me", zh="想更确定，请告诉我"),
     "listed": Text(en="Also found, unrelated to the question", zh="另外发现（与问题无关）"),

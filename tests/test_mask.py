@@ -136,7 +136,9 @@ def test_a_canary_never_survives_among_other_text(around: list[str], secret: str
     assert mask(once.text).text == once.text
 
 
-@pytest.mark.parametrize("hostile", ["a@", "wandb ", "token", "://a:", "eyJaaaaaaaaaa.", "password ", "authorization: "])  # noqa: E501
+@pytest.mark.parametrize(
+    "hostile", ["a@", "wandb ", "token", "://a:", "eyJaaaaaaaaaa.", "password ", "authorization: "]
+)  # noqa: E501
 def test_hostile_repetition_takes_linear_time(hostile: str) -> None:
     started = time.process_time()
     mask(hostile * (400_000 // len(hostile)))

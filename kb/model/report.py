@@ -149,5 +149,3 @@ class Reference:
     url: str
     says: str
     note: str = ""
-
-

@@ -63,8 +63,8 @@ VERSION_LINE = re.compile(
 LOG = re.compile(
     r"Traceback \(most recent call last\)|\{'[\w/ .\-]+': ?|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
     r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
-    r"|(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
-    r"|CRITICAL)[: -]|\(?\w+ pid=\d+"
+    r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
+    r"|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"
     r"|(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*[:=#]?[ \t]*\d+.*\b(?:loss|reward|lr|kl"
     r"|acc)\w*[ \t]*[:=])|step:\d+ - |[ \t]*iteration[ \t]+\d+/"
 )

@@ -217,12 +217,11 @@ def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     trace = "Traceback" in line
     while number < len(lines) and lines[number].strip():
         item = lines[number]
-        known = patterns.LOG.search(item[:2000]) is not None
         trace = trace or "Traceback" in item
         if (
-            not known
-            and not (trace or item[:1] in " \t")
+            not (trace or item[:1] in " \t")
             and (_starts(item) or patterns.KEY.match(item) or patterns.WORDS.search(item))
+            and not patterns.LOG.search(item[:2000])  # last: it is the dearest by far
         ):
             break
         if item.startswith("```") or ("Arguments(" in item or "Namespace(" in item):

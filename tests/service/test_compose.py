@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -97,3 +98,13 @@ def test_a_finding_that_could_not_be_decided_is_not_evidence() -> None:
 
 def test_markdown_marks_are_removed_from_plain_text() -> None:
     assert plain_text("## Fix\n**Use** `bf16`, see [the docs](https://x.y).") == "Fix\nUse bf16, see the docs."
+
+
+def test_an_answer_that_asks_back_says_what_is_most_likely_and_what_does_not_help() -> None:
+    shared = context(evidence("loss_nan"))
+    likely = replace(WEIGHTS, answer=0.99, medium=0.1)
+    diagnosis = diagnose([scored(case(rules=()))], shared, likely)
+    assert diagnosis.verdict == "need_input"
+    text, _ = compose(diagnosis, shared, "en")
+    order = [text.index(part) for part in ("Paste the", "### Most likely so far", "lower the LR: the gradient is NaN")]
+    assert order == sorted(order)
