@@ -153,7 +153,7 @@ def test_the_default_set_has_no_torch_and_no_cuda() -> None:
 
 
 def test_no_pin_asks_for_a_newer_python_than_the_project_does() -> None:
-    oldest = PROJECT["requires-python"].removeprefix(">=") + ".0"
+    oldest = PROJECT["requires-python"].removeprefix(">=")
     wrong = []
     for name, line in pinned().items():
         try:
@@ -164,6 +164,13 @@ def test_no_pin_asks_for_a_newer_python_than_the_project_does() -> None:
         if line.endswith(f"=={metadata['Version']}") and not SpecifierSet(wants).contains(oldest):
             wrong.append(f"{line} needs Python {wants}")
     assert wrong == []
+
+
+def test_make_asks_for_the_python_that_the_project_needs() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    needed = PROJECT["requires-python"].removeprefix(">=")
+    assert f"Python {needed} or newer" in makefile
+    assert f"sys.version_info < ({needed.replace('.', ', ')})" in makefile
 
 
 def test_pins_are_exact_and_said_once() -> None:

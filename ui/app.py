@@ -70,6 +70,11 @@ def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
 
 def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor."""
+    from kb.frameworks.canonical import warm
     from service.api.app import create_app
 
-    return create_app(build_advisor(settings), settings)
+    advisor = build_advisor(settings)
+    # Tables and model are read on first use; the first question must not wait for them.
+    warm()
+    advisor.search("loss is nan", top_k=1)
+    return create_app(advisor, settings)

@@ -14,7 +14,11 @@ from kb.model.run import Recognised, Region
 NAMES_OF_FRAMEWORKS = (
     ("openrlhf", r"open-?rlhf"),
     ("llamafactory", r"llama[-_ ]?factory|llamafactory-cli"),
-    ("ms-swift", r"ms[-_ ]?swift|swift(?=\s*(?:sft|rlhf|框架|训练|\d))"),
+    (
+        "ms-swift",
+        r"ms[-_ ]?swift|swift(?=\s*(?:sft|rlhf|[dc]po\b|kto|grpo|gkd|orpo|simpo|pt\b|框架|训练|\d))|"
+        r"(?<=in )swift|(?<=with )swift",
+    ),
     ("verl", r"verl"),
     ("axolotl", r"axolotl"),
     ("unsloth", r"unsloth"),
@@ -26,6 +30,8 @@ NAMES_OF_ALGORITHMS = (
     ("reward", r"reward[- ]?model(?:l?ing)?|rm (?:training|model)|(?:train(?:ing)?|训练) ?(?:a )?rm|奖励模型"),
     ("sft", r"sft|supervised fine-?tun\w+|指令微调"), ("pt", r"continued? pre-?training|预训练"),
 )  # fmt: skip
+GEMMA2 = re.compile(r"(?<![A-Za-z0-9_/.\-])gemma[- ]?2(?![A-Za-z0-9_/.\-])", re.IGNORECASE)
+"""The family by its bare name. Only prose may leave the size out: in a path it may be somebody's second run."""
 _EDGE = r"(?<![A-Za-z0-9_/.\-])(?:{})(?![A-Za-z0-9_/\-])"
 _LONG = 25  # lines; a shorter text is all the user's own
 _TAIL = 0.8

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from kb.frameworks.catalogue import INHERITS
 from kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
 from kb.frameworks.mentions import (
+    GEMMA2,
     NAMES_OF_ALGORITHMS,
     NAMES_OF_FRAMEWORKS,
     Line,
@@ -391,6 +392,11 @@ def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence
         if named is not None:
             family, start, end = named
             return Recognised(value=family, reason=where(line), span=span_in(line, start, end))
+    bare = ((line, GEMMA2.search(line[2])) for line in prose) if model is None else ()
+    said = next(((line, match) for line, match in bare if match is not None), None)
+    if said is not None:
+        line, match = said
+        return Recognised(value="gemma2", reason=where(line), span=span_in(line, match.start(), match.end()))
     return None
 
 

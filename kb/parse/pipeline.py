@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kb.frameworks import catalogue
@@ -14,17 +15,14 @@ from kb.model.place import Attachment, Source
 from kb.model.run import Region, RunConfig, VersionFact
 from kb.parse import runs, signals
 from kb.parse.intake import Loaded, load
-from kb.parse.readers import dump, ini_, json_, python_, rows, shell, toml_, traceback_, versions, yaml_
+from kb.parse.readers import dump, rows, shell, traceback_, versions
 from kb.parse.segment import Block, segment
 from kb.parse.source import Limits, Piece, Reading
 
 if TYPE_CHECKING:
     from kb.parse.prose import ProseFacts
 
-_READERS = {
-    "yaml": yaml_.read, "json": json_.read, "python": python_.read, "toml": toml_.read, "ini": ini_.read,
-    "dump": dump.read,
-}  # fmt: skip
+_READERS = ("yaml", "json", "python", "toml", "ini", "dump")
 _LOGGED = ("log", "metrics", "prose", "dump")
 _WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200
@@ -95,6 +93,16 @@ def _read(loaded: Loaded, name: str | None, found: _Found) -> str:
     return kinds.most_common(1)[0][0] if kinds else "text"
 
 
+def _reader(kind: str) -> Callable[[Piece], Reading]:
+    """The reader of one format, loaded when the first text of it comes: a check of one script has no use for the rest.
+
+    Each reader is a module of `kb.parse.readers`; one named like a module of Python has a ``_`` behind its name.
+    """
+    name = kind if kind == "dump" else f"{kind}_"
+    read: Callable[[Piece], Reading] = import_module(f"kb.parse.readers.{name}").read
+    return read
+
+
 def _block(block: Block, found: _Found, *, log: bool) -> None:
     piece, kind = block.piece, block.kind
     if not block.closed:
@@ -115,7 +123,7 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
     if kind == "command":
         _commands(block, found)
     elif kind in _READERS:
-        reading = _READERS[kind](piece)
+        reading = _reader(kind)(piece)
         found.problems.extend(reading.problems)
         _unit(block, reading, found)
     else:

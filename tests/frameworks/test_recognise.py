@@ -289,3 +289,25 @@ def test_a_path_below_an_unresolved_folder_still_names_the_model() -> None:
     assert recognise([command("openrlhf.cli.train_rm")], [option("pretrain", Unresolved("$MODEL"))]).model is None
     half = option("pretrain", Unresolved("$DIR/gemma-2-${SIZE}"))
     assert recognise([command("openrlhf.cli.train_rm")], [half]).model is None
+
+
+@pytest.mark.parametrize(
+    "said", ["gemma2 loss differs between eager and sdpa", "训练 gemma-2 时 loss 是 nan", "Gemma 2, nan"]
+)
+def test_in_prose_gemma_2_needs_no_size(said: str) -> None:
+    found = recognise([], [], said)
+    assert found.model_family is not None
+    assert found.model_family.value == "gemma2"
+
+
+@pytest.mark.parametrize("said", ["gemma-2b goes nan", "my run out/gemma-2 goes nan", "gemma goes nan"])
+def test_the_first_gemma_and_a_run_name_are_not_gemma_2(said: str) -> None:
+    family = recognise([], [], said).model_family
+    assert family is None or family.value == "gemma"
+
+
+@pytest.mark.parametrize("said", ["kto in swift makes it worse", "swift grpo 显存没有下降", "swift dpo nan"])
+def test_swift_beside_an_algorithm_is_the_framework(said: str) -> None:
+    found = recognise([], [], said)
+    assert found.framework is not None
+    assert found.framework.value == "ms-swift"
