@@ -5,7 +5,7 @@
 
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 ORT_DISABLE_TELEMETRY=1
 RUN python -m venv /opt/trainmedic
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY kb kb
@@ -29,7 +29,9 @@ USER 10001:10001
 WORKDIR /data
 # A new named volume starts with the index that the image has; in an empty or older folder it is built at the start.
 VOLUME /data
-ENV PATH=/opt/trainmedic/bin:$PATH HOME=/data TRAINMEDIC_DATA_DIR=/data HF_HUB_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/trainmedic/bin:$PATH HOME=/data TRAINMEDIC_DATA_DIR=/data PYTHONDONTWRITEBYTECODE=1
+# Nothing of what the image is made of reports home. onnxruntime does by default, and keeps an identifier in HOME.
+ENV HF_HUB_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1 ORT_DISABLE_TELEMETRY=1 GRADIO_ANALYTICS_ENABLED=False
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=3s --start-period=20s \
   CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f\"http://127.0.0.1:{os.environ.get('TRAINMEDIC_PORT', 8000)}/livez\", timeout=2)"]

@@ -27,6 +27,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+EMBED = "from kb.store.embedder import OnnxEmbedder; OnnxEmbedder().vectors(['loss is nan'])"
 LIST = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -236,3 +237,18 @@ def test_published_ports_are_those_of_this_machine_only() -> None:
     ports = yaml.safe_load(COMPOSE)["services"]["trainmedic"]["ports"]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def image_variables() -> dict[str, str]:
+    """What the last stage sets."""
+    lines = re.findall(r"^ENV (.+)$", DOCKERFILE.split("\nFROM ")[-1], re.MULTILINE)
+    return dict(pair.split("=", 1) for line in lines for pair in line.split())
+
+
+def test_under_the_variables_of_the_image_nothing_is_left_in_the_home_folder(tmp_path: Path) -> None:
+    given = {**image_variables(), "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", EMBED], cwd=ROOT, env=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == []

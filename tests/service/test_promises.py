@@ -1,0 +1,39 @@
+"""What the answers promise, held over the whole evaluation set (with room for another machine's rounding)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from service.advisor import Advisor
+from service.evaluate import Evaluation, evaluate, read_items
+
+QUESTIONS = Path(__file__).parent.parent / "eval" / "questions.jsonl"
+
+
+@pytest.fixture(scope="module")
+def evaluation(knowledge_advisor: Advisor) -> Evaluation:
+    return evaluate(read_items(QUESTIONS), knowledge_advisor.ask)
+
+
+def test_the_right_cause_comes_first_nine_times_in_ten(evaluation: Evaluation) -> None:
+    assert (evaluation.overall.first.value or 0) >= 0.9
+    assert (evaluation.overall.in_three.value or 0) >= 0.92
+
+
+def test_an_answer_where_there_must_be_none_is_rare(evaluation: Evaluation) -> None:
+    assert (evaluation.overall.false_answers.value or 0) <= 0.05
+
+
+def test_high_confidence_is_right_nine_times_in_ten(evaluation: Evaluation) -> None:
+    assert (evaluation.overall.high.value or 0) >= 0.9
+
+
+def test_rules_fire_where_they_must_and_stay_silent_where_they_must(evaluation: Evaluation) -> None:
+    assert (evaluation.overall.rules.value or 0) >= 0.95
+
+
+def test_chinese_is_answered_as_well_as_english(evaluation: Evaluation) -> None:
+    english, chinese = (evaluation.groups[f"language {language}"] for language in ("en", "zh"))
+    assert (chinese.first.value or 0) >= (english.first.value or 0) - 0.08
