@@ -28,10 +28,9 @@ class Masked:
 def mask(text: str) -> Masked:
     """Mask every secret in ``text``: same length, same line breaks, and masking again changes nothing."""
     counts: dict[str, int] = {}
-    for _ in range(_ROUNDS):
-        found = _ranges(text)
-        if not found:
-            break
+    rounds = _ROUNDS
+    while rounds and (found := _ranges(text)):
+        rounds -= 1
         parts: list[str] = []
         done = 0
         for start, end, kind in found:

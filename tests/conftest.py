@@ -1,4 +1,4 @@
-"""What every test runs under: no network, no settings of the machine it runs on."""
+"""What every test runs under: no network, no settings of the machine it runs on, the same examples every time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from service.advisor import Advisor
 from service.history import History
 from service.settings import Settings
 from ui.app import load_knowledge
+
+# The coverage gate and a slow machine must not depend on chance; to search on: --hypothesis-profile=default
+hypothesis_settings.register_profile(
+    "same",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+hypothesis_settings.load_profile("same")
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

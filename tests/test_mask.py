@@ -53,6 +53,8 @@ wandb: see commit https://github.com/a/b/commit/0123456789abcdef0123456789abcdef
 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 git@github.com:a/b.git @torch.no_grad()
 sk-learn ValueError: Tokenizer has no pad_token. The token is missing; step 100, tokens: 1234
 secretary of state; the keyboard; key: value; access_keyed_by: 3
+password: ab  passphrase: fine  secret：none  api_key: x1
+hub_token: my-team  access_token: abcdefghij
 ghp_short hf_hub_download hf_model sk-short bearer of news
 """
 

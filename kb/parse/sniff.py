@@ -137,14 +137,6 @@ def _command_end(lines: list[str], at: int) -> int:
             )
             if not (shellish or lines[number - 1].rstrip().endswith("\\") or stripped in ("}", ")", "EOF")):
                 return end
-        elif (
-            stripped.startswith("#")
-            and patterns.WORDS.search(stripped)
-            and number == end + 1
-            and end == number
-            and not lines[end - 1].strip()
-        ):
-            return end
         if not stripped and number - end > 3:
             return end
         number = _stretch(lines, number, bare)

@@ -145,3 +145,27 @@ def test_escapes_are_read() -> None:
 def test_a_whole_number_that_no_float_can_hold_stays_text() -> None:
     found = values('{"lr": ' + "9" * 5_000 + ', "b": ' + "9" * 300 + "}")
     assert found == {"lr": "9" * 5_000, "b": int("9" * 300)}
+
+
+def test_an_endless_stream_of_lists_is_read_up_to_a_bound() -> None:
+    reading = read("[1]\n" * 20_000)
+    assert reading.partial
+    assert [problem.code for problem in reading.problems] == ["json_error"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" + ", ".join(f'"k{n}": {{"a": 1}}' for n in range(5000)) + "}",
+        "[" + ", ".join('{"a": 1}' for _ in range(5000)) + "]",
+    ],
+)
+def test_that_there_is_more_than_is_read_is_said_once(text: str) -> None:
+    reading = read(text)
+    assert len(reading.options) == 4000
+    assert [problem.code for problem in reading.problems] == ["too_large"]
+    assert reading.partial
+
+
+def test_digits_of_other_scripts_are_numbers() -> None:
+    assert values('{"a": ٣, "b": ٣.٥, "c": ३e-٢}') == {"a": 3, "b": 3.5, "c": 0.03}

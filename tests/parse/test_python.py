@@ -249,3 +249,74 @@ def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
     assert found["beta"] == number
     assert f"optim_args.{number}" in found
     assert values("DPOConfig(beta=" + "9" * 300 + ")")["beta"] == int("9" * 300)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [("2 + 3", 5), ("7 - 3", 4), ("3 / 2", 1.5), ("7 // 2", 3), ("BASE * 2", 2e-6), ("-(1 + 1)", -2), ("+1", 1)],
+)
+def test_plain_arithmetic_is_worked_out(value: str, number: float) -> None:
+    assert values(f"BASE = 1e-6\nDPOConfig(a={value})") == {"a": number}
+
+
+@pytest.mark.parametrize("value", ["+".join("1" * 30), 'b"bytes"', "2j", "-NAME", "7 // 0", "~1"])
+def test_what_is_no_plain_number_or_text_is_unresolved(value: str) -> None:
+    assert values(f"DPOConfig(a={value})") == {"a": Unresolved(value)}
+
+
+def test_a_dict_that_spreads_another_holds_its_entries() -> None:
+    text = 'base = {"a": 1}\nds_config = {**base, "b": 2, key(): 3}\n'
+    assert values(text) == {"a": 1, "b": 2}
+
+
+def test_what_is_set_on_something_deeper_or_on_several_at_once_is_no_option() -> None:
+    assert values("model.config.use_cache = False\nlr_args, other = f()\n(a.b).c = 1\nx_args[0].y = 1") == {}
+
+
+def test_nesting_deeper_than_anyone_writes_is_unresolved_at_its_end() -> None:
+    held = values("DPOConfig(a=" + "[" * 60 + "1" + "]" * 60 + ", b=2)")
+    assert held["b"] == 2
+    inner = held["a"]
+    while isinstance(inner, tuple):
+        (inner,) = inner
+    assert isinstance(inner, Unresolved)
+
+
+def test_a_set_in_a_broken_script_is_no_configuration() -> None:
+    assert values("def f(:\nconfig = {'a', 'b'}\nargs = {'lr': 1}\n") == {"lr": 1}
+
+
+def test_of_a_qualified_class_the_name_counts() -> None:
+    text = (
+        "policy = transformers.AutoModelForCausalLM.from_pretrained('a', torch_dtype='auto')\n"
+        "tok = transformers.AutoTokenizer.from_pretrained('a', torch_dtype='half')\n"
+    )
+    assert scopes_of(text) == ["from_pretrained", "AutoTokenizer.from_pretrained"]
+
+
+LOADS = (
+    "{} = AutoModelForCausalLM.from_pretrained('a', torch_dtype='auto')\n"
+    "{} = AutoModelForCausalLM.from_pretrained('b', torch_dtype='half')\n"
+)
+FIRST = ["from_pretrained", "AutoModelForCausalLM.from_pretrained"]
+NEITHER = ["AutoModelForCausalLM.from_pretrained"] * 2
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "trainer", "scopes"),
+    [
+        ("m: PreTrainedModel", "other", "Trainer(model=m)", FIRST),
+        ("m, tok", "other", "Trainer(model=m)", FIRST),
+        ("m", "models['ref']", "Trainer(m, args)", FIRST),
+        ("m", "other", "Trainer(model=m if big else tiny)", FIRST),
+        ("m", "other", "Trainer(args, callbacks=c)", NEITHER),
+        ("m", "other", "Trainer('a', 'b')", NEITHER),
+        ("m", "other", "m = wrap(m)\nTrainer(model=m)", FIRST),
+        ("m", "other", "m, engine = deepspeed.initialize(model=m)", FIRST),
+        ("m", "other", "".join(f"v{n} = v{n + 1}\n" for n in range(30)) + "v30 = m\nTrainer(model=v0)", NEITHER),
+    ],
+)
+def test_the_trained_model_is_followed_through_plain_assignments(
+    one: str, two: str, trainer: str, scopes: list[str]
+) -> None:
+    assert scopes_of(LOADS.format(one, two) + trainer + "\n") == scopes

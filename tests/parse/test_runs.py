@@ -324,3 +324,20 @@ def test_a_file_joins_every_command_that_names_it() -> None:
     first, second = "stage: dpo\nlearning_rate: 1.0\n", "stage: kto\nlearning_rate: 2.0\n"
     found = read("", train__sh=script, a__yaml=first, b__yaml=second)
     assert [run.settings["learning_rate"].value for run in found.runs] == [1.0, 2.0, 1.0]
+
+
+def test_variables_that_a_script_sets_reach_the_command_beside_it() -> None:
+    evidence = read("swift rlhf --rlhf_type dpo --model a", env__py="import os\nos.environ['NCCL_DEBUG'] = 'INFO'\n")
+    assert kinds(evidence) == [["command", "python"]]
+    assert [(o.scope, o.key) for o in evidence.run.options] == [("env", "NCCL_DEBUG"), ("", "rlhf_type"), ("", "model")]
+
+
+def test_a_json_of_training_options_is_a_run_even_with_a_word_of_the_tokenizer_in_it() -> None:
+    evidence = read("", args__json='{"tokenizer_class": "Q", "learning_rate": 1e-6, "model_name_or_path": "a/b"}')
+    assert kinds(evidence) == [["json"]]
+    assert evidence.run.settings["learning_rate"].value == 1e-6
+
+
+def test_a_script_of_another_name_joins_the_only_command_that_starts_one() -> None:
+    assert kinds(read("accelerate launch train.py", other__py=SCRIPT)) == [["command", "python"]]
+    assert kinds(read("trl dpo --beta 0.1", other__py=SCRIPT)) == [["command"], ["python"]]

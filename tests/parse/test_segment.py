@@ -307,3 +307,35 @@ def test_stretches_are_in_order_do_not_overlap_and_hold_the_users_text(text: str
 @given(st.text(max_size=300), st.sampled_from([None, "a.log", "a.sh", "a.txt", "a"]))
 def test_any_text_can_be_segmented(text: str, name: str | None) -> None:
     blocks(text, name)
+
+
+WIDE = "I have been changing this flag all the time and nothing helps"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"--beta {WIDE}", ["prose"]),
+        (f"see `learning_rate=5e-7` in the file, {WIDE}", ["prose"]),
+        (f"see `swift sft --model a/b` in the file, {WIDE}", ["command", "prose"]),
+        (f"{KTO}\n\n\n\n\n\n{KTO}", ["command", "command"]),
+        (f"{YAML}\n\n\n\n\nbeta: 0.1\nlr_scheduler_type: cosine", ["yaml", "yaml"]),
+        (f"{PYTHON}\n\n\n\n\nimport torch", ["python", "python"]),
+        (f"import torch\n{LOG}", ["python", "log"]),
+        ('{"a set", "of words"}', ["prose"]),
+        ("{\n  just words\n}", ["prose"]),
+        ('{"loss": 0.5, "step": 1}', ["metrics"]),
+        ("[INFO] parse_TrainingArguments(x) was called", ["prose"]),
+        ("[INFO] args: TrainingArguments(bf16=True, lr=1)\nmore", ["prose", "python", "prose"]),
+        (f"args = DPOConfig(\n    beta=0.1,\n{'x = (' * 3}\n" + "    y,\n" * 2100, ["python", "prose"]),
+        (f"import torch\n\nimport trl\n\n{WIDE}", ["python", "prose"]),
+        (f"cat > a.json <<EOF\n{WIDE}\n{KTO}", ["command"]),
+    ],
+)
+def test_stretches_end_where_a_reader_would_say_so(text: str, found: list[str]) -> None:
+    assert kinds(text) == found
+
+
+def test_a_section_may_end_with_the_text_or_with_other_words() -> None:
+    assert kinds(INI) == ["ini"]
+    assert kinds(f"{INI}\n{WIDE}") == ["ini", "prose"]

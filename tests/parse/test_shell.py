@@ -99,6 +99,10 @@ def test_launcher_and_program_are_told_apart(text: str, launcher: str | None, en
         "ray job submit --no-wait",
         "echo hi | tee x",
         "docker run img",
+        "torchrun --nnodes 1 python -c 'print(1)'",
+        "python /opt/conda/bin/accelerate config",
+        "$EMPTY_AT_FIRST",
+        '"$@"',
         "",
     ],
 )
@@ -491,3 +495,39 @@ def test_brackets_that_never_close_take_no_time(opener: str) -> None:
 def test_a_substitution_closes_nearby_even_after_many_that_do_not() -> None:
     script = read("python a.py " + "${a:- " * 60 + "\npython train.py --lr ${LR:-1e-6} --b 1\n")
     assert any(option.key == "lr" and option.value == 1e-6 for c in script.commands for option in c.options)
+
+
+def test_an_empty_variable_is_no_word() -> None:
+    assert values(only("EXTRA=\nswift sft --bf16 $EXTRA --b 1")) == {"bf16": True, "b": 1}
+    assert values(only('EXTRA=\nswift sft --bf16 "$EXTRA" --b 1')) == {"bf16": "", "b": 1}
+
+
+def test_an_override_behind_a_flag_is_not_its_value() -> None:
+    assert values(only("llamafactory-cli train x.yaml --bf16 learning_rate=1e-6")) == {
+        "bf16": True, "learning_rate": 1e-6,
+    }  # fmt: skip
+
+
+def test_the_values_of_a_flag_may_come_from_different_places() -> None:
+    found = option("TAIL=(--lora_target q)\nMORE=(v)\nswift sft ${TAIL[@]} ${MORE[@]} k --b 1", "lora_target")
+    assert found.value == ("q", "v", "k")
+    late = option("A=(x)\nswift sft --t k ${A[@]}", "t")
+    assert (late.value, late.value_span and late.value_span.text) == (("k", "x"), "k")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('--system "say “hi” now"', "say “hi” now"),
+        ('--system "at `date` now"', Unresolved("at `date` now")),
+        ("--n $((2(3)))", Unresolved("$((2(3)))")),
+        ("--eos $'open", "$open"),
+        ("--n $((2**3))", Unresolved("$((2**3))")),
+    ],
+)
+def test_quotes_and_substitutions_inside_a_value_are_kept(text: str, value: Value) -> None:
+    assert option(f"swift sft {text}", text.split()[0].strip("-")).value == value
+
+
+def test_operators_inside_an_array_only_separate() -> None:
+    assert values(only("A=(--a 1; --b 2)\nswift sft ${A[@]}")) == {"a": 1, "b": 2}

@@ -114,3 +114,18 @@ def test_ini_lines_are_read_with_their_section() -> None:
 def test_any_text_is_read_as_ini_without_an_error(text: str) -> None:
     for option in ini_.read(Piece(source=None, text=text)).options:
         assert option.span.text.startswith(option.key_span.text)
+
+
+def test_of_many_lines_that_are_no_entries_fifty_are_named() -> None:
+    junk = "what is this\n" * 80
+    assert [p.code for p in read(junk).problems] == ["toml_error"] * 50
+    assert [p.code for p in ini_.read(Piece(source=None, text=junk + "a = 1\n")).problems] == ["ini_error"] * 50
+    assert [o.key for o in ini_.read(Piece(source=None, text=junk + "a = 1\n")).options] == ["a"]
+
+
+@pytest.mark.parametrize("value", ["9" * 5_000, "[" * 3_000])
+def test_what_no_toml_reader_takes_makes_the_reading_partial(value: str) -> None:
+    reading = read(f"lr = 1\na = {value}\n")
+    assert reading.partial
+    assert reading.options[0].value == 1
+    assert {problem.code for problem in reading.problems} == {"toml_error"}

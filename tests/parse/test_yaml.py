@@ -190,3 +190,25 @@ def test_a_merge_of_nothing_before_an_error_is_read() -> None:
 def test_a_whole_number_that_no_float_can_hold_stays_text(number: str) -> None:
     assert yaml_.scalar(number) == number
     assert yaml_.scalar("9" * 300) == int("9" * 300)
+
+
+def test_a_broken_file_of_any_length_is_read_up_to_a_bound() -> None:
+    reading = read("a: @x\n" + "".join(f"k{n}: {n}\n" for n in range(6000)))
+    assert reading.partial
+    assert len(reading.options) == 4000
+    assert "too_large" in {problem.code for problem in reading.problems}
+
+
+def test_nesting_deeper_than_anyone_writes_ends_with_a_problem_and_the_top_is_kept() -> None:
+    levels = "".join(f"{' ' * n}k{n}:\n" for n in range(80))
+    reading = read(f"lr: 1\n{levels}{' ' * 80}end: 1\n")
+    assert reading.options[0].key == "lr"
+    assert reading.partial
+    assert "yaml_error" in {problem.code for problem in reading.problems}
+
+
+def test_a_list_of_maps_on_a_line_after_an_error_is_read_with_its_places() -> None:
+    text = "a: @x\nds: [{path: p, n: {m: 1}}, {path: r}, []]\n"
+    assert values(text) == {"a": "@x", "ds.0.path": "p", "ds.0.n.m": 1, "ds.1.path": "r"}
+    assert only(text, "ds.0.n.m").span.text == "m: 1"
+    assert values("a: @x\nb: {c: 1}\n")["b"] == "{c: 1}"

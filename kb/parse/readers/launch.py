@@ -191,10 +191,8 @@ def _nested(args: Sequence[Arg], index: int, program: int, launcher: str, *, mod
         base = _base(name)
         if launcher != "python" and (_PYTHON.fullmatch(base) or base in _VERBS):
             inner = _at(args, program)
-            if inner is not None:
-                return inner._replace(launcher=launcher, command=index)
+            return inner and inner._replace(launcher=launcher, command=index)
         if launcher == "python" and base in (*_VERBS, "torchrun", "deepspeed", "accelerate"):
             inner = _at(args, program)
-            if inner is not None:
-                return inner._replace(command=index)
+            return inner and inner._replace(command=index)
     return Launch(launcher, name, index, program, program + 1, bool(_MAIN_HYDRA.match(name)))

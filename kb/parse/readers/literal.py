@@ -53,10 +53,7 @@ def word(text: str) -> Scalar:
         return _WORDS[text]
     if _NUMBER.fullmatch(text) and len(text) <= LONGEST_INTEGER:
         plain = text.replace("_", "")
-        try:
-            return int(plain) if plain.lstrip("+-").isdigit() else float(plain)
-        except ValueError:  # digits that are not ASCII
-            return text
+        return int(plain) if plain.lstrip("+-").isdigit() else float(plain)
     return text
 
 

@@ -6,7 +6,7 @@ the index as a part of the key (``datasets.0.path``). Work is bounded: an alias 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
@@ -66,14 +66,11 @@ Node: TypeAlias = "Leaf | Items | Entries"
 
 
 class Flattener:
-    """Nodes → options of one piece. ``skip`` names keys (dotted) that are left out with all they hold."""
+    """Nodes → options of one piece. ``place`` takes an offset of the nodes to the one in the user's text."""
 
-    def __init__(
-        self, piece: Piece, origin: Origin, *, skip: Collection[str] = (), place: Callable[[int], int] | None = None
-    ) -> None:
+    def __init__(self, piece: Piece, origin: Origin, *, place: Callable[[int], int] | None = None) -> None:
         self.piece = piece
         self.origin = origin
-        self.skip = skip
         self.place = place or (lambda offset: offset)
         self.options: list[Option] = []
         self.problems: list[Problem] = []
@@ -95,8 +92,6 @@ class Flattener:
         seen: set[str] = set()
         for pair in node.pairs:
             key = prefix + pair.key
-            if key in self.skip:
-                continue
             if key in seen:
                 self.problem(
                     "duplicate_key", f"{key} is written more than once; the last one counts", pair.start, pair.end

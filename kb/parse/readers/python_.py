@@ -201,9 +201,8 @@ class _Program:
                     found.append((group[1].start, *group))
         for node in self.nodes:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Dict):
-                entries = self.node(node.value)
-                if isinstance(entries, Entries):
-                    found.append((entries.start, _dict_scope("", entries), entries))
+                entries = self._dict(node.value, 0)
+                found.append((entries.start, _dict_scope("", entries), entries))
         for _, scope, entries in sorted(found, key=lambda item: item[0]):
             yield scope, entries
 

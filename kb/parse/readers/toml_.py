@@ -81,5 +81,5 @@ def _broken(text: str) -> str:
     except tomllib.TOMLDecodeError as error:
         return str(error)
     except (RecursionError, ValueError):
-        return "nested too deeply to be read"
+        return "nested too deeply, or a number too long, for a TOML reader"
     return ""

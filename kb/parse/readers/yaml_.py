@@ -154,11 +154,10 @@ class _Builder:
                 if len(self._stack) > DEEPEST:
                     self._fail(self.complete, "nested too deeply")
                     break
-        except yaml.MarkedYAMLError as error:
-            mark = error.context_mark if "quoted scalar" in (error.context or "") else error.problem_mark
-            self._fail(mark.index if mark else 0, str(error.problem or error.context or "not YAML"))
-        except yaml.YAMLError as error:
-            self._fail(0, str(error).partition("\n")[0])
+        except yaml.YAMLError as error:  # a `MarkedYAMLError`: what a `ReaderError` is for was taken out before
+            context = getattr(error, "context", None) or ""
+            mark = getattr(error, "context_mark" if "quoted scalar" in context else "problem_mark", None)
+            self._fail(mark.index if mark else 0, str(getattr(error, "problem", None) or context or "not YAML"))
 
     def _fail(self, at: int, message: str) -> None:
         self.failed_at = min(at, len(self.text))
