@@ -327,7 +327,7 @@ WIDE = "I have been changing this flag all the time and nothing helps"
         ('{"loss": 0.5, "step": 1}', ["metrics"]),
         ("[INFO] parse_TrainingArguments(x) was called", ["prose"]),
         ("[INFO] args: TrainingArguments(bf16=True, lr=1)\nmore", ["prose", "python", "prose"]),
-        (f"args = DPOConfig(\n    beta=0.1,\n{'x = (' * 3}\n" + "    y,\n" * 2100, ["python", "prose"]),
+        (f"args = DPOConfig(\n    beta=0.1,\n{'x = (' * 3}\n" + "    y,\n" * 2100, ["python"]),
         (f"import torch\n\nimport trl\n\n{WIDE}", ["python", "prose"]),
         (f"cat > a.json <<EOF\n{WIDE}\n{KTO}", ["command"]),
     ],

@@ -29,7 +29,7 @@ accelerate        0.32.0
 flash_attn        2.6.1
 somebody-else     7
 torch             2.5.1+cu124
-ms_swift          3.1.0           /root/ms-swift
+ms_swift          3.1.0           /opt/ms-swift
 """
     assert exact(text) == {
         "accelerate": "0.32.0", "flash-attn": "2.6.1", "somebody-else": "7", "torch": "2.5.1", "cuda": "12.4",

@@ -71,3 +71,17 @@ def test_the_users_key_stays_unless_the_stated_release_lacks_it() -> None:
     assert fixed("t.sh", text, "weights_dtype", "bf16", trl="0.12.0") == text.replace("float16", "bfloat16")
     newest = text.replace("--torch_dtype float16", "--dtype bfloat16")
     assert fixed("t.sh", text, "weights_dtype", "bf16", trl="1.9.0") == newest
+
+
+def test_a_setting_of_a_library_s_own_file_is_written_in_that_library_s_words() -> None:
+    text = '{"zero_optimization": {"stage": 3}, "fp16": {"enabled": true}}\n'
+    run = "stage: kto\nmodel_name_or_path: a/b\nfinetuning_type: full\ndeepspeed: ds.json\n"
+    found = parse("", [Attachment(name="kto.yaml", content=run), Attachment(name="ds.json", content=text)])
+    plan = _Plan(Facts(found, found.run))
+    plan.set("deepspeed_fp16", False)
+    assert apply(plan.edits(), text) == text.replace("true", "false")
+
+
+def test_a_spelling_that_no_catalogue_has_is_replaced_by_the_framework_s() -> None:
+    text = "swift rlhf --rlhf_type kto --model a/b --learning-rate 1e-4\n"
+    assert fixed("t.sh", text, "learning_rate", 1e-6) == text.replace("1e-4", "1e-6")

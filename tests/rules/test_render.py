@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,10 @@ def test_another_language_is_shown_in_english() -> None:
 def test_the_skeleton_is_a_page_that_loads() -> None:
     rule = parse_page(skeleton("my-rule"), Path("kb/rules/mine/my-rule.md"), vocabulary())
     assert (rule.id, rule.status) == ("my-rule", "preview")
+
+
+def test_a_rule_without_an_example_has_no_chapter_for_it() -> None:
+    bare = replace(RULES[0], body=RULES[0].body.split("## Fires")[0])
+    assert "## Example that fires" in render(RULES[0])
+    assert "## Example that fires" not in render(bare)
+    assert "## Cases" in render(bare)

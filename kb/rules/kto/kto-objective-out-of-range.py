@@ -75,15 +75,11 @@ def _problem(language: str, rate: Fact | None, beta: Fact, warned: bool) -> str:
 
 
 def _full(facts: Facts) -> Fact:
-    """Whether every weight is trained: by the tuner, the PEFT switch, or a LoRA rank of zero."""
-    tuner, peft, rank = facts.name("tuner"), facts.name("use_peft"), facts.name("lora_rank")
-    if tuner.value is not UNKNOWN:
-        return Fact(value=tuner.value == "full", spans=tuner.spans, seen=tuner.seen, brought=tuner.brought)
-    if peft.value is not UNKNOWN:
-        return Fact(value=peft.value is False, spans=peft.spans, seen=peft.seen, brought=peft.brought)
-    if is_number(rank.value):
-        return Fact(value=rank.value == 0, spans=rank.spans, seen=rank.seen, brought=rank.brought)
-    return tuner
+    """Whether every weight is trained. The tuner is derived from a PEFT switch or a LoRA rank where none is written."""
+    tuner = facts.name("tuner")
+    if tuner.value is UNKNOWN:
+        return tuner
+    return Fact(value=tuner.value == "full", spans=tuner.spans, seen=tuner.seen, brought=tuner.brought)
 
 
 def _outside(rate: Result) -> bool | None:
