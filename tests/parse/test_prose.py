@@ -255,9 +255,9 @@ def test_only_the_beginning_of_an_endless_text_is_read() -> None:
     ],
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     read(text)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 20
 
 
 WORDS = [

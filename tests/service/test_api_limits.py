@@ -202,7 +202,7 @@ def test_past_the_deadline_the_client_is_told_so(gated: Gated) -> None:
     assert response.status_code == 503
     assert response.json()["error"]["code"] == "timeout"
     assert response.json()["error"]["trace_id"] == response.headers["x-trace-id"]
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 25, "the gate would be waited at for 30 s"
     gated.open.set()
 
 

@@ -585,7 +585,7 @@ def server(kept: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[bytes], int]) -> None:
     process, port = server
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as response:
@@ -596,7 +596,7 @@ def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[b
             assert time.monotonic() < deadline
             time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=60)
     assert process.returncode in (CLEAN, -signal.SIGTERM)
     assert out == b""
     assert f"http://127.0.0.1:{port}".encode() in err

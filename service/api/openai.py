@@ -1,0 +1,167 @@
+"""``/v1/chat/completions`` and ``/v1/models``: any client of the OpenAI protocol can ask; citations come with the text.
+
+The last user message is the question; what was said and pasted before stands beside it, as in a conversation. System
+messages and sampling parameters are accepted and mean nothing here: no paste and no prompt changes a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from kb.errors import InvalidRequest
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask
+from service.answer import Answer
+from service.api.errors import trace_id_of
+from service.api.limits import Metrics
+from service.api.routes import DELTA_CHARACTERS, ERRORS, Worker, count
+from service.wire import plain
+
+MODEL = "trainmedic"
+MAX_MESSAGES = 200
+
+
+class Part(BaseModel):
+    """A piece of a message. Only text is read; other kinds are named in the answer's notices."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    text: str = ""
+
+
+class Message(BaseModel):
+    """One message of the conversation."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+
+    @property
+    def text(self) -> str:
+        """The message's text parts, one a line."""
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content if part.type == "text")
+        return self.content or ""
+
+
+class StreamOptions(BaseModel):
+    """What a stream ends with."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: bool = False
+
+
+class Completion(BaseModel):
+    """A chat completion request. Parameters of sampling are ignored: there is nothing to sample."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model: str = MODEL
+    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+
+
+class ModelCard(BaseModel):
+    """One model that can be asked."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class ModelList(BaseModel):
+    """The models there are: this service."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+def make_openai_router(advisor: Advisor, worker: Worker, metrics: Metrics) -> APIRouter:
+    """The two routes."""
+    router = APIRouter(prefix="/v1", responses=ERRORS)
+    started = int(time.time())
+
+    @router.get("/models")
+    async def models() -> ModelList:
+        """What can be named as ``model``."""
+        return ModelList(data=[ModelCard(id=MODEL, created=started, owned_by=MODEL)])
+
+    @router.post("/chat/completions", response_model=dict[str, Any])
+    async def completions(body: Completion, request: Request) -> Response:
+        """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
+        ask = question_of(body.messages)
+        answer = await worker.run(lambda: advisor.ask(ask, trace_id_of(request)))
+        count(metrics, answer)
+        if body.stream:
+            usage = body.stream_options is not None and body.stream_options.include_usage
+            headers = {"Cache-Control": "no-store"}
+            return StreamingResponse(chunks(answer, usage), media_type="text/event-stream", headers=headers)
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": answer.answer},
+            "finish_reason": "stop",
+        }
+        whole = {**head(answer, "chat.completion"), "choices": [choice], "usage": usage_of(answer), **extra(answer)}
+        return Response(json.dumps(whole, ensure_ascii=False), media_type="application/json")
+
+    return router
+
+
+def question_of(messages: Sequence[Message]) -> Ask:
+    """The last user message as the question, earlier user messages as what was pasted before.
+
+    Raises `InvalidRequest` where no user message holds any text.
+    """
+    said = [message.text for message in messages if message.role == "user" and message.text.strip()]
+    if not said:
+        raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
+    earlier = [Attachment(name=f"message-{n}", content=text) for n, text in enumerate(said[:-1], start=1)]
+    return Ask(question=said[-1], attachments=tuple(earlier))
+
+
+def head(answer: Answer, kind: str) -> dict[str, Any]:
+    """What every object of the protocol begins with."""
+    return {"id": f"chatcmpl-{answer.id}", "object": kind, "created": int(time.time()), "model": MODEL}
+
+
+def extra(answer: Answer) -> dict[str, Any]:
+    """What the protocol has no place for: the citations, and the whole answer."""
+    whole = plain(answer)
+    assert isinstance(whole, dict)
+    return {"citations": whole["citations"], "trainmedic": whole}
+
+
+def usage_of(answer: Answer) -> dict[str, int]:
+    """Tokens of a model; none where the answer was composed."""
+    prompt, completion = answer.usage.get("prompt_tokens", 0), answer.usage.get("completion_tokens", 0)
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+async def chunks(answer: Answer, usage: bool) -> AsyncIterator[str]:
+    """The answer as the protocol streams it; the last chunk holds the citations."""
+    shared = head(answer, "chat.completion.chunk")
+
+    def chunk(delta: dict[str, str], reason: str | None = None, **more: Any) -> str:
+        choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
+        return f"data: {json.dumps({**shared, 'choices': choices, **more}, ensure_ascii=True)}\n\n"
+
+    yield chunk({"role": "assistant", "content": ""})
+    for start in range(0, len(answer.answer), DELTA_CHARACTERS):
+        yield chunk({"content": answer.answer[start : start + DELTA_CHARACTERS]})
+    yield chunk({}, "stop", **extra(answer))
+    if usage:
+        last = {**shared, "choices": [], "usage": usage_of(answer)}
+        yield f"data: {json.dumps(last)}\n\n"
+    yield "data: [DONE]\n\n"
