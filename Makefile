@@ -1,4 +1,4 @@
-# `make serve` and `make test` do all their own set-up in .venv; a fresh machine needs only Python 3.11.5+ and make.
+# `make serve` and `make test` do all their own set-up in .venv; a fresh machine needs only Python 3.11+ and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ help:
 	@echo "make bench   the benchmarks of benchmarks/README.md"
 
 $(VENV)/.python:
-	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11.5 or newer is needed (make PYTHON=...), this is " + sys.version.split()[0]) if sys.version_info < (3, 11, 5) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed (make PYTHON=...), this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 

@@ -93,13 +93,14 @@ def thresholds(
             total += 3.0 if said and not wanted else 1.0 if wanted and not said else 0.0
         return total
 
-    def promise(limit: float) -> float:
-        right = [label for top, label in best if top >= limit]
+    def promise(limit: float, below: float = 2.0) -> float:
+        right = [label for top, label in best if limit <= top < below]
         return sum(right) / len(right) if right else 1.0
 
     answer = min(grid, key=lambda limit: (cost(limit), -limit))
     high = next((g for g in grid if g >= answer and all(promise(h) >= HIGH for h in grid if h >= g)), 0.99)
-    medium = next((g for g in grid if all(promise(h) >= MEDIUM for h in grid if h >= g)), high)
+    # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
+    medium = next((g for g in grid if all(promise(h, high) >= MEDIUM for h in grid if g <= h < high)), high)
     return answer, high, min(medium, high)
 
 

@@ -87,7 +87,7 @@ LOSSES = ("loss", "policy_loss", "value_loss", "train_loss", "loss_mean")
 LENGTHS = ("completion_length", "response_length/mean")
 
 NUMBER = (
-    r"[-+−]?(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][-+]?[0-9]++)?+|\.[0-9]++(?:[eE][-+]?[0-9]++)?+|(?i:nan|inf(?:inity)?))"
+    r"[-+−]?(?:[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?|\.[0-9]++(?:[eE][-+]?[0-9]++)?|(?i:nan|inf(?:inity)?))"
 )
 """A number as logs print it. Possessive throughout: matching is linear in the text."""
 

@@ -82,8 +82,8 @@ _VERSION_OF = re.compile(
     rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"
     r"(?P<between>[\s:：=@`'\"(（]{0,4}+(?:(?i:version|ver|v|is|are|was|at|to|is at|is on|版本|版|是|为|用的是"
     r"|的版本是|的版本|版本是|版本为"
-    r"|版本号|版本号是|升级到|降到|升到)[\s:：=`'\"]{0,3}+){0,2}+)"
-    rf"(?P<sign>(?:[<>]=?|==?|~=)?+)\s?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
+    r"|版本号|版本号是|升级到|降到|升到)[\s:：=`'\"]{0,3}+){0,2})"
+    rf"(?P<sign>(?:[<>]=?|==?|~=)?)\s?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
 )
 _VERSION_BEFORE = re.compile(
     rf"(?<![A-Za-z0-9_./-])[vV]?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"

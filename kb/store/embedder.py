@@ -147,6 +147,8 @@ class OnnxEmbedder(_Remembering):
         return self._loaded
 
     def _open(self) -> tuple[Any, Any]:
+        # The official Linux build reports its use unless this is set before the import; nothing may leave the machine.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime
         from tokenizers import Tokenizer
 

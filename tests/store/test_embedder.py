@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -200,3 +201,12 @@ def test_an_endpoint_needs_an_address() -> None:
 def test_a_dead_endpoint_is_an_error_of_the_store() -> None:
     with pytest.raises(StoreError, match="does not answer"):
         OpenAIEmbedder("m", "http://127.0.0.1:9/v1", "")
+
+
+def test_the_runtime_leaves_nothing_behind_and_reports_nothing(tmp_path: Path) -> None:
+    code = "from kb.store.embedder import OnnxEmbedder; OnnxEmbedder().embed_query('loss is nan')"
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
+    root = Path(__file__).parent.parent.parent
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=root, check=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

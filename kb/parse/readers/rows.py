@@ -44,7 +44,7 @@ _CUES = (
 )
 
 _KEY = r"[A-Za-z_][\w/.()@-]{0,99}+"
-_WRAP = r"(?:(?:(?:np|numpy|torch)\.)?(?:float(?:16|32|64)?|int(?:32|64)?|bfloat16|(?:DT|t)ensor)\([ '\"\[]{0,2}+)?+"
+_WRAP = r"(?:(?:(?:np|numpy|torch)\.)?(?:float(?:16|32|64)?|int(?:32|64)?|bfloat16|(?:DT|t)ensor)\([ '\"\[]{0,2}+)?"
 _END = r"(?!\w|%|/|\.[0-9]|:[0-9])"
 _PAIR = re.compile(
     rf"(?<![\w/.@-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
@@ -53,11 +53,11 @@ _PAIR = re.compile(
 _WORDS = re.compile(  # "loss 0.58, grad_norm 0.160": a blank or a verb between, for the names that are no other word
     r"(?<![\w/.@-])(?P<key>(?i:(?:nll_|eval_|train_)?loss|grad[_ ]norm|learning_rate|lr|kl|(?:rewards|logps"
     r"|logits)/\w{1,20}+))"
-    rf"(?=[ \t是为在])(?:[ \t]{{1,4}}(?:is|was|are|at|of)(?= )|[ \t]{{0,4}}[是为在])?+[ \t]{{0,4}}+(?P<number>{NUMBER})"
+    rf"(?=[ \t是为在])(?:[ \t]{{1,4}}(?:is|was|are|at|of)(?= )|[ \t]{{0,4}}[是为在])?[ \t]{{0,4}}+(?P<number>{NUMBER})"
     r"(?![\w%/]|\.[0-9])"
 )
 _LONE = re.compile(
-    rf"^[\s>*•·|\-]{{0,40}}+['\"`]?+{_KEY}(?: [A-Za-z]{{1,20}}+){{0,2}}+['\"`]?+[ \t]{{0,40}}+[:=：|][ \t]{{0,40}}+"
+    rf"^[\s>*•·|\-]{{0,40}}+['\"`]?+{_KEY}(?: [A-Za-z]{{1,20}}+){{0,2}}['\"`]?+[ \t]{{0,40}}+[:=：|][ \t]{{0,40}}+"
     rf"['\"]?+"
     rf"{_WRAP}{NUMBER}['\"\])]{{0,4}}+[\s,;|，；]{{0,40}}+$"
 )

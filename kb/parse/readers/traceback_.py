@@ -22,26 +22,26 @@ _MAX_FRAMES = 200
 
 _HINTS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "Exit")
 _PREFIX = re.compile(
-    r"(?:\x1b\[[0-9;]{0,12}m|> ?)*+(?:"
+    r"(?:\x1b\[[0-9;]{0,12}m|> ?)*(?:"
     r"\[rank(?P<a>[0-9]{1,6})\]:? ?|\[default(?P<b>[0-9]{1,6})\]:? ?|\[[0-9]{1,6},(?P<c>[0-9]{1,6})\]<std(?:err"
     r"|out)>:? ?"
     r"|(?P<d>[0-9]{1,5}): (?=Traceback|  |[A-Z]\w{0,60}Error)"
-    r"|\((?P<actor>[A-Za-z_][\w.: ]{0,80}?pid=[0-9]{1,10})(?:, ip=[^)\n]{1,60})?+\)(?:\x1b\[0m)?+ ?"
-    r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?+Z?\]?(?: ?-)?+ ?(?:\[?(?:ERROR"
-    r"|CRITICAL|INFO|WARNING)\]?:? ?(?:- )?+)?+"
-    r")?+"
+    r"|\((?P<actor>[A-Za-z_][\w.: ]{0,80}?pid=[0-9]{1,10})(?:, ip=[^)\n]{1,60})?\)(?:\x1b\[0m)? ?"
+    r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?\]?(?: ?-)? ?(?:\[?(?:ERROR"
+    r"|CRITICAL|INFO|WARNING)\]?:? ?(?:- )?)?"
+    r")?"
 )
 _HEADER = "Traceback (most recent call last):"
 _FRAME = re.compile(
     r'^\s{0,80}File "(?P<path>[^"\n]{1,500}+)", line (?P<line>[0-9]{1,9}+)(?:, in (?P<function>[^\n]{1,200}+))?'
 )
-_NAME = r"(?:[A-Za-z_]\w{0,80}+\.){0,10}+[A-Za-z_]\w{0,80}+"
+_NAME = r"(?:[A-Za-z_]\w{0,80}+\.){0,10}[A-Za-z_]\w{0,80}+"
 _EXCEPTION = re.compile(rf"^(?P<name>{_NAME})(?:\((?P<inner>[\w.]{{1,160}}+)\))?(?::(?:\s(?P<message>[^\n]*+))?)?$")
 _CLASS = re.compile(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", which may stand between two ranks' lines
     r"(?:Error|Exception|Interrupt|Exit|Warning|Expired|Iteration|Failure|Signal)$|\w\.[A-Z]\w{0,80}+$"
 )
 _LONE = re.compile(
-    r"(?:^|(?<=\s))(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}+[A-Z][A-Za-z]{0,60}?(?:Error|Exception|Interrupt))"
+    r"(?:^|(?<=\s))(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}[A-Z][A-Za-z]{0,60}?(?:Error|Exception|Interrupt))"
     r"(?:\((?P<inner>[\w.]{1,160}+)\))?:\s(?P<message>[^\n]*+)$"
 )
 _BARE = re.compile(r"^(?P<name>AssertionError|NotImplementedError|KeyboardInterrupt)$")

@@ -23,8 +23,8 @@ from kb.parse.source import Piece
 MAX_FACTS = 3000
 
 VERSION = (
-    r"[0-9]{1,9}+(?:\.[0-9]{1,9}+){0,5}+(?:[._-]?(?:a|b|rc|alpha|beta|dev|post"
-    r"|pre)[._-]?[0-9]{0,8}+){0,3}+(?:\+[A-Za-z0-9][A-Za-z0-9._-]{0,60}+)?+"
+    r"[0-9]{1,9}+(?:\.[0-9]{1,9}+){0,5}(?:[._-]?(?:a|b|rc|alpha|beta|dev|post"
+    r"|pre)[._-]?[0-9]{0,8}+){0,3}(?:\+[A-Za-z0-9][A-Za-z0-9._-]{0,60}+)?"
 )
 """One version as packages write it; possessive, so matching is linear."""
 
@@ -53,7 +53,7 @@ PACKAGES = (
 _PKG = r"[A-Za-z][A-Za-z0-9._-]{0,79}+"
 _CUES = re.compile(r"[0-9]|#egg=")
 _PIN = re.compile(
-    rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])?+ ?===?[ ]?(?P<version>"
+    rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])? ?===?[ ]?(?P<version>"
     rf"{VERSION})(?![\w*])"
 )
 _DIRECT = re.compile(r"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+) @ (?P<url>\S{1,500}+)")
@@ -62,13 +62,13 @@ _EGG = re.compile(r"#egg=(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+)")
 _URL_REF = re.compile(rf"@v?(?P<version>{VERSION})(?:#|$)")
 _WHEEL = re.compile(rf"/(?P<name>[A-Za-z][A-Za-z0-9._]{{0,79}}+)-(?P<version>{VERSION})(?:-[\w.]{{1,80}}+|\.tar\.gz|$)")
 _RANGE = re.compile(
-    rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])?+ ?"
-    rf"(?P<range>(?:[<>]=?|~=|!=) ?{VERSION}(?:\.\*)?+(?: ?, ?(?:[<>]=?|~=|!="
-    rf"|==) ?{VERSION}(?:\.\*)?+){{0,7}}+)(?![\w*])"
+    rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])? ?"
+    rf"(?P<range>(?:[<>]=?|~=|!=) ?{VERSION}(?:\.\*)?(?: ?, ?(?:[<>]=?|~=|!="
+    rf"|==) ?{VERSION}(?:\.\*)?){{0,7}})(?![\w*])"
 )
-_BOUND = re.compile(rf"(?P<sign>[<>]=?|~=|!=|==) ?(?P<version>{VERSION})(?P<star>\.\*)?+")
+_BOUND = re.compile(rf"(?P<sign>[<>]=?|~=|!=|==) ?(?P<version>{VERSION})(?P<star>\.\*)?")
 _COLUMNS = re.compile(
-    rf"^\s{{0,20}}(?:\|\s{{0,4}}+)?+(?P<name>{_PKG})(?:\s{{1,80}}+"
+    rf"^\s{{0,20}}(?:\|\s{{0,4}}+)?(?P<name>{_PKG})(?:\s{{1,80}}+"
     rf"|\s{{0,4}}+\|\s{{0,4}}+)v?(?P<version>{VERSION})(?=\s|$|\|)(?P<rest>[^\n]{{0,300}}+)$"
 )
 _LISTING = re.compile(r"^\s{0,20}Package\s{1,80}+Version\b|^# packages in environment at|^# Name\s{1,80}+Version")
@@ -98,7 +98,7 @@ _GPU = re.compile(
     r"(?P<version>(?:NVIDIA|Tesla|GeForce|Quadro|AMD|Ascend|RTX)[A-Za-z0-9 /-]{1,60}?)(?= {2,}| \((?:UUID|GPU)"
     r"|\s{0,4}$| \||, )"
 )
-_MEMORY = re.compile(r"(?:MiB / {1,8}|GPU memory: {0,4}+)(?P<version>[0-9]{1,8}+(?:\.[0-9]{1,4}+)?+ ?[MG]i?B)")
+_MEMORY = re.compile(r"(?:MiB / {1,8}|GPU memory: {0,4}+)(?P<version>[0-9]{1,8}+(?:\.[0-9]{1,4}+)? ?[MG]i?B)")
 _NAMED = {"cuda runtime": "cuda", "nvcc": "cuda", "nvidia": "nvidia-driver", "gcc": "gcc", "cmake": "cmake"}
 
 
