@@ -9,14 +9,14 @@ import json
 import sys
 from pathlib import Path
 
-GATED = ("kb/parse/", "kb/mask.py", "kb/rules/", "service/verify")
+GATED = ("kb/parse/", "kb/mask.py", "kb/rules/")
 
 
 def misses(report: dict[str, object]) -> list[str]:
-    """One line for each gated file that is not fully covered, sorted by name."""
+    """One line for each gated file that is not fully covered, sorted by name; for a gated path without any, too."""
     files = report["files"]
     assert isinstance(files, dict)
-    lines = []
+    lines = [f"{path}: not in the report" for path in GATED if not any(name.startswith(path) for name in files)]
     for name in sorted(files):
         entry = files[name]
         if not name.startswith(GATED):

@@ -86,10 +86,8 @@ _AMBIGUOUS = frozenset({"clip_ratio", "clipped_ratio", "score", "entropy", "aux_
 LOSSES = ("loss", "policy_loss", "value_loss", "train_loss", "loss_mean")
 LENGTHS = ("completion_length", "response_length/mean")
 
-NUMBER = (
-    r"[-+−]?(?:[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?|\.[0-9]++(?:[eE][-+]?[0-9]++)?|(?i:nan|inf(?:inity)?))"
-)
-"""A number as logs print it. Possessive throughout: matching is linear in the text."""
+NUMBER = r"[-+−]?(?:[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?|\.[0-9]++(?:[eE][-+]?[0-9]++)?|(?i:nan|inf(?:inity)?))"
+"""A number as logs print it. Its digits are possessive: matching is linear in the text."""
 
 _SPACES = re.compile(r"[\s_]+")
 

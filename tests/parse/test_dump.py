@@ -113,3 +113,7 @@ def test_a_printed_model_config_has_its_class() -> None:
 def test_a_printed_dict_behind_logger_prefixes_is_read() -> None:
     text = "(TaskRunner pid=1) {'actor': {'lr': 1e-06,\n(TaskRunner pid=1)   'x': True}}\n"
     assert values(text) == {"actor.lr": 1e-6, "actor.x": True}
+
+
+def test_a_printed_set_is_no_configuration() -> None:
+    assert values("Model config X {'a', 'b'}\nTrainingArguments(lr=1)\n") == {"lr": 1}

@@ -169,3 +169,9 @@ def test_that_there_is_more_than_is_read_is_said_once(text: str) -> None:
 
 def test_digits_of_other_scripts_are_numbers() -> None:
     assert values('{"a": ٣, "b": ٣.٥, "c": ३e-٢}') == {"a": 3, "b": 3.5, "c": 0.03}
+
+
+def test_a_bracket_that_is_missing_inside_is_said_and_costs_nothing_else() -> None:
+    assert values('\n{"a": [1, 2}, "b": 3}')["a"] == (1, 2)
+    assert codes('\n{"a": [1, 2}') == {"json_error"}
+    assert values('[{"a": 1]') == {"0.a": 1}

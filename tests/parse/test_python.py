@@ -320,3 +320,18 @@ def test_the_trained_model_is_followed_through_plain_assignments(
     one: str, two: str, trainer: str, scopes: list[str]
 ) -> None:
     assert scopes_of(LOADS.format(one, two) + trainer + "\n") == scopes
+
+
+@pytest.mark.parametrize("value", ["x[0]", "x[y[0]]", 'f"x{a}"', "x[" + "y" * 3000 + "]"])
+def test_in_a_broken_script_too_what_only_running_would_tell_is_unresolved(value: str) -> None:
+    found = values(f"def f(:\nDPOConfig(lr=1, a={value}, b=2)")
+    assert found["lr"] == 1
+    assert isinstance(found["a"], Unresolved)
+
+
+def test_a_bracket_that_stays_open_in_a_broken_script_ends_with_its_line() -> None:
+    assert values("def f(:\nDPOConfig(a=x[0\n, b=2)") == {"a": Unresolved("x[0"), "b": 2}
+
+
+def test_an_empty_configuration_has_no_options() -> None:
+    assert values("my_config = {}\nTrainer()\nDPOConfig(beta=1)") == {"beta": 1}

@@ -354,3 +354,9 @@ def test_a_configuration_that_is_printed_between_log_lines_is_the_run_where_noth
     assert kinds(evidence) == [["dump"]]
     assert evidence.run.options[-1].key == "data.train_batch_size"
     assert evidence.run.options[-1].span.line == 3
+
+
+def test_a_file_of_comments_alone_is_no_run() -> None:
+    evidence = read("nan", kto__yaml="# beta: 0.1\n# learning_rate: 1e-6\n")
+    assert kinds(evidence) == [[]]
+    assert evidence.run.partial

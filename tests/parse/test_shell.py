@@ -100,6 +100,7 @@ def test_launcher_and_program_are_told_apart(text: str, launcher: str | None, en
         "echo hi | tee x",
         "docker run img",
         "torchrun --nnodes 1 python -c 'print(1)'",
+        "bash -c ls",
         "python /opt/conda/bin/accelerate config",
         "$EMPTY_AT_FIRST",
         '"$@"',

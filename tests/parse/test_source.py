@@ -40,7 +40,8 @@ def test_a_few_bad_bytes_are_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"\x7fELF\x02\x01", b"PK\x03\x04rest", bytes(range(256)) * 8, b"\xff\x01\x80\x81" * 40]
+    "content",
+    [b"\x7fELF\x02\x01", b"PK\x03\x04rest", bytes(range(256)) * 8, b"\xff\x01\x80\x81" * 40, b"loss: 1\x00lr" * 50],
 )
 def test_binary_content_is_not_read(content: bytes) -> None:
     loaded = load("model.bin", content, Limits(), 10_000_000)
@@ -147,3 +148,8 @@ def test_any_bytes_can_arrive(content: bytes) -> None:
 def test_any_text_can_arrive(content: str, budget: int) -> None:
     loaded = load(None, content, SMALL, budget)
     loaded.source.text.encode()
+
+
+def test_lines_and_columns_count_from_one() -> None:
+    index = LineIndex("ab\n\n学习 c")
+    assert [index.position(offset) for offset in (0, 2, 3, 4, 7)] == [(1, 1), (1, 3), (2, 1), (3, 1), (3, 4)]

@@ -69,8 +69,7 @@ def read(piece: Piece) -> Reading:
         program = _Program(tree, source, shift, text)
         partial = fragment
         for scope, entries in program.groups():
-            if len(entries.pairs) or scope:
-                flattener.add(entries, scope)
+            flattener.add(entries, scope)
         partial = partial or program.partial
     return Reading(
         options=tuple(flattener.options), problems=tuple(flattener.problems), partial=partial or flattener.full
