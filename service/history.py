@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import QueuePool
 
 from kb.errors import NotFound, StoreError
 from kb.model.place import Attachment
@@ -170,7 +170,10 @@ def _engine(url: str) -> Engine:
     if parsed.get_backend_name() != "sqlite":
         return create_engine(parsed, pool_pre_ping=True)
     if parsed.database in (None, "", ":memory:"):
-        return create_engine(parsed, poolclass=StaticPool, connect_args={"check_same_thread": False})
+        # One connection is the whole database; threads take turns with it, as their transactions must not mix.
+        return create_engine(
+            parsed, poolclass=QueuePool, pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
+        )
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 10})
 
     @event.listens_for(engine, "connect")

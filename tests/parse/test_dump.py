@@ -116,4 +116,4 @@ def test_a_printed_dict_behind_logger_prefixes_is_read() -> None:
 
 
 def test_a_printed_set_is_no_configuration() -> None:
-    assert values("Model config X {'a', 'b'}\nTrainingArguments(lr=1)\n") == {"lr": 1}
+    assert values("Model config Qwen2Config {'a', 'b'}\nTrainingArguments(lr=1)\n") == {"lr": 1}

@@ -323,6 +323,7 @@ WIDE = "I have been changing this flag all the time and nothing helps"
         (f"{PYTHON}\n\n\n\n\nimport torch", ["python", "python"]),
         (f"import torch\n{LOG}", ["python", "log"]),
         ("swift sft --model 'a\n\nb: 1\nc: 2", ["command", "yaml"]),
+        (f"stage: kto\nlora_target:\n  - q_proj\n  - v_proj\n{WIDE}", ["yaml", "prose"]),
         (f"a: 1\nb: 2\nresults of it\n\n{WIDE}", ["yaml", "prose"]),
         ("import torch\nif you think about it then this is all wrong", ["python", "prose"]),
         ('{"a set", "of words"}', ["prose"]),

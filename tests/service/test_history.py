@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -56,6 +57,17 @@ def test_old_turns_are_forgotten_with_their_feedback(history: History) -> None:
     assert history.forget(timedelta(days=30), now=NOW) == 1
     assert [t.answer_id for t in history.turns("c")] == ["new"]
     assert history.feedback("old") is None
+
+
+def test_many_threads_may_write_and_read_at_once(history: History) -> None:
+    def converse(number: int) -> list[str]:
+        for at in range(8):
+            history.add(f"c{number}", turn(f"{number}-{at}"), ["v"])
+        return [t.answer_id for t in history.turns(f"c{number}")]
+
+    with ThreadPoolExecutor(16) as threads:
+        found = list(threads.map(converse, range(32)))
+    assert found == [[f"{number}-{at}" for at in range(8)] for number in range(32)]
 
 
 def test_a_history_survives_being_opened_again(tmp_path: Path) -> None:
