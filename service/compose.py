@@ -18,6 +18,8 @@ from service.views import finding_view, missing_view
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
+AHEAD = 0.3
+"""The least probability of a first cause that is shown while asking back."""
 MAX_QUOTE = 160
 """Code points of one quoted place."""
 _TICKS = re.compile("`+")  # a pasted fence must not end the block that its text is quoted in
@@ -66,7 +68,7 @@ def compose(diagnosis: Diagnosis, context: Context, language: str) -> tuple[str,
     likely = None
     if lead is None:
         parts.append(_without_cause(diagnosis, context, language))
-        likely = next((c for c in diagnosis.causes[:1] if c.confidence != "low"), None)
+        likely = _ahead(diagnosis)
     else:
         parts += _with_cause(lead, diagnosis, context, citations)
     others = _likely(likely, citations) + _others(diagnosis, lead or likely, citations)
@@ -123,6 +125,15 @@ def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations:
     confirm = case.section("confirm", language)
     parts.append(_section("confirm", marked(confirm, marker), language))
     return parts
+
+
+def _ahead(diagnosis: Diagnosis) -> Cause | None:
+    """The first cause, where it is clearly ahead of the second though not sure enough to act on."""
+    if diagnosis.verdict != "need_input" or not diagnosis.causes:
+        return None
+    first, *rest = diagnosis.causes
+    second = rest[0].probability if rest else 0.0
+    return first if first.probability >= max(AHEAD, 2 * second) else None
 
 
 def _likely(cause: Cause | None, citations: Citations) -> str:
