@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from ingest.blocks import blocks
 from ingest.document import Block, Document, Raw
+from kb.language import language_of
 
 _TAIL = re.compile(
     r"^(?:(?:最新|热门|精选)?(?:内容|项目|文章)推荐|项目优选|相关推荐|推荐阅读|推荐项目|猜你喜欢|相关文章|热门推荐|精选留言|评论区?|"
@@ -132,10 +133,3 @@ def titled(kept: list[Block], origin: str) -> tuple[str, list[Block]]:
     if kept and len(kept[0].text) <= 120 and len(kept) > 1:
         return kept[0].text, kept[1:]
     return origin.rsplit("/", 1)[-1].rsplit(".", 1)[0], kept
-
-
-def language_of(text: str) -> str:
-    """``zh`` where Chinese characters make a tenth of the letters, else ``en``."""
-    letters = sum(character.isalpha() for character in text)
-    chinese = sum("\u4e00" <= character <= "\u9fff" for character in text)
-    return "zh" if letters and chinese >= 0.1 * letters else "en"

@@ -10,6 +10,7 @@ from kb.model.case import Case
 from kb.model.evidence import Evidence
 from kb.model.report import Finding, Report, Severity, Status
 from kb.model.run import Recognised, VersionFact
+from kb.parse.signal_kinds import BENIGN as NO_SYMPTOM
 from kb.rules.versions import Interval, holds, interval_holds, parse_range, parse_version
 
 NON_FINITE = frozenset(
@@ -31,7 +32,6 @@ GROUPS: tuple[frozenset[str], ...] = (
 )
 """Symptoms that users and logs use one for another. Within a group a match counts `SAME_GROUP`."""
 SAME_GROUP = 0.6
-NO_SYMPTOM = frozenset({"healthy_log", "lr_in_warmup", "margins_rising", "tokenizer_warning"})
 BENIGN = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
 """What looks odd in a log and alone is no fault: KL is clamped at zero, a policy loss has no sign, and so on."""
 SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}

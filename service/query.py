@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kb.glossary.terms import Glossary
+from kb.language import language_of
 from kb.model.evidence import Evidence
 from kb.model.report import Report, Status
 from kb.store.tokens import tokens
@@ -87,10 +88,3 @@ def pasted_facts(evidence: Evidence, signals: frozenset[str]) -> str:
     if root is not None:
         words.append(f"{root.exception} {root.message[:300]}")
     return "\n".join(words)
-
-
-def language_of(text: str) -> str:
-    """``zh`` where a tenth of the letters are Chinese characters, else ``en``."""
-    letters = sum(character.isalpha() for character in text)
-    chinese = sum("\u3400" <= character <= "\u9fff" for character in text)
-    return "zh" if letters and chinese >= 0.1 * letters else "en"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.model.run import Option, Unresolved
+from kb.model.run import Unresolved
 from kb.parse.readers import dump
-from kb.parse.source import Piece, Reading
+from tests.parse.reading import Checked
 
 PARTS = [
     "Namespace(",
@@ -33,33 +33,8 @@ PARTS = [
 WHOLE = "TrainingArguments(\n_n_gpu=1,\nlr=1e-05,\ns=<A.S: 'steps'>,\nd={'z': 3},\ne=True,\n)\n"
 
 
-def read(text: str) -> Reading:
-    """Read ``text`` and check that every span says where it stands and holds what stands there."""
-    reading = dump.read(Piece(source="f", text=text))
-    lines = text.split("\n")
-    spans = [s for o in reading.options for s in (o.span, o.key_span, o.value_span) if s is not None]
-    for span in [*spans, *(p.span for p in reading.problems if p.span is not None)]:
-        part = lines[span.line - 1 : span.end_line]
-        part[-1] = part[-1][: span.end_column - 1]
-        part[0] = part[0][span.column - 1 :]
-        assert "\n".join(part) == span.text
-    return reading
-
-
-def values(text: str) -> dict[str, object]:
-    """Key → value of everything read."""
-    return {option.key: option.value for option in read(text).options}
-
-
-def only(text: str, key: str) -> Option:
-    """The one option called ``key``."""
-    (found,) = [option for option in read(text).options if option.key == key]
-    return found
-
-
-def codes(text: str) -> set[str]:
-    """The codes of all problems."""
-    return {problem.code for problem in read(text).problems}
+_CHECKED = Checked(dump.read)
+read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
 
 
 @given(st.text(max_size=200))

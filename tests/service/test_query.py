@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kb.glossary.terms import load_glossary
+from kb.language import language_of
 from kb.model.evidence import Evidence, Traceback
 from kb.model.report import Report, Status
 from kb.parse import parse
-from service.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query, language_of
+from service.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
 from tests.service.values import evidence, finding, span
 
 GLOSSARY = load_glossary()
