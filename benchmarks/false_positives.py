@@ -1,6 +1,6 @@
 """Check every config and launch script that the frameworks ship, and say what the rules find in them.
 
-    python -m benchmarks.false_positives openrlhf:v0.8.11:PATH/TO/OpenRLHF trl:v1.9.0:PATH/TO/trl … > report.md
+    python -m benchmarks.false_positives openrlhf:v0.8.11:PATH/TO/OpenRLHF trl:v1.9.0:… > docs/rules/README.md
 
 Each argument is framework:tag:checkout (a clone or its git directory; nothing is checked out, nothing is executed).
 Every file is checked twice: as it is, and together with the version of the tag. The shipped examples are taken to be
@@ -120,12 +120,22 @@ def markdown(tallies: dict[str, Tally], shown: Sequence[tuple[str, str, Finding]
     counts: Counter[str] = Counter()
     for tally in tallies.values():
         counts.update(tally.fired or {})
-    lines += ["", "| rule | severity | files it fired on | rate |", "|---|---|---|---|"]
-    for rule in sorted(rules.rules, key=lambda rule: (-counts[rule.id], rule.id)):
-        lines.append(
-            f"| {rule.id} | {rule.severity.value} | {counts[rule.id]} | {counts[rule.id] / max(total, 1):.2%} |"
+    lines += [
+        "",
+        "## Every rule",
+        "",
+        "| rule | severity | files it fired on | rate | where |",
+        "|---|---|---|---|---|",
+    ]
+    for rule in sorted(rules.rules, key=lambda rule: (rule.family, rule.id)):
+        where = ", ".join(
+            f"{label}: {t.fired[rule.id]}" for label, t in tallies.items() if t.fired and t.fired[rule.id]
         )
-    lines += ["", "| corpus | file | rule | severity | explanation |", "|---|---|---|---|---|"]
+        link = f"[{rule.id}](../../kb/rules/{rule.family}/{rule.path.name})"
+        rate = counts[rule.id] / max(total, 1)
+        lines.append(f"| {link} | {rule.severity.value} | {counts[rule.id]} | {rate:.2%} | {where} |")
+    lines += ["", "## Every error and warning", ""]
+    lines += ["| corpus | file | rule | severity | explanation |", "|---|---|---|---|---|"]
     for label, name, finding in shown:
         reason = explained.get(f"{finding.rule_id} {name}") or explained.get(finding.rule_id) or "**unexplained**"
         lines.append(f"| {label} | {name} | {finding.rule_id} | {finding.severity.value} | {reason} |")

@@ -26,9 +26,9 @@ from kb.store.embedder import Embedder
 from kb.store.index import Index
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
-from service.diagnose import Cause, diagnose, rank
+from service.diagnose import diagnose
 from service.features import Context, Scored, symptoms_of
-from service.field import ASKS_IF_NORMAL, field_weight, is_vague
+from service.field import ASKS_IF_NORMAL, field_weight, is_vague, length
 from service.history import Feedback, History, Turn
 from service.query import MAX_QUESTION, Query, build_query
 from service.retrieve import Hit, retrieve
@@ -127,14 +127,13 @@ class Advisor:
         self._remember(attachments, evidence, answer)
         return answer
 
-    def ranked(self, request: Ask) -> tuple[Cause, ...]:
-        """Every candidate with its features, for fitting and for looking into a ranking."""
+    def looked_up(self, request: Ask) -> tuple[tuple[Scored, ...], Context]:
+        """What ranking is given for one question: the candidates and what they share."""
         evidence = parse(request.question, named(request.attachments))
         report = self._check(evidence)
         query = build_query(evidence, report, evidence.question, glossary=self.knowledge.glossary)
         hits = self._retrieve(query, CANDIDATES)
-        context = self._context(evidence, report, evidence.question)
-        return rank(self._candidates(hits, report), context, self.knowledge.weights)
+        return self._candidates(hits, report), self._context(evidence, report, evidence.question)
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
@@ -190,6 +189,7 @@ class Advisor:
             or any(glossary.concepts[concept].kind == "symptom" for concept in concepts),
             reassurance=ASKS_IF_NORMAL.search(question) is not None,
             vague=is_vague(question, len(concepts)),
+            length=length(question),
             field=field_weight(evidence, concepts, glossary, question),
             concepts=rarity(concepts, self.knowledge.concepts),
             case_concepts=self.knowledge.concepts,
@@ -198,6 +198,7 @@ class Advisor:
     def _candidates(self, hits: Sequence[Hit], report: Report) -> tuple[Scored, ...]:
         """The retrieved cases, and every case that a finding names: a fired rule brings its cases with it."""
         best = max((hit.score for hit in hits), default=0.0) or 1.0
+        words, meaning = ahead([hit.words for hit in hits]), ahead([hit.meaning for hit in hits])
         scored = {
             hit.case_id: Scored(
                 case=self._published[hit.case_id],
@@ -205,6 +206,8 @@ class Advisor:
                 lead=float(rank == 0),
                 words=hit.words,
                 meaning=hit.meaning,
+                words_ahead=words[rank],
+                meaning_ahead=meaning[rank],
             )
             for rank, hit in enumerate(hits)
             if hit.case_id in self._published
@@ -283,6 +286,12 @@ def language_of(wanted: str, question: str, query: Query) -> Language:
     if wanted in ("en", "zh"):
         return "zh" if wanted == "zh" else "en"
     return "zh" if query.language == "zh" else "en"
+
+
+def ahead(values: Sequence[float]) -> tuple[float, ...]:
+    """Each value less the greatest of the others (0 where there are none)."""
+    first, second = (*sorted(values, reverse=True), 0.0, 0.0)[:2]
+    return tuple(value - (second if value == first else first) for value in values) if len(values) > 1 else (0.0,)
 
 
 def rarity(found: set[str], case_concepts: Mapping[str, frozenset[str]]) -> Mapping[str, float]:

@@ -11,7 +11,7 @@ from kb.model.case import Case
 from kb.model.evidence import Evidence
 from kb.model.report import Finding, Missing, Severity, Status, Text
 from service.answer import Confidence, Verdict
-from service.features import BENIGN, Context, Scored, features, finding_weight, overlap
+from service.features import BENIGN, Context, Scored, features, finding_weight, none_features, overlap
 from service.weights import Weights
 
 MAX_MISSING = 4
@@ -21,6 +21,8 @@ TOLERATED = frozenset({"rows_thinned", "typographic", "missing_backslash", "no_b
 """Problems of reading that lose nothing a rule would have looked at."""
 ASK = 0.15
 """The least probability of a first cause for which asking back is worth it."""
+TROUBLED = 0.5
+"""The least probability of a first cause for which a paste without any failure is not called healthy."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 
@@ -70,7 +72,7 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     causes = []
     given = sorted(candidates, key=lambda scored: scored.case.id)
     found = [features(scored, context) for scored in given]
-    chances = competing(given, found, weights)
+    chances = competing(given, found, context, weights)
     for scored, values, probability in zip(given, found, chances, strict=True):
         mine = tuple(f for f in context.report.findings if scored.case.id in f.cases)
         causes.append(
@@ -85,14 +87,17 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
 
 
-def competing(given: Sequence[Scored], found: Sequence[Mapping[str, float]], weights: Weights) -> tuple[float, ...]:
+def competing(
+    given: Sequence[Scored], found: Sequence[Mapping[str, float]], context: Context, weights: Weights
+) -> tuple[float, ...]:
     """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
 
     It competes as an equal only where no other case is worth asking about.
     """
     first = [n for n, scored in enumerate(given) if not scored.case.secondary]
-    alone = dict(zip(first, weights.probabilities([found[n] for n in first]), strict=True))
-    whole = weights.probabilities(found)
+    none = none_features(context)
+    alone = dict(zip(first, weights.probabilities([found[n] for n in first], none), strict=True))
+    whole = weights.probabilities(found, none)
     if max(alone.values(), default=0.0) < ASK:
         return whole
     left = max(0.0, 1.0 - sum(alone.values()))
@@ -105,7 +110,7 @@ def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Ver
     first = ranked[0] if ranked else None
     if first is not None and _convincing(first, context, weights) and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
-    if _healthy(context):
+    if _healthy(context) and not _troubled(first, context):
         return "no_fault"
     if first is not None and first.probability >= ASK and not first.features["symptom_missed"]:
         return "need_input"
@@ -151,6 +156,13 @@ def _healthy(context: Context) -> bool:
     if context.symptoms - excused and not (context.healthy_log and context.reassurance):
         return False
     return not any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
+
+
+def _troubled(first: Cause | None, context: Context) -> bool:
+    """Whether a fault is likely although nothing pasted is failing: much that goes wrong shows in no number."""
+    if first is None or first.case.kind == "artefact" or context.reassurance:
+        return False
+    return first.probability >= TROUBLED
 
 
 def _could_say_more(context: Context) -> bool:

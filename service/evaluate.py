@@ -82,10 +82,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The figures over one group of outcomes."""
+    """The figures over one group of outcomes.
+
+    ``f1`` is micro-averaged over causes: the first cause listed is what was named, also for a question that has none.
+    """
 
     first: Share
     in_three: Share
+    f1: Share
     verdict: Share
     false_answers: Share
     rules: Share
@@ -104,15 +108,19 @@ class Evaluation:
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
-    """The items of a JSONL file, in order. Raises `InvalidRequest` naming the line that is wrong."""
+    """The items of a JSONL file, or of all those in a folder, in order.
+
+    Raises `InvalidRequest` naming the line that is wrong.
+    """
     items = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            items.append(item(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidRequest(f"{path}:{number}: {error}") from error
+    for file in sorted(path.glob("*.jsonl")) if path.is_dir() else (path,):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                items.append(item(json.loads(line)))
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidRequest(f"{file}:{number}: {error}") from error
     ids = Counter(i.id for i in items)
     twice = sorted(name for name, count in ids.items() if count > 1)
     if twice:
@@ -192,12 +200,21 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
     return Figures(
         first=share(one.rank == 1 for one in with_cause),
         in_three=share(one.rank is not None and one.rank <= 3 for one in with_cause),
+        f1=_f1(outcomes),
         verdict=share(one.verdict == one.item.verdict for one in outcomes),
         false_answers=share(one.false_answer for one in must_not),
         rules=share(one.rules_right for one in with_rules),
         high=_promise(outcomes, "high"),
         medium=_promise(outcomes, "medium"),
     )
+
+
+def _f1(outcomes: Sequence[Outcome]) -> Share:
+    """Twice the right names over all names given and all names wanted."""
+    right = sum(one.rank == 1 for one in outcomes)
+    named = sum(bool(one.causes) for one in outcomes)
+    wanted = sum(bool(one.item.cases) for one in outcomes)
+    return Share(right=2 * right, total=named + wanted)
 
 
 def _promise(outcomes: Sequence[Outcome], word: str) -> Share:
@@ -214,7 +231,7 @@ def share(flags: Iterable[bool]) -> Share:
 
 def table(evaluation: Evaluation) -> str:
     """The evaluation as text."""
-    heads = ("first", "in_three", "verdict", "false_answers", "rules", "high", "medium")
+    heads = ("first", "in_three", "f1", "verdict", "false_answers", "rules", "high", "medium")
     rows = {"all": evaluation.overall, **evaluation.groups}
     width = max(len(name) for name in rows)
     lines = [f"{'':{width}}  " + "  ".join(f"{head:>16}" for head in heads)]

@@ -45,7 +45,9 @@ NAMES = (
     "retrieval",
     "lead",
     "words",
+    "words_ahead",
     "meaning",
+    "meaning_ahead",
     "concepts",
     "focus",
     "symptom",
@@ -62,13 +64,18 @@ NAMES = (
     "healthy_log",
 )
 """Every feature, in the order of the weights."""
+NONE_NAMES = ("vague", "reassurance", "complaint", "healthy", "options", "log", "traceback", "length", "symptoms")
+"""What speaks for or against "none of the cases", in the order of the weights: how much was said and shown."""
+LONG = 400
+"""Letters of a question that says enough; a Chinese character counts as two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
     """One retrieved case as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first.
 
-    ``words`` and ``meaning`` as in `service.retrieve.Hit`.
+    ``words`` and ``meaning`` as in `service.retrieve.Hit`; ``words_ahead`` and ``meaning_ahead`` are what they are
+    ahead of the best other candidate (negative: behind it).
     """
 
     case: Case
@@ -76,6 +83,8 @@ class Scored:
     lead: float
     words: float = 0.0
     meaning: float = 0.0
+    words_ahead: float = 0.0
+    meaning_ahead: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +99,7 @@ class Context:
     complaint: bool = True  # the question speaks of something going wrong
     reassurance: bool = False  # the question asks whether something is normal
     vague: bool = False  # the question says next to nothing, see `service.field`
+    length: int = 0  # letters of the question, a Chinese character as two
     field: float = 0.0  # how much in question and paste is of our field, see `service.field`
 
     @property
@@ -146,7 +156,9 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         "retrieval": scored.score,
         "lead": scored.lead,
         "words": scored.words,
+        "words_ahead": scored.words_ahead,
         "meaning": scored.meaning,
+        "meaning_ahead": scored.meaning_ahead,
         "concepts": common / asked if asked else 0.0,
         "focus": min(1.0, common / 8.0),
         "symptom": agreement,
@@ -166,6 +178,23 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
     if run.model is not None and run.model_family is None and case.model_families:
         values["family_clash"] = 1.0  # a model of no family we know is none of those named
     return MappingProxyType({name: values[name] for name in NAMES})
+
+
+def none_features(context: Context) -> Mapping[str, float]:
+    """All of `NONE_NAMES` for one question."""
+    run = context.evidence.run
+    values = (
+        float(context.vague),
+        float(context.reassurance),
+        float(context.complaint),
+        float(context.healthy_log and not context.observed),
+        float(bool(run.options)),
+        float(bool(context.evidence.rows)),
+        float(bool(context.evidence.tracebacks)),
+        min(context.length, LONG) / LONG,
+        float(bool(context.symptoms)),
+    )
+    return MappingProxyType(dict(zip(NONE_NAMES, values, strict=True)))
 
 
 def in_range(fact: VersionFact, affected: str) -> bool | None:

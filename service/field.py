@@ -60,8 +60,12 @@ FEW = 3
 
 def is_vague(question: str, concepts: int) -> bool:
     """Whether a question says so little that asking back is the only honest answer."""
-    length = sum(2 if "\u3400" <= character <= "\u9fff" else 1 for character in question.strip())
-    return length <= SHORT and concepts <= FEW
+    return length(question) <= SHORT and concepts <= FEW
+
+
+def length(question: str) -> int:
+    """The letters of a question; a Chinese character counts as two."""
+    return sum(2 if "\u3400" <= character <= "\u9fff" else 1 for character in question.strip())
 
 
 def field_weight(evidence: Evidence, concepts: Iterable[str], glossary: Glossary, question: str) -> float:

@@ -11,12 +11,14 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from service.answer import Confidence
-from service.features import NAMES
+from service.features import NAMES, NONE_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
     """A conditional logit over `service.features.NAMES`, with "none of them" as one more alternative, and thresholds.
+
+    ``none`` weighs `service.features.NONE_NAMES`, the features of that alternative.
 
     Candidates compete: where several are equally likely, none is likely, which is how a vague question is told from a
     clear one.
@@ -28,20 +30,21 @@ class Weights:
 
     bias: float
     weights: Mapping[str, float]
+    none: Mapping[str, float]
     answer: float
     high: float
     medium: float
     plausible: float
     field: float
 
-    def probabilities(self, candidates: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
-        """For each candidate of one question, the probability that it is the cause. They sum to at most 1."""
-        odds = [math.exp(max(-30.0, min(30.0, self._utility(features)))) for features in candidates]
-        whole = 1.0 + sum(odds)
-        return tuple(each / whole for each in odds)
+    def probabilities(self, candidates: Sequence[Mapping[str, float]], none: Mapping[str, float]) -> tuple[float, ...]:
+        """For each candidate of one question, the probability that it is the cause. They sum to at most 1.
 
-    def _utility(self, features: Mapping[str, float]) -> float:
-        return self.bias + sum(self.weights[name] * features[name] for name in NAMES)
+        ``none`` holds the question's own features, see `service.features.none_features`.
+        """
+        odds = [_odds(self.bias + sum(self.weights[name] * found[name] for name in NAMES)) for found in candidates]
+        whole = _odds(sum(self.none[name] * none[name] for name in NONE_NAMES)) + sum(odds)
+        return tuple(each / whole for each in odds)
 
     def confidence(self, probability: float) -> Confidence:
         """The word for a probability: ``high`` is right nine times in ten on the evaluation set, ``medium`` six."""
@@ -50,12 +53,17 @@ class Weights:
         return "medium" if probability >= self.medium else "low"
 
 
+def _odds(utility: float) -> float:
+    return math.exp(max(-30.0, min(30.0, utility)))
+
+
 def from_json(text: str) -> Weights:
     """Weights from their JSON form."""
     data = json.loads(text)
     return Weights(
         bias=data["bias"],
         weights=MappingProxyType({name: float(data["weights"].get(name, 0.0)) for name in NAMES}),
+        none=MappingProxyType({name: float(data.get("none", {}).get(name, 0.0)) for name in NONE_NAMES}),
         **{name: float(data[name]) for name in ("answer", "high", "medium", "plausible", "field")},
     )
 

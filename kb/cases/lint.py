@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 from kb.cases.page import HEADINGS, CaseSet
 from kb.model.case import EVIDENCE_GRADES, Case
 from kb.model.report import Text
+from kb.originality import repeated
 
 FAMILIES = (
     *("nan-loss", "divergence", "half-precision", "attention-backend", "masking", "truncation", "batch-arithmetic"),
@@ -61,11 +62,13 @@ def lint_cases(
     signals: Collection[str] = (),
     settings: Collection[str] = (),
     today: date | None = None,
+    read: Collection[str] = (),
 ) -> tuple[str, ...]:
     """All problems, sorted; pages that did not load come first.
 
     Without ``ruleset`` the links between rules and cases are not checked, without ``signals`` (the signal kinds)
     and ``settings`` (the canonical names) those words are not, without ``today`` a date in the future is let through.
+    ``read`` holds digests of the sources' sentences (`kb.originality`): none of them may stand on a page.
     """
     problems = [str(failure) for failure in caseset.failures]
     checks: tuple[Callable[[Case], Iterator[str]], ...] = (
@@ -83,6 +86,8 @@ def lint_cases(
         for check in checks:
             found.extend(f"{page}: {problem}" for problem in check(case))
         found.extend(f"{page}: {problem}" for problem in _dates(case, today))
+        for _, text in _texts(case):
+            found.extend(f"{page}: repeats a source: {said!r}" for said in repeated(f"{text.en}\n\n{text.zh}", read))
         found.extend(f"{page}: related case {other!r} does not exist" for other in case.related if other not in known)
         if signals:
             found.extend(f"{page}: unknown signal {name!r}" for name in case.signals if name not in signals)

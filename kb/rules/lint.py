@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from kb.errors import InvalidPage
 from kb.model.evidence import Evidence
 from kb.model.place import Span
 from kb.model.report import Finding, Safety, Status
+from kb.originality import repeated
 from kb.rules.body import KINDS, SECTIONS, Body, Example, read_body
 from kb.rules.engine import check
 from kb.rules.page import Rule, RuleSet
@@ -29,15 +30,19 @@ class LintProblem:
 
 
 def lint_rules(
-    ruleset: RuleSet, parse: Parse, cases: Mapping[str, tuple[str, ...]] | None = None
+    ruleset: RuleSet, parse: Parse, cases: Mapping[str, tuple[str, ...]] | None = None, read: Collection[str] = ()
 ) -> tuple[LintProblem, ...]:
-    """All problems of all pages, in order. ``cases`` maps case ids to the rules they name; None: links unchecked."""
+    """All problems of all pages, in order. ``cases`` maps case ids to the rules they name; None: links unchecked.
+
+    ``read`` holds digests of the sources' sentences (`kb.originality`): none of them may stand on a page.
+    """
     problems = [
         LintProblem(rule_id=failure.rule_id, page=f"{failure.rule_id}.md", line=1, message=failure.message)
         for failure in ruleset.failures
     ]
     for rule in ruleset.rules:
         problems += lint_rule(rule, ruleset, parse)
+        problems += [_problem(rule, 1, f"repeats a source: {said!r}") for said in _repeated(rule, read)]
         if cases is not None:
             problems += _links(rule, cases)
     if cases is not None:
@@ -132,6 +137,15 @@ def _hunks(diff: str) -> list[str]:
     """A diff without its file and hunk headers and without trailing blanks; a page may leave the context out."""
     lines = [line.rstrip() for line in diff.strip("\n").split("\n")]
     return [line for line in lines if line and not line.startswith(("--- ", "+++ ", "@@", "\\"))]
+
+
+def _repeated(rule: Rule, read: Collection[str]) -> tuple[str, ...]:
+    try:
+        body = read_body(rule)
+    except InvalidPage:
+        return ()
+    texts = [text for found in body.sections.values() for text in found.values()]
+    return repeated("\n\n".join(texts), read)
 
 
 def _form(rule: Rule, body: Body) -> Iterator[LintProblem]:

@@ -1,4 +1,4 @@
-"""The evaluation set is sound: what it expects exists, the split follows its rule, every case is asked about."""
+"""The evaluation set is sound: what it expects exists, each part lies in its own files, every case is asked about."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kb.cases.page import load_cases
 from kb.rules.page import load_rules
 from service.evaluate import Item, read_items
 
-QUESTIONS = Path(__file__).with_name("questions.jsonl")
-DRAFTS = Path(__file__).with_name("drafts.jsonl")
+FOLDER = Path(__file__).parent
+HELD_OUT = FOLDER / "held_out.jsonl"
 FOUNDING = (
     "openrlhf-kto-vanilla-loss-nan",
     "kto-logits-sum-not-explosion",
@@ -24,26 +24,17 @@ FOUNDING = (
 
 @pytest.fixture(scope="module")
 def items() -> tuple[Item, ...]:
-    return read_items(QUESTIONS)
+    return read_items(FOLDER)
 
 
-@pytest.fixture(scope="module")
-def drafts() -> tuple[Item, ...]:
-    return read_items(DRAFTS)
-
-
-def test_every_expected_case_exists(items: tuple[Item, ...], drafts: tuple[Item, ...]) -> None:
+def test_every_expected_case_exists(items: tuple[Item, ...]) -> None:
     known = {case.id for case in load_cases().cases}
-    assert {f"{item.id}: {case}" for item in items + drafts for case in item.cases if case not in known} == set()
+    assert {f"{item.id}: {case}" for item in items for case in item.cases if case not in known} == set()
 
 
 def test_every_question_can_be_answered_from_a_published_page(items: tuple[Item, ...]) -> None:
     published = {case.id for case in load_cases().cases if case.status == "published"}
     assert [item.id for item in items if item.cases and not published & set(item.cases)] == []
-
-
-def test_no_id_is_in_both_files(items: tuple[Item, ...], drafts: tuple[Item, ...]) -> None:
-    assert {item.id for item in items} & {item.id for item in drafts} == set()
 
 
 def test_every_expected_rule_exists(items: tuple[Item, ...]) -> None:
@@ -52,10 +43,9 @@ def test_every_expected_rule_exists(items: tuple[Item, ...]) -> None:
     assert {pair for pair in named if pair[1] not in known} == set()
 
 
-def test_every_published_case_is_asked_about_three_times(items: tuple[Item, ...]) -> None:
-    asked = Counter(case for item in items for case in item.cases)
-    published = [case.id for case in load_cases().cases if case.status == "published"]
-    assert {case: asked[case] for case in published if asked[case] < 3} == {}
+def test_every_published_case_is_asked_about(items: tuple[Item, ...]) -> None:
+    asked = {case for item in items for case in item.cases}
+    assert [case.id for case in load_cases().published if case.id not in asked] == []
 
 
 def test_the_founding_incidents_are_asked_about_six_times(items: tuple[Item, ...]) -> None:
@@ -63,23 +53,22 @@ def test_the_founding_incidents_are_asked_about_six_times(items: tuple[Item, ...
     assert all(asked[case] >= 6 for case in FOUNDING)
 
 
-def test_fifty_questions_must_not_be_answered(items: tuple[Item, ...]) -> None:
-    assert sum(item.verdict != "answered" for item in items) >= 50
+def test_sixty_questions_must_not_be_answered(items: tuple[Item, ...]) -> None:
+    assert sum(item.verdict != "answered" for item in items) >= 60
 
 
-def test_a_question_is_held_out_if_its_number_is_divisible_by_three(
-    items: tuple[Item, ...], drafts: tuple[Item, ...]
-) -> None:
-    wrong = [i.id for i in items + drafts if (i.split == "held_out") != (int(i.id.rpartition("-")[2]) % 3 == 0)]
-    assert wrong == []
+def test_a_third_is_held_out_in_a_file_of_its_own(items: tuple[Item, ...]) -> None:
+    held_out = {item.id for item in read_items(HELD_OUT)}
+    assert {item.id for item in items if item.split == "held_out"} == held_out
+    assert 0.3 <= len(held_out) / len(items) <= 0.4
 
 
-def test_numbers_of_a_group_have_no_gap(items: tuple[Item, ...]) -> None:
-    groups: dict[str, list[int]] = {}
-    for item in items:
-        group, _, number = item.id.rpartition("-")
-        groups.setdefault(group, []).append(int(number))
-    assert {group for group, numbers in groups.items() if sorted(numbers) != list(range(1, len(numbers) + 1))} == set()
+def test_the_held_out_part_has_everything_that_the_whole_has(items: tuple[Item, ...]) -> None:
+    held_out = [item for item in items if item.split == "held_out"]
+    must_not = sum(item.verdict != "answered" for item in held_out)
+    assert 0.25 <= must_not / len(held_out) <= 0.5
+    assert {item.verdict for item in held_out} == {"answered", "need_input", "no_fault", "not_in_kb"}
+    assert len({item.framework for item in held_out}) >= 10
 
 
 def test_both_languages_and_both_kinds_of_paste_are_in_both_parts(items: tuple[Item, ...]) -> None:
@@ -92,7 +81,7 @@ def test_both_languages_and_both_kinds_of_paste_are_in_both_parts(items: tuple[I
 
 def test_an_answered_question_names_a_case_and_a_not_in_kb_question_does_not(items: tuple[Item, ...]) -> None:
     assert [item.id for item in items if item.verdict == "answered" and not item.cases] == []
-    assert [item.id for item in items if item.verdict in ("not_in_kb", "need_input") and item.cases] == []
+    assert [item.id for item in items if item.verdict == "not_in_kb" and item.cases] == []
 
 
 def test_a_question_in_chinese_is_marked_as_chinese(items: tuple[Item, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,25 @@ def test_a_log_without_trouble_is_no_fault() -> None:
     found = evidence("healthy_log", options=False, framework=None)
     with_rows = Evidence(runs=found.runs, rows=(Row(step=1, metrics={}, span=span()),), signals=found.signals)
     assert diagnose([], context(with_rows), WEIGHTS).verdict == "no_fault"
+
+
+def test_a_likely_fault_is_asked_about_although_no_number_shows_it() -> None:
+    strong = replace(WEIGHTS, bias=3.0, answer=1.0)
+    assert diagnose([scored(case("a"))], context(evidence()), strong).verdict == "need_input"
+
+
+@pytest.mark.parametrize("changed", ["artefact", "reassurance"])
+def test_what_only_looks_odd_or_is_asked_to_be_confirmed_is_no_fault(changed: str) -> None:
+    one = case("a", kind="artefact" if changed == "artefact" else "fault")
+    asked = replace(context(evidence()), reassurance=changed == "reassurance")
+    assert diagnose([scored(one)], asked, replace(WEIGHTS, bias=3.0, answer=1.0)).verdict == "no_fault"
+
+
+def test_what_speaks_for_none_of_the_cases_lowers_all_of_them() -> None:
+    doubtful = replace(WEIGHTS, none={**WEIGHTS.none, "vague": 3.0})
+    asked = replace(context(evidence("loss_nan")), vague=True)
+    first, other = (diagnose([scored(case("a"))], asked, weights).causes for weights in (WEIGHTS, doubtful))
+    assert first[0].probability > (other[0].probability if other else 0.0)
 
 
 def test_a_vague_symptom_is_asked_back() -> None:

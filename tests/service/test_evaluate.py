@@ -220,6 +220,19 @@ def test_first_and_in_three_count_where_the_right_cause_stands() -> None:
     assert result.overall.in_three == Share(right=2, total=4)
 
 
+def test_f1_counts_a_wrong_name_a_missed_one_and_a_name_where_there_is_none() -> None:
+    answers = {
+        "right": answer("answered", "a"),
+        "wrong": answer("answered", "x"),
+        "missed": answer("not_in_kb"),
+        "named for nothing": answer("need_input", "x"),
+        "rightly nothing": answer("not_in_kb"),
+    }
+    causes = {name: ("a",) if name in ("right", "wrong", "missed") else () for name in answers}
+    result = asked(answers, *(question(name, "answered", *cases) for name, cases in causes.items()))
+    assert result.overall.f1 == Share(right=2, total=3 + 3)
+
+
 def test_any_of_the_expected_cases_is_right() -> None:
     result = asked({"q": answer("answered", "second", "first")}, question("q", "answered", "first", "second"))
     assert result.outcomes[0].rank == 1
@@ -354,7 +367,7 @@ def test_an_evaluation_of_nothing_is_empty() -> None:
 def test_the_table_has_a_row_for_all_and_for_each_group_and_the_verdicts() -> None:
     shown = table(asked({"q": answer("need_input")}, question("q", "answered", "a", framework="verl"))).splitlines()
     heads = shown[0].split()
-    assert heads == ["first", "in_three", "verdict", "false_answers", "rules", "high", "medium"]
+    assert heads == ["first", "in_three", "f1", "verdict", "false_answers", "rules", "high", "medium"]
     assert [row.split("  ")[0].strip() for row in shown[1:5]] == [
         "all",
         "framework verl",

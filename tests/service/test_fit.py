@@ -5,53 +5,91 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.features import NAMES
-from service.fit import AGAINST, fit, probabilities, to_text
+from service.features import NAMES, NONE_NAMES
+from service.fit import AGAINST, Fit, Sample, fit, thresholds, to_text, unseen
 from service.weights import Weights, from_json, shipped
+from tests.service.test_evaluate import question
 
 FIRED = NAMES.index("rule_fired")
 CLASH = NAMES.index("framework_clash")
+VAGUE = NONE_NAMES.index("vague")
 
 
-def table(rows: list[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of (rule_fired, framework_clash, right)."""
+def sample(*questions: list[tuple[float, float, float]], vague: tuple[float, ...] = ()) -> Sample:
+    """Questions of candidates (rule_fired, framework_clash, right); ``vague`` of each question, 0 where not given."""
+    rows = [(number, row) for number, rows in enumerate(questions) for row in rows]
     x = np.zeros((len(rows), len(NAMES)))
-    for number, (fired, clash, _) in enumerate(rows):
-        x[number, FIRED], x[number, CLASH] = fired, clash
-    return x, np.array([right for *_, right in rows])
+    z = np.zeros((len(questions), len(NONE_NAMES)))
+    for place, (_, (fired, clash, _)) in enumerate(rows):
+        x[place, FIRED], x[place, CLASH] = fired, clash
+    z[: len(vague), VAGUE] = vague
+    return Sample(
+        candidates=x,
+        right=np.array([row[2] for _, row in rows]),
+        owner=np.array([number for number, _ in rows], np.int64),
+        questions=z,
+    )
 
 
 def test_a_fired_rule_gets_weight_and_a_clash_loses_it() -> None:
-    x, y = table([(1, 0, 1), (0, 0, 0), (1, 0, 1), (0, 1, 0), (0, 0, 0), (0, 1, 0)])
-    weights, bias = fit(x, y, [[0, 1], [2, 3], [4, 5]])
-    assert weights[FIRED] > 1
-    assert weights[CLASH] <= 0
-    assert bias < 0
+    found = fit(sample([(1, 0, 1), (0, 0, 0)], [(1, 0, 1), (0, 1, 0)], [(0, 0, 0), (0, 1, 0)]))
+    assert found.weights[FIRED] > 1
+    assert found.weights[CLASH] <= 0
+    assert found.bias < 0
 
 
 def test_no_data_can_teach_that_a_clash_speaks_for_a_case() -> None:
-    x, y = table([(0, 1, 1), (0, 0, 0)] * 4)
-    weights, _ = fit(x, y, [[n, n + 1] for n in range(0, 8, 2)])
-    assert weights[CLASH] == 0
+    found = fit(sample(*([[(0, 1, 1), (0, 0, 0)]] * 4)))
+    assert found.weights[CLASH] == 0
+
+
+def test_vague_questions_without_a_cause_teach_that_vagueness_speaks_for_none() -> None:
+    rows = [(1.0, 0.0, 0.0), (0.0, 0.0, 0.0)]
+    clear = [(1.0, 0.0, 1.0), (0.0, 0.0, 0.0)]
+    found = fit(sample(clear, rows, clear, rows, vague=(0, 1, 0, 1)))
+    assert found.none[VAGUE] > 0.5
 
 
 def test_candidates_of_one_question_share_one_probability_with_none_of_them() -> None:
-    p = probabilities(np.zeros((3, len(NAMES))), np.array([0, 0, 1]), np.zeros(len(NAMES)), 0.0, 2)
+    even = Fit(weights=np.zeros(len(NAMES)), bias=0.0, none=np.zeros(len(NONE_NAMES)))
+    p = even.probabilities(sample([(0, 0, 0), (0, 0, 0)], [(0, 0, 0)]))
     assert p == pytest.approx([1 / 3, 1 / 3, 1 / 2])
 
 
+def test_a_part_of_a_sample_keeps_the_rows_of_its_questions() -> None:
+    part = sample([(1, 0, 0)], [(0, 1, 1), (0, 0, 0)], [(0, 0, 1)]).part([2, 1])
+    assert part.owner.tolist() == [1, 1, 0]
+    assert part.right.tolist() == [1, 0, 1]
+    assert len(part.questions) == 2
+
+
+def test_a_question_is_judged_by_weights_that_have_not_seen_it() -> None:
+    # Only the first question says that the rule speaks for its case: without it nothing does.
+    odd = sample([(1, 0, 1), (0, 0, 0)], *([[(0, 0, 1), (0, 0, 0)]] * 4))
+    assert unseen(odd)[0] < fit(odd).probabilities(odd)[0]
+
+
 def test_fitting_twice_gives_the_same() -> None:
-    x, y = table([(1, 0, 1), (0, 1, 0)] * 3)
-    questions = [[n, n + 1] for n in range(0, 6, 2)]
-    first, second = fit(x, y, questions), fit(x, y, questions)
-    assert np.array_equal(first[0], second[0])
-    assert first[1] == second[1]
+    data = sample(*([[(1, 0, 1), (0, 1, 0)]] * 3))
+    first, second = fit(data), fit(data)
+    assert np.array_equal(first.weights, second.weights)
+    assert np.array_equal(first.none, second.none)
+    assert first.bias == second.bias
+
+
+def test_the_answer_threshold_keeps_out_what_must_not_be_answered() -> None:
+    items = [question("right", "answered", "a"), question("wrong", "not_in_kb"), question("sure", "answered", "a")]
+    data = sample([(0, 0, 1)], [(0, 0, 0)], [(0, 0, 1)])
+    answer, high, medium = thresholds(items, data, np.array([0.6, 0.5, 0.9]))
+    assert 0.5 < answer <= 0.6
+    assert medium <= high
 
 
 def test_written_weights_are_read_as_they_were() -> None:
-    text = to_text(np.arange(len(NAMES), dtype=float), -1.0, (0.5, 0.9, 0.6), "a note")
-    read = from_json(text)
+    found = Fit(weights=np.arange(len(NAMES), dtype=float), bias=-1.0, none=np.arange(len(NONE_NAMES), dtype=float))
+    read = from_json(to_text(found, (0.5, 0.9, 0.6), "a note"))
     assert read.weights[NAMES[3]] == 3.0
+    assert read.none[NONE_NAMES[2]] == 2.0
     assert (read.answer, read.high, read.medium) == (0.5, 0.9, 0.6)
 
 
@@ -67,6 +105,7 @@ def test_a_clear_lead_is_likely_and_many_equals_are_not() -> None:
     weights = Weights(
         bias=0.0,
         weights=dict.fromkeys(NAMES, 1.0),
+        none=dict.fromkeys(NONE_NAMES, 0.0),
         answer=0.5,
         high=0.9,
         medium=0.6,
@@ -74,9 +113,10 @@ def test_a_clear_lead_is_likely_and_many_equals_are_not() -> None:
         field=1.0,
     )
     strong, weak = dict.fromkeys(NAMES, 0.3), dict.fromkeys(NAMES, 0.0)
-    lead, _ = weights.probabilities([strong, weak])
+    none = dict.fromkeys(NONE_NAMES, 0.0)
+    lead, _ = weights.probabilities([strong, weak], none)
     assert lead > 0.9
-    assert max(weights.probabilities([weak] * 9)) == pytest.approx(0.1)
+    assert max(weights.probabilities([weak] * 9, none)) == pytest.approx(0.1)
     assert weights.confidence(lead) == "high"
     assert weights.confidence(0.7) == "medium"
     assert weights.confidence(0.1) == "low"

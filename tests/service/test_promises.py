@@ -9,7 +9,7 @@ import pytest
 from service.advisor import Advisor
 from service.evaluate import Evaluation, evaluate, read_items
 
-QUESTIONS = Path(__file__).parent.parent / "eval" / "questions.jsonl"
+QUESTIONS = Path(__file__).parent.parent / "eval"
 
 
 @pytest.fixture(scope="module")

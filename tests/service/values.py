@@ -7,7 +7,7 @@ from kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
 from kb.model.place import Span
 from kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
-from service.features import Context, Scored, symptoms_of
+from service.features import NONE_NAMES, Context, Scored, symptoms_of
 from service.weights import Weights
 
 
@@ -116,7 +116,9 @@ WEIGHTS = Weights(
         "retrieval": 0.8,
         "lead": 0.5,
         "words": 0.0,
+        "words_ahead": 0.0,
         "meaning": 0.0,
+        "meaning_ahead": 0.0,
         "concepts": 1.6,
         "focus": 1.0,
         "symptom": 1.0,
@@ -132,6 +134,7 @@ WEIGHTS = Weights(
         "settings": 0.8,
         "healthy_log": -1.0,
     },
+    none=dict.fromkeys(NONE_NAMES, 0.0),
     answer=0.5,
     high=0.8,
     medium=0.6,

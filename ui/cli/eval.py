@@ -10,7 +10,7 @@ from pathlib import Path
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's options."""
     parser.add_argument(
-        "--set", type=Path, default=Path("tests/eval/questions.jsonl"), metavar="FILE", help="JSONL of questions"
+        "--set", type=Path, default=Path("tests/eval"), metavar="PATH", help="JSONL of questions, or a folder of them"
     )
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="all")
     parser.add_argument("--misses", action="store_true", help="list what was not answered as it should be")
@@ -25,8 +25,8 @@ def run(options: argparse.Namespace) -> int:
     from ui.cli._input import Unreadable
     from ui.cli._service import advisor_of
 
-    if not options.set.is_file():
-        raise Unreadable(f"{options.set} is no file")
+    if not options.set.exists():
+        raise Unreadable(f"{options.set} does not exist")
     items = [i for i in read_items(options.set) if options.split in ("all", i.split)]
     advisor = advisor_of(options)
     if options.fit is not None:

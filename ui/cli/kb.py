@@ -1,9 +1,10 @@
-"""Look at the knowledge: lint, list, show, new.
+"""Look at the knowledge: lint, list, show, new, coverage.
 
 lint   check every page: format, links, both languages, and all examples executed
 list   the cases and rules there are
 show   one case or rule as Markdown
 new    write the skeleton of a case or rule page
+coverage  what is covered by framework and class, with links and gaps (docs/coverage.md)
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     new.add_argument("kind", choices=("case", "rule"))
     new.add_argument("id", help="lower-case words joined by dashes")
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
+    actions.add_parser("coverage", help="what is covered, as Markdown")
 
 
 def run(options: argparse.Namespace) -> int:
     """Do one of them."""
-    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new}
+    actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "coverage": _coverage}
     return actions[options.action](options)
 
 
@@ -43,6 +45,7 @@ def _lint(options: argparse.Namespace) -> int:
     from kb.cases.lint import lint_cases
     from kb.cases.page import load_cases
     from kb.frameworks.canonical import SETTINGS
+    from kb.originality import kept
     from kb.parse import parse
     from kb.parse.signals import KINDS
     from kb.rules.lint import lint_rules
@@ -51,12 +54,22 @@ def _lint(options: argparse.Namespace) -> int:
     folders = tuple(Path(folder) for folder in options.kb)
     cases, rules = load_cases(folders), load_rules(folders)
     links = {case.id: case.rules for case in cases.cases}
-    found = lint_rules(rules, parse, links)
+    read = kept()
+    found = lint_rules(rules, parse, links, read)
     problems = [f"{each.page}:{each.line}: {each.rule_id}: {each.message}" for each in found]
-    problems += lint_cases(cases, rules, signals=KINDS, settings=SETTINGS)
+    problems += lint_cases(cases, rules, signals=KINDS, settings=SETTINGS, read=read)
     sys.stdout.write("".join(f"{problem}\n" for problem in problems))
     print(f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _coverage(_: argparse.Namespace) -> int:
+    from kb.cases.page import load_cases
+    from kb.coverage import coverage
+    from kb.rules.page import load_rules
+
+    sys.stdout.write(coverage(load_cases(), load_rules()))
+    return 0
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -1,0 +1,131 @@
+"""What each part of the diagnosis is worth: the same questions with one left out, and LangChain's stock pair.
+
+    python -m benchmarks.ablations [--split held_out]
+
+Our own variants leave something out of the retrieval or of the facts that ranking sees; the weights stay as they are
+(they were fitted for the whole). "words only" and "meaning only" order the cases by one list and know no verdict, like
+the stock pair (BM25 and the default encoder in an EnsembleRetriever over the same pieces of text), asked twice:
+with the question alone, and with everything that was pasted. Needs the ``bench`` extra. No exit code depends on it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from langchain_core.documents import Document
+
+from benchmarks.retrieval import stock_over
+from kb.model.evidence import Evidence
+from kb.model.report import Report
+from kb.parse import parse
+from service.advisor import Advisor, Ask, named
+from service.evaluate import Item, Share, evaluate, read_items, share
+from service.query import Facets, Query, build_query
+from service.retrieve import Hit, retrieve
+from service.settings import Settings
+from ui.app import build_advisor
+
+QUESTIONS = Path("tests/eval")
+TOP = 20
+Order = Callable[[Item], Sequence[str]]
+
+
+class WithoutRules(Advisor):
+    """No rule is checked."""
+
+    def _check(self, evidence: Evidence) -> Report:
+        return Report(ruleset_version="")
+
+
+class WithoutFacets(Advisor):
+    """What was recognised in the paste (framework, algorithm, model, versions, settings) counts for nothing."""
+
+    def _retrieve(
+        self, query: Query, top_k: int, filters: Mapping[str, str] | None = None, *, explain: bool = False
+    ) -> tuple[Hit, ...]:
+        return super()._retrieve(replace(query, facets=Facets()), top_k, filters, explain=explain)
+
+
+def without_facets(advisor: Advisor) -> Advisor:
+    """The whole with the weights of all facets at 0."""
+    own = advisor.knowledge.weights
+    facets = ("framework_", "algorithm_", "family_", "version_", "settings")
+    weights = {name: 0.0 if name.startswith(facets) else value for name, value in own.weights.items()}
+    return WithoutFacets(replace(advisor.knowledge, weights=replace(own, weights=weights)))
+
+
+def one_list(advisor: Advisor, rank: str) -> Order:
+    """The order of one list alone: ``lexical_rank`` or ``dense_rank``, over the question as it is searched for."""
+
+    def order(item: Item) -> Sequence[str]:
+        known = advisor.knowledge
+        evidence = parse(item.question, named(item.attachments))
+        query = build_query(evidence, Report(), evidence.question, glossary=known.glossary)
+        hits = retrieve(query, known.index, known.embedder, top_k=len(known.cases.cases))
+        found = [(getattr(hit, rank), hit.case_id) for hit in hits if getattr(hit, rank) is not None]
+        return [case for _, case in sorted(found)]
+
+    return order
+
+
+def stock(advisor: Advisor, *, paste: bool) -> Order:
+    """LangChain's pair over the text of all our cases."""
+    known = advisor.knowledge
+    documents = [
+        Document(page_content=chunk.text, metadata={"case": chunk.cases[0]})
+        for chunk in known.index.chunks
+        if chunk.part != "rule"
+    ]
+    pair = stock_over(documents, known.embedder.vectors([d.page_content for d in documents]), known.embedder)
+
+    def order(item: Item) -> Sequence[str]:
+        files = [str(attachment.content) for attachment in item.attachments] if paste else []
+        hits = pair.invoke("\n".join((item.question, *files)))
+        return list(dict.fromkeys(hit.metadata["case"] for hit in hits))
+
+    return order
+
+
+def ordered(items: Sequence[Item], order: Order) -> tuple[Share, Share]:
+    """How often the right cause is first, and among the first three, over the questions that have one."""
+    found = [(item, order(item)) for item in items if item.cases]
+    return (
+        share(bool(set(cases[:1]) & set(item.cases)) for item, cases in found),
+        share(bool(set(cases[:3]) & set(item.cases)) for item, cases in found),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure every variant and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations", description=__doc__)
+    parser.add_argument("--split", choices=("all", "tune", "held_out"), default="held_out")
+    options = parser.parse_args(argv)
+    items = [item for item in read_items(QUESTIONS) if options.split in ("all", item.split)]
+    advisor = build_advisor(Settings(), with_history=False)
+    whole: Mapping[str, Callable[[Ask], object]] = {
+        "everything": advisor.ask,
+        "no rules": WithoutRules(advisor.knowledge).ask,
+        "no facets": without_facets(advisor).ask,
+    }
+    print("| variant | first | in three | f1 | false answers |\n|---|---|---|---|---|")
+    for name, ask in whole.items():
+        figures = evaluate(items, ask).overall  # type: ignore[arg-type]
+        print(f"| {name} | {figures.first} | {figures.in_three} | {figures.f1} | {figures.false_answers} |", flush=True)
+    orders: Mapping[str, Order] = {
+        "meaning only (our encoder and texts)": one_list(advisor, "dense_rank"),
+        "words only (our lexical index and glossary)": one_list(advisor, "lexical_rank"),
+        "stock pair, question alone": stock(advisor, paste=False),
+        "stock pair, question and everything pasted": stock(advisor, paste=True),
+    }
+    for name, order in orders.items():
+        first, three = ordered(items, order)
+        print(f"| {name} | {first} | {three} | – | – |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
