@@ -26,6 +26,7 @@ from kb.store.embedder import Embedder
 from kb.store.index import Index
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
+from service.denial import denied
 from service.diagnose import diagnose
 from service.features import Context, Scored, symptoms_of
 from service.field import ASKS_IF_NORMAL, field_weight, is_vague, length
@@ -59,7 +60,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """Everything that is known, loaded once. ``concepts`` maps a case to the glossary concepts of its text."""
+    """Everything that is known, loaded once.
+
+    ``concepts`` maps a case to the glossary concepts of its text, ``titles`` to those of its title alone.
+    """
 
     cases: CaseSet
     rules: RuleSet
@@ -68,6 +72,7 @@ class Knowledge:
     embedder: Embedder
     weights: Weights = field(default_factory=shipped)
     concepts: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def published(self) -> Mapping[str, Case]:
@@ -193,6 +198,8 @@ class Advisor:
             field=field_weight(evidence, concepts, glossary, question),
             concepts=rarity(concepts, self.knowledge.concepts),
             case_concepts=self.knowledge.concepts,
+            case_titles=self.knowledge.titles,
+            denied=denied(question, glossary),
         )
 
     def _candidates(self, hits: Sequence[Hit], report: Report) -> tuple[Scored, ...]:

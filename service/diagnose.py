@@ -21,8 +21,9 @@ TOLERATED = frozenset({"rows_thinned", "typographic", "missing_backslash", "no_b
 """Problems of reading that lose nothing a rule would have looked at."""
 ASK = 0.15
 """The least probability of a first cause for which asking back is worth it."""
-TROUBLED = 0.5
-"""The least probability of a first cause for which a paste without any failure is not called healthy."""
+TROUBLED = 0.4
+"""The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
+in few words of our field one of another."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 
@@ -105,14 +106,14 @@ def competing(
 
 
 def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
-    if context.field < weights.field:
-        return "not_in_kb"
     first = ranked[0] if ranked else None
+    if context.field < weights.field and (first is None or first.probability < TROUBLED):
+        return "not_in_kb"
     if first is not None and _convincing(first, context, weights) and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
-    if first is not None and first.probability >= ASK and not first.features["symptom_missed"]:
+    if first is not None and first.probability >= ASK:
         return "need_input"
     return "need_input" if _could_say_more(context) else "not_in_kb"
 
@@ -162,7 +163,8 @@ def _troubled(first: Cause | None, context: Context) -> bool:
     """Whether a fault is likely although nothing pasted is failing: much that goes wrong shows in no number."""
     if first is None or first.case.kind == "artefact" or context.reassurance:
         return False
-    return first.probability >= TROUBLED
+    # A log without trouble says more for the run than a configuration in which nothing is found.
+    return first.probability >= (TROUBLED if context.healthy_log else ASK)
 
 
 def _could_say_more(context: Context) -> bool:

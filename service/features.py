@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from kb.model.case import Case
@@ -50,6 +50,7 @@ NAMES = (
     "meaning_ahead",
     "concepts",
     "focus",
+    "denied",
     "symptom",
     "symptom_missed",
     "framework_match",
@@ -96,6 +97,8 @@ class Context:
     symptoms: frozenset[str]
     concepts: Mapping[str, float]  # concept id → weight (inverse document frequency over the cases)
     case_concepts: Mapping[str, frozenset[str]]
+    case_titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    denied: frozenset[str] = frozenset()  # concepts that the question says are not so, see `service.denial`
     complaint: bool = True  # the question speaks of something going wrong
     reassurance: bool = False  # the question asks whether something is normal
     vague: bool = False  # the question says next to nothing, see `service.field`
@@ -142,7 +145,7 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
     mine = [finding for finding in report.findings if case.id in finding.cases]
     fired = [finding_weight(f, context.symptoms) for f in mine if f.status is Status.FIRED]
     unsure = [finding_weight(f, context.symptoms) for f in mine if f.status is Status.CANNOT_TELL]
-    clear = bool(case.rules) and not mine and bool(run.options)
+    clear = not mine and any(rule in report.ruled_out for rule in case.rules) and bool(run.options)
     asked = sum(context.concepts.values())
     own = context.case_concepts.get(case.id, frozenset())
     common = sum(weight for concept, weight in context.concepts.items() if concept in own)
@@ -161,6 +164,7 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         "meaning_ahead": scored.meaning_ahead,
         "concepts": common / asked if asked else 0.0,
         "focus": min(1.0, common / 8.0),
+        "denied": float(bool(context.denied & context.case_titles.get(case.id, frozenset()))),
         "symptom": agreement,
         "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
         "version_inside": float(inside),

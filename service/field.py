@@ -73,7 +73,9 @@ def field_weight(evidence: Evidence, concepts: Iterable[str], glossary: Glossary
     run = evidence.run
     shown = {signal.kind for signal in evidence.signals} - EVERYWHERE
     sure_symptom = bool(shown & NON_FINITE) or any(kind.startswith(("grad_norm", "nccl", "kl_")) for kind in shown)
-    if OUTSIDE.search(question) and not (run.framework or run.options or evidence.rows or sure_symptom):
+    if OUTSIDE.search(question) and not (
+        run.framework or run.algorithm or run.options or evidence.rows or sure_symptom
+    ):
         return 0.0
     facts = (run.framework, run.algorithm, run.options, evidence.rows)
     sure = RECOGNISED * sum(map(bool, facts))

@@ -26,10 +26,12 @@ SPREAD = 0.5
 FOLDS = 5
 STEPS = 6000
 RATE = 0.3
+FALSE = 0.025
+"""The share of questions without an answer that may be answered all the same."""
 HIGH, MEDIUM = 0.93, 0.67
 """Right this often on the tuning set, so that the promise (0.9 and 0.6) holds beyond it."""
 AGAINST = frozenset(
-    {"rule_clear", "symptom_missed", "framework_clash", "algorithm_clash", "family_clash", "version_outside"}
+    {"rule_clear", "denied", "symptom_missed", "framework_clash", "algorithm_clash", "family_clash", "version_outside"}
     | {"healthy_log"}
 )
 """Features that speak against a case; all others speak for it."""
@@ -129,26 +131,21 @@ def fit(sample: Sample) -> Fit:
 def thresholds(items: Sequence[Item], sample: Sample, p: Array) -> tuple[float, float, float]:
     """``answer``, ``high`` and ``medium``.
 
-    ``answer`` is the value that gets most verdicts right, a false answer counting three times. The words are the
-    lowest values above which the first cause is right as often as they promise.
+    ``answer`` is the lowest value with which no more than `FALSE` of the questions that have no answer get one. The
+    words are the lowest values above which the first cause is right as often as they promise.
     """
     best = [(0.0, 0.0)] * len(items)
     for row, question in enumerate(sample.owner.tolist()):
         best[question] = max(best[question], (float(p[row]), float(sample.right[row])))
     grid = [round(0.2 + 0.01 * n, 2) for n in range(79)]
 
-    def cost(limit: float) -> float:
-        total = 0.0
-        for item, (top, _) in zip(items, best, strict=True):
-            said, wanted = top >= limit, bool(item.cases)
-            total += 3.0 if said and not wanted else 1.0 if wanted and not said else 0.0
-        return total
+    none = [top for item, (top, _) in zip(items, best, strict=True) if not item.cases]
+    answer = next((g for g in grid if sum(top >= g for top in none) <= FALSE * len(none)), grid[-1])
 
     def promise(limit: float, below: float = 2.0) -> float:
         right = [label for top, label in best if limit <= top < below]
         return sum(right) / len(right) if right else 1.0
 
-    answer = min(grid, key=lambda limit: (cost(limit), -limit))
     high = next((g for g in grid if g >= answer and all(promise(h) >= HIGH for h in grid if h >= g)), 0.99)
     # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
     medium = next((g for g in grid if all(promise(h, high) >= MEDIUM for h in grid if g <= h < high)), high)

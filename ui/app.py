@@ -41,6 +41,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
         index=index,
         embedder=embedder,
         concepts=concepts_of(cases, glossary),
+        titles=titles_of(cases, glossary),
     )
 
 
@@ -55,6 +56,13 @@ def concepts_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[st
         texts += [text for r in case.refutations for text in (r.claim.en, r.claim.zh)]
         found[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
     return MappingProxyType(found)
+
+
+def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
+    """The glossary concepts of each published case's title, both languages."""
+    return MappingProxyType(
+        {case.id: frozenset(glossary.ids(f"{case.title.en}\n{case.title.zh}")) for case in cases.published}
+    )
 
 
 def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:

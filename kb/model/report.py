@@ -124,10 +124,14 @@ class RuleFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All findings, in order, and which rules were clear or failed."""
+    """All findings, in order, and which rules were clear or failed.
+
+    ``ruled_out`` are those of the clear rules that look at such a run and whose condition is certainly false.
+    """
 
     findings: tuple[Finding, ...] = ()
     clear: tuple[str, ...] = ()
+    ruled_out: frozenset[str] = frozenset()
     failures: tuple[RuleFailure, ...] = ()
     ruleset_version: str = ""
 

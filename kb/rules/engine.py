@@ -29,13 +29,18 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
     """
     findings: dict[tuple[object, ...], Finding] = {}
     failures = {failure.rule_id: failure for failure in ruleset.failures}
+    ruled_out: set[str] = set()
     for run in evidence.runs or (evidence.run,):
         facts = Facts(evidence, run)
         framework = run.framework.value if run.framework is not None else None
         for rule in ruleset.for_framework(framework):
             try:
-                outcome = evaluate(rule, facts)
-                finding = _finding(rule, outcome, facts) if outcome.value is not False else None
+                if not _applies(rule, facts):
+                    continue
+                outcome = _judged(rule, facts)
+                if outcome.value is False:
+                    ruled_out.add(rule.id)
+                finding = _finding(rule, outcome, facts) if _reported(outcome) else None
             except Exception as error:  # a rule's own fault must not take the others' findings with it
                 failures[rule.id] = RuleFailure(rule_id=rule.id, message=f"{type(error).__name__}: {error}")
                 continue
@@ -46,6 +51,7 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
     return Report(
         findings=ordered,
         clear=tuple(rule.id for rule in ruleset.rules if rule.id not in reported and rule.id not in failures),
+        ruled_out=frozenset(ruled_out - reported),
         failures=tuple(failures[key] for key in sorted(failures)),
         ruleset_version=ruleset.version,
     )
@@ -75,12 +81,21 @@ def evaluate(rule: Rule, facts: Facts) -> Outcome:
     """One rule on one run. An outcome that is unknown is only returned where it is worth reporting."""
     if not _applies(rule, facts):
         return _NOT_NEEDED
+    outcome = _judged(rule, facts)
+    return outcome if _reported(outcome) else _NOT_NEEDED
+
+
+def _judged(rule: Rule, facts: Facts) -> Outcome:
+    """One rule on a run that it applies to."""
     if rule.condition is not None:
-        outcome = _condition(rule.condition, facts)
-    else:
-        assert rule.module is not None, "a loaded rule has a condition or a module"
-        outcome = _with_versions(rule.module(facts), rule.versions, facts)
-    return _NOT_NEEDED if outcome.value is None and not outcome.brought else outcome
+        return _condition(rule.condition, facts)
+    assert rule.module is not None, "a loaded rule has a condition or a module"
+    return _with_versions(rule.module(facts), rule.versions, facts)
+
+
+def _reported(outcome: Outcome) -> bool:
+    """Whether there is something to say: the rule fires, or cannot tell about something that the user brought."""
+    return outcome.value is True or (outcome.value is None and outcome.brought)
 
 
 def _applies(rule: Rule, facts: Facts) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -43,6 +43,7 @@ _KEYS = (
 _FIX_KEYS = ("set", "unset", "upgrade", "text", "safety", "when")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _FRONT = re.compile(r"---\n(.*?\n)---(?:\n|\Z)", re.DOTALL)
+_FRAMEWORKS = re.compile(rb"^(?:applies: *\{[^\n]*?| {2})\bframework: *\[([^\]\n]*)\]", re.MULTILINE)
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 BUILT_IN = Path(__file__).parent
 
@@ -116,8 +117,12 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))
 
 
-def load_rules(paths: Sequence[Path] = ()) -> RuleSet:
-    """The built-in pages and those of further folders. Bad pages, duplicate ids and absent folders become failures."""
+def load_rules(paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None) -> RuleSet:
+    """The built-in pages and those of further folders. Bad pages, duplicate ids and absent folders become failures.
+
+    With ``frameworks`` (those of the runs to be checked; None: not recognised) the built-in pages that only look at
+    others are left out: reading all of them takes longer than a check.
+    """
     words = vocabulary()
     rules: dict[str, Rule] = {}
     failures: list[RuleFailure] = []
@@ -130,6 +135,8 @@ def load_rules(paths: Sequence[Path] = ()) -> RuleSet:
             try:
                 content = path.read_bytes()
                 digest.update(path.name.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
+                if root is BUILT_IN and frameworks is not None and _of_others(content, frameworks):
+                    continue
                 rule = parse_page(content.decode("utf-8"), path, words)
                 if rule.id in rules:
                     raise InvalidPage(f"{path.name}: the id is used by {rules[rule.id].path} already")
@@ -141,6 +148,12 @@ def load_rules(paths: Sequence[Path] = ()) -> RuleSet:
         failures=tuple(failures),
         version=digest.hexdigest()[:12],
     )
+
+
+def _of_others(content: bytes, frameworks: Collection[str | None]) -> bool:
+    """Whether a page names its frameworks, and none of these is among them. Told without reading the page."""
+    named = _FRAMEWORKS.search(content, 0, max(content.find(b"\n---", 4), 0))
+    return named is not None and not {word.strip() for word in named[1].decode().split(",")} & set(frameworks)
 
 
 def pages(root: Path) -> Iterable[Path]:

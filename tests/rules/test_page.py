@@ -248,3 +248,22 @@ def test_built_in_pages_are_found_without_a_registry() -> None:
 def test_the_readme_names_every_function() -> None:
     text = (BUILT_IN / "README.md").read_text()
     assert [name for name in ALL_FUNCTIONS if name not in text] == []
+
+
+def test_pages_of_other_frameworks_can_be_left_out_without_a_change_of_the_version() -> None:
+    whole, some = load_rules(), load_rules(frameworks={"axolotl"})
+    assert some.version == whole.version
+    assert [rule.id for rule in some.for_framework("axolotl")] == [rule.id for rule in whole.for_framework("axolotl")]
+    assert 0 < len(some.rules) < len(whole.rules)
+
+
+def test_a_paste_of_no_framework_gets_the_rules_that_look_at_every_run() -> None:
+    some, whole = load_rules(frameworks={None}), load_rules()
+    assert [rule.id for rule in some.for_framework(None)] == [rule.id for rule in whole.for_framework(None)]
+
+
+def test_pages_of_ones_own_are_always_read(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "a-broken-page.md").write_text("no front matter", encoding="utf-8")
+    assert [failure.rule_id for failure in load_rules((tmp_path,), frameworks={"trl"}).failures] == ["a-broken-page"]

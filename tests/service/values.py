@@ -121,6 +121,7 @@ WEIGHTS = Weights(
         "meaning_ahead": 0.0,
         "concepts": 1.6,
         "focus": 1.0,
+        "denied": 0.0,
         "symptom": 1.0,
         "symptom_missed": -1.5,
         "framework_match": 0.8,

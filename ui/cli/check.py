@@ -43,10 +43,11 @@ def run(options: argparse.Namespace) -> int:
     from service.views import report_view
 
     language = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
-    rules = load_rules(_folders(options.kb))
     files = tuple(dict.fromkeys(options.files))
     given = attachments(files)
     evidence = parse("", given)
+    runs = evidence.runs or (evidence.run,)
+    rules = load_rules(_folders(options.kb), {run.framework.value if run.framework else None for run in runs})
     report = check(evidence, rules)
     if options.fix and (fixed := _apply(report, given)) != given:
         evidence = parse("", fixed)
