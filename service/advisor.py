@@ -27,7 +27,7 @@ from kb.store.index import Index
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.denial import denied
-from service.diagnose import diagnose
+from service.diagnose import Diagnosis, diagnose
 from service.features import Context, Scored, symptoms_of
 from service.field import ASKS_IF_NORMAL, field_weight, is_vague, length
 from service.history import Feedback, History, Turn
@@ -80,6 +80,21 @@ class Knowledge:
         return {case.id: case for case in self.cases.cases if case.status == "published"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """One question worked on as far as no model is needed: ``answer`` is complete by itself.
+
+    ``earlier`` holds the conversation's turns before this one.
+    """
+
+    request: Ask
+    attachments: tuple[Attachment, ...]
+    earlier: tuple[Turn, ...]
+    context: Context
+    diagnosis: Diagnosis
+    answer: Answer
+
+
 class Advisor:
     """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads."""
 
@@ -89,7 +104,16 @@ class Advisor:
         self._published = knowledge.published
 
     def ask(self, request: Ask, trace_id: str = "") -> Answer:
-        """Answer one question. Raises `InvalidRequest` where there is nothing to answer."""
+        """Answer one question without a model. Raises `InvalidRequest` where there is nothing to answer."""
+        prepared = self.prepare(request, trace_id)
+        self.remember(prepared, prepared.answer)
+        return prepared.answer
+
+    def prepare(self, request: Ask, trace_id: str = "") -> Prepared:
+        """The whole answer as the program gives it, with all that it rests on; nothing is remembered yet.
+
+        Raises `InvalidRequest` where there is nothing to answer.
+        """
         if not request.question.strip() and not request.attachments:
             raise InvalidRequest("nothing was asked: send a question or an attachment")
         watch = Stopwatch()
@@ -129,8 +153,14 @@ class Advisor:
             timings_ms=watch.laps,
             trace_id=trace_id,
         )
-        self._remember(attachments, evidence, answer)
-        return answer
+        return Prepared(
+            request=request,
+            attachments=attachments,
+            earlier=earlier,
+            context=context,
+            diagnosis=diagnosis,
+            answer=answer,
+        )
 
     def looked_up(self, request: Ask) -> tuple[tuple[Scored, ...], Context]:
         """What ranking is given for one question: the candidates and what they share."""
@@ -230,10 +260,12 @@ class Advisor:
             return ()
         return self.history.turns(conversation_id)
 
-    def _remember(self, attachments: Sequence[Attachment], evidence: Evidence, answer: Answer) -> None:
+    def remember(self, prepared: Prepared, answer: Answer) -> None:
+        """Keep the turn, with the answer that was given in the end."""
         if self.history is None:
             return
-        given = {attachment.name for attachment in attachments}
+        evidence = prepared.context.evidence
+        given = {attachment.name for attachment in prepared.attachments}
         kept = [s for s in evidence.sources if s.name is not None and s.name in given]
         turn = Turn(
             question=evidence.question[:KEPT_CHARACTERS],

@@ -1,0 +1,38 @@
+"""FSDP is told to wrap a layer class that the named model does not have."""
+
+from __future__ import annotations
+
+from kb.model.run import Option
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+_KEYS = ("fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap")
+_LAYERS = {
+    "llama": "LlamaDecoderLayer", "llama2": "LlamaDecoderLayer", "llama3": "LlamaDecoderLayer",
+    "qwen1.5": "Qwen2DecoderLayer", "qwen2": "Qwen2DecoderLayer", "qwen2.5": "Qwen2DecoderLayer",
+    "qwen3": "Qwen3DecoderLayer", "mistral": "MistralDecoderLayer", "mixtral": "MixtralDecoderLayer",
+    "gemma": "GemmaDecoderLayer", "gemma2": "Gemma2DecoderLayer", "gemma3": "Gemma3DecoderLayer",
+    "phi3": "Phi3DecoderLayer",
+}  # fmt: skip
+"""The decoder layer of each family's language model. Classes outside this table are not judged."""
+_OLD = "LLaMADecoderLayer"
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on a class that is another family's, or on the spelling that transformers gave up before 4.28."""
+    family = facts.run.model_family
+    right = _LAYERS.get(family.value) if family is not None else None
+    known = set(_LAYERS.values())
+    for option in facts.run.options:
+        if option.key.rpartition(".")[2] not in _KEYS:
+            continue
+        for name in _names(option):
+            if name == _OLD or (right is not None and name in known and name != right):
+                shown = {"wrong": name, "right": right or "LlamaDecoderLayer"}
+                return Outcome(value=True, evidence=(option.span,), brought=True, values=shown)
+    return Outcome(value=False)
+
+
+def _names(option: Option) -> list[str]:
+    values = option.value if isinstance(option.value, tuple) else (option.value,)
+    return [name.strip() for value in values if isinstance(value, str) for name in value.split(",")]

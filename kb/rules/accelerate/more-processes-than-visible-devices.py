@@ -1,0 +1,38 @@
+"""More processes on one machine than CUDA_VISIBLE_DEVICES lists: the last ones have no device."""
+
+from __future__ import annotations
+
+from kb.model.run import Option
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+_PROCESSES = ("num_processes", "nproc_per_node", "nproc-per-node", "NPROC_PER_NODE")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires for accelerate and torchrun. DeepSpeed's launcher sets the variable itself, so it is not judged."""
+    visible = _visible(facts)
+    machines = facts.name("num_nodes")
+    if visible is None or any(region.launcher in ("deepspeed", "ray", "srun") for region in facts.run.regions):
+        return Outcome(value=False)
+    if (isinstance(machines.value, int) and machines.value > 1) or facts.options("gpu_ids"):
+        return Outcome(value=False)
+    option, count = visible
+    for key in _PROCESSES:
+        for asked in facts.options(key)[-1:]:
+            if isinstance(asked.value, int) and not isinstance(asked.value, bool) and asked.value > count:
+                shown = {"asked": str(asked.value), "visible": str(count)}
+                return Outcome(value=True, evidence=(asked.span, option.span), brought=True, values=shown)
+    return Outcome(value=False)
+
+
+def _visible(facts: Facts) -> tuple[Option, int] | None:
+    found = facts.options("CUDA_VISIBLE_DEVICES", "env")
+    if not found:
+        return None
+    value = found[-1].value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return found[-1], 1
+    parts = value.split(",") if isinstance(value, str) else []
+    whole = [part.strip() for part in parts]
+    return (found[-1], len(whole)) if whole and all(part.isdigit() for part in whole) else None

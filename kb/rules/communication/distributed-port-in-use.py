@@ -1,0 +1,30 @@
+"""The rendezvous port is taken: messages of torch and accelerate."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (
+    (
+        "server socket has failed to bind",
+        re.compile(r"socket has failed to bind to \S+ \(errno: 98[^)\n]{0,40}\)"),
+    ),
+    ("EADDRINUSE", re.compile(r"EADDRINUSE[^\n]{0,60}")),
+    (
+        "Tried to launch distributed communication on port",
+        re.compile(r"Tried to launch distributed communication on port `?\d+"),
+    ),
+)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)

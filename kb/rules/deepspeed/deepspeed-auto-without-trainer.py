@@ -1,0 +1,43 @@
+"""The word auto in batch fields of a DeepSpeed file that a script hands to deepspeed.initialize itself.
+
+A module because the call is looked for in the text of the script: its arguments are no options of a trainer.
+"""
+
+from __future__ import annotations
+
+from kb.model.place import Span
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+_CALL = "deepspeed.initialize("
+_FILLERS = ("accelerate", "Accelerator", "Trainer", "TrainingArguments", "lightning", "OpenRLHF", "openrlhf")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where a pasted script calls deepspeed.initialize, nothing in it could fill in auto, and auto is there."""
+    call = _call(facts)
+    if call is None:
+        return Outcome(value=False)
+    for key in _KEYS:
+        for option in facts.options(key, "deepspeed"):
+            if option.value == "auto":
+                return Outcome(value=True, evidence=(option.span, call), brought=True, values={"key": key})
+    return Outcome(value=False)
+
+
+def _call(facts: Facts) -> Span | None:
+    for source in facts.evidence.sources:
+        at = source.text.find(_CALL)
+        if at < 0 or any(word in source.text for word in _FILLERS):
+            continue
+        start = source.text.rfind("\n", 0, at) + 1
+        line = source.text.count("\n", 0, at) + 1
+        if source.text[start:at].lstrip().startswith("#"):
+            continue
+        name = _CALL.rstrip("(")
+        column = at - start + 1
+        return Span(
+            attachment=source.name, line=line, column=column, end_line=line, end_column=column + len(name), text=name
+        )
+    return None

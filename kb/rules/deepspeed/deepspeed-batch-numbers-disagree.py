@@ -1,0 +1,34 @@
+"""The three batch numbers of a DeepSpeed file that do not multiply: train_batch_size, micro batch, accumulation."""
+
+from __future__ import annotations
+
+from kb.model.place import Span
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+_KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where no number of ranks can make them agree, or the known number of ranks does not.
+
+    Tensor, sequence and pipeline parallelism divide the ranks, so a known number of ranks is an upper limit only.
+    """
+    numbers: list[int] = []
+    places: list[Span] = []
+    for key in _KEYS:
+        fact = facts.option(key, "deepspeed")
+        if isinstance(fact.value, bool) or not isinstance(fact.value, int) or fact.value < 1:
+            return Outcome(value=False)
+        numbers.append(fact.value)
+        places += fact.spans
+    total, micro, steps = numbers
+    ranks = facts.name("world_size")
+    shown = {"total": str(total), "micro": str(micro), "steps": str(steps), "product": str(micro * steps)}
+    if total % (micro * steps):
+        return Outcome(value=True, evidence=tuple(places), brought=True, values={**shown, "ranks": "N"})
+    if isinstance(ranks.value, int) and total // (micro * steps) > ranks.value:
+        return Outcome(
+            value=True, evidence=(*places, *ranks.spans), brought=True, values={**shown, "ranks": str(ranks.value)}
+        )
+    return Outcome(value=False)

@@ -1,0 +1,63 @@
+"""Numbers written both in a DeepSpeed file and for the Hugging Face trainer, and not the same: the trainer refuses."""
+
+from __future__ import annotations
+
+from kb.model.run import Option, Value
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+_TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
+_PAIRS = (
+    ("train_micro_batch_size_per_gpu", ("per_device_train_batch_size", "micro_batch_size")),
+    ("gradient_accumulation_steps", ("gradient_accumulation_steps",)),
+    ("gradient_clipping", ("max_grad_norm",)),
+    ("optimizer.params.lr", ("learning_rate",)),
+    ("optimizer.params.weight_decay", ("weight_decay",)),
+    ("optimizer.params.eps", ("adam_epsilon",)),
+    ("scheduler.params.warmup_max_lr", ("learning_rate",)),
+    ("bf16.enabled", ("bf16",)),
+    ("fp16.enabled", ("fp16",)),
+)
+"""DeepSpeed's key, and what the trainers call it."""
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first pair that differs; the values count as they were read, so "8" and 8 differ."""
+    framework = facts.run.framework
+    if framework is None or framework.value not in _TRAINERS:
+        return Outcome(value=False)
+    for key, names in _PAIRS:
+        theirs = _last(facts, key, deepspeed=True)
+        ours = next((found for name in names if (found := _last(facts, name, deepspeed=False)) is not None), None)
+        if theirs is None or ours is None or not _differ(theirs.value, ours.value):
+            continue
+        shown = {"key": key, "theirs": repr(theirs.value), "name": ours.key, "ours": repr(ours.value)}
+        return Outcome(value=True, evidence=(theirs.span, ours.span), brought=True, values=shown)
+    return Outcome(value=False)
+
+
+def _last(facts: Facts, key: str, *, deepspeed: bool) -> Option | None:
+    found = [
+        option
+        for option in facts.options(key)
+        if (option.scope == "deepspeed") == deepspeed and option.scope not in ("env", "launcher", "accelerate")
+    ]
+    return found[-1] if found else None
+
+
+def _differ(theirs: Value, ours: Value) -> bool:
+    """Whether two values are certainly not the same for the trainer. Its own options are read as numbers."""
+    if theirs == "auto" or theirs is None:
+        return False
+    if isinstance(ours, str):
+        try:
+            ours = float(ours)
+        except ValueError:
+            return False
+    if not isinstance(ours, (bool, int, float)):
+        return False
+    if isinstance(theirs, str):
+        return theirs.replace(".", "", 1).isdigit()
+    if isinstance(theirs, bool) != isinstance(ours, bool):
+        return False
+    return isinstance(theirs, (bool, int, float)) and theirs != ours

@@ -1,0 +1,24 @@
+"""torch says that it has no kernels for the card."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (
+    ("with CUDA capability", re.compile(r"with CUDA capability sm_\d{2,3} is not compatible")),
+    ("no kernel image is available for execution on the device", None),
+    ("which is of cuda capability", re.compile(r"which is of (?:cuda|compute) capability \d+\.\d")),
+)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)

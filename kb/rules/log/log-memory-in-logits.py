@@ -1,0 +1,12 @@
+"""Out of memory where logits become a loss or log-probabilities."""
+
+from __future__ import annotations
+
+from kb.rules.facts import Facts
+from kb.rules.memory_place import ran_out_at
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on an out-of-memory traceback whose innermost known frame is there."""
+    return ran_out_at(facts, "logits")

@@ -1,0 +1,15 @@
+"""Out of memory in a layer of the model, or in the backward pass of adapters: activations."""
+
+from __future__ import annotations
+
+from kb.rules.facts import Facts
+from kb.rules.memory_place import ran_out_at
+from kb.rules.outcome import Outcome
+
+_ADAPTERS = ("lora", "qlora", "dora", "adalora")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the forward pass of a layer; on the backward pass only where no full gradient is kept there."""
+    adapters = facts.name("tuner").value in _ADAPTERS
+    return ran_out_at(facts, "layers", *(["backward"] if adapters else []))

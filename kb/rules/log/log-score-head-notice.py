@@ -1,0 +1,22 @@
+"""A new classification head where a reward model or a classifier starts to train: it has to be new."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_HEAD = re.compile(
+    r"newly initialized: \['(?:score|classifier|v_head\.summary|value_head)\.(?:weight|bias)'(?:, '\w+\.bias')?\]"
+)
+_IDLE = ("inference", "export")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where the head is the only new weight and the log goes on with training rows."""
+    trained = [row for row in facts.evidence.rows if "loss" in row.metrics]
+    if not trained or facts.name("stage").value in _IDLE:
+        return Outcome(value=False)
+    return told(first(facts, "ForSequenceClassification were not initialized", _HEAD))

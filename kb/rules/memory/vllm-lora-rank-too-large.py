@@ -1,0 +1,20 @@
+"""vLLM refuses an adapter of a larger rank than it was started for."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (("is greater than max_lora_rank", re.compile(r"LoRA rank \d+ is greater than max_lora_rank \d+")),)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)

@@ -1,0 +1,12 @@
+"""vLLM's assertion against expandable segments."""
+
+from __future__ import annotations
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the message."""
+    return told(first(facts, "Expandable segments are not compatible with memory pool"))

@@ -1,0 +1,40 @@
+"""A training file given to LLaMA-Factory's export, chat, api or webchat, which parse without the training arguments."""
+
+from __future__ import annotations
+
+import re
+
+from kb.frameworks.tables import Table, table
+from kb.model.run import Origin
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, report
+from kb.rules.outcome import Outcome
+
+_ENTRY = re.compile(r"(?:llamafactory-cli|lmf) (export|chat|api|webchat)")
+_PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})
+_FILES = (Origin.YAML, Origin.FLAG, Origin.HYDRA)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on names that only the training arguments have, unless extra names are allowed."""
+    entry = next((r.entry.value for r in facts.run.regions if r.entry is not None), "")
+    own, base = table("llamafactory"), table("transformers")
+    if not _ENTRY.fullmatch(entry) or own is None or base is None:
+        return Outcome(value=False)
+    if any("ALLOW_EXTRA_ARGS" in source.text for source in facts.evidence.sources):
+        return Outcome(value=False)
+    found = [
+        Offence(option, "", "")
+        for option in facts.run.options
+        if option.origin in _FILES and not option.scope and _of_training(option.key, own, base)
+    ]
+    return report(found, facts)
+
+
+def _of_training(key: str, own: Table, base: Table) -> bool:
+    """Whether a name belongs to the training arguments and never to what these commands parse."""
+    line = own.line(key)
+    if line is None:
+        return key in base.names
+    owners = {owner for _, _, info in line["runs"] for owner in own.owner_sets[info["in"]]}
+    return not owners & _PARSED and "TrainingArguments" in owners

@@ -1,0 +1,18 @@
+"""An abbreviated option: argparse takes a beginning that fits one name only."""
+
+from __future__ import annotations
+
+from kb.rules.accepts import KNOWN, judged
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, report
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where the full name is another than the one written."""
+    found = [
+        Offence(option, f"read as {verdict.name}", f"会被读成 {verdict.name}")
+        for option, reader, verdict in judged(facts)
+        if verdict.kind == KNOWN and verdict.info is not None and verdict.info.abbreviated and reader.how == "argparse"
+    ]
+    return report(found, facts)

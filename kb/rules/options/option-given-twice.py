@@ -1,0 +1,31 @@
+"""One option written twice with different values in the same command or file."""
+
+from __future__ import annotations
+
+from kb.model.run import Option, Unresolved
+from kb.rules.accepts import judged
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, report
+from kb.rules.outcome import Outcome
+
+_REPEATABLE = ("env", "include", "exclude")
+_NESTED = ("axolotl", "llamafactory", "deepspeed")
+"""A dot there is a level of the file, and lists hold the same name many times."""
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on each later one; in a file of LLaMA-Factory 0.9.4 or newer the loader refuses it instead."""
+    first: dict[tuple[str | None, str, str, str], Option] = {}
+    found = []
+    for option, reader, verdict in judged(facts):
+        if verdict.name in _REPEATABLE or isinstance(option.value, Unresolved) or reader.how in ("call", "hydra"):
+            continue
+        if "." in option.key and reader.catalogue in _NESTED:
+            continue
+        key = (option.span.attachment, option.scope, option.origin.value, verdict.name)
+        before = first.setdefault(key, option)
+        if before is option or before.raw == option.raw or before.span.order >= option.span.order:
+            continue
+        found.append(Offence(before, f"{before.raw!r} here", f"前面是 {before.raw!r}"))
+        found.append(Offence(option, f"{option.raw!r} further down, which counts", f"后面是 {option.raw!r}，以它为准"))
+    return report(found, facts)

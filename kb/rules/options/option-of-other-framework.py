@@ -1,0 +1,18 @@
+"""Another framework's word for a setting, where the framework in use refuses it."""
+
+from __future__ import annotations
+
+from kb.rules.accepts import UNKNOWN, judged
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, hint, report
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on a name that elsewhere means a setting which has another name here."""
+    found = [
+        Offence(option, said.en, said.zh)
+        for option, reader, verdict in judged(facts)
+        if verdict.kind == UNKNOWN and reader.strict and (said := hint(reader, verdict.name)).why == "foreign"
+    ]
+    return report(found, facts)

@@ -1,0 +1,18 @@
+"""A name that the installed release no longer has, without a successor."""
+
+from __future__ import annotations
+
+from kb.rules.accepts import GONE, judged
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, moved, report, successor
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where the release lacks the name and nothing took its place."""
+    found, packages = [], []
+    for option, reader, verdict in judged(facts):
+        if verdict.kind == GONE and reader.strict and successor(reader, verdict.name) is None:
+            found.append(Offence(option, *moved(reader, verdict)))
+            packages += [reader.catalogue, verdict.info.framework if verdict.info is not None else ""]
+    return report(found, facts, packages)

@@ -1,0 +1,19 @@
+"""A value behind a switch that takes none."""
+
+from __future__ import annotations
+
+from kb.rules.accepts import judged
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, report
+from kb.rules.option_values import takes_no_value
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where the reader stops at it."""
+    found = [
+        Offence(option, f"it is a switch: leave {option.raw!r} out", f"它是开关，后面不能写 {option.raw!r}")
+        for option, reader, verdict in judged(facts)
+        if takes_no_value(option, reader, verdict)
+    ]
+    return report(found, facts)

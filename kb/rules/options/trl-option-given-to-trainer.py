@@ -1,0 +1,72 @@
+"""Options of a TRL configuration given to the trainer itself, and the ``tokenizer`` argument that was renamed.
+
+The trainers' own parameters were read at 0.13.0, 0.16.1, 0.20.0, 0.24.0, 0.29.1 and 1.9.0; none of them takes further
+keywords, but for KTOTrainer of 0.26 to 1.7, which hands them on to a class that takes none either.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kb.frameworks.tables import table
+from kb.model.run import Option
+from kb.rules.accepts import own_class
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, report
+from kb.rules.outcome import Outcome
+from kb.rules.values import UNKNOWN
+
+_CONFIGS = {
+    "DPOTrainer": "DPOConfig", "SFTTrainer": "SFTConfig", "KTOTrainer": "KTOConfig", "RewardTrainer": "RewardConfig",
+    "GRPOTrainer": "GRPOConfig",
+}  # fmt: skip
+_TAKES = frozenset((
+    "model", "ref_model", "args", "data_collator", "train_dataset", "eval_dataset", "processing_class", "model_init",
+    "compute_metrics", "compute_loss_func", "callbacks", "optimizers", "optimizer_cls_and_kwargs", "peft_config",
+    "preprocess_logits_for_metrics", "formatting_func", "quantization_config", "model_adapter_name",
+    "ref_adapter_name", "reward_funcs", "reward_processing_classes", "tools", "rollout_func", "environment_factory",
+))  # fmt: skip
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires from TRL 0.13.0 on (``tokenizer``: 0.16.0); without a version it asks for it."""
+    options = [each for each in facts.run.options if each.scope in _CONFIGS and each.key not in _TAKES]
+    moved = [each for each in options if each.key != "tokenizer" and _field(each)]
+    renamed = [each for each in options if each.key == "tokenizer"]
+    if not (moved or renamed) or any(own_class(facts, scope) for scope in {each.scope for each in options}):
+        return Outcome(value=False)
+    given = facts.evidence.versions.get("trl")
+    since = facts.version("trl", ">=0.13.0" if moved else ">=0.16.0")
+    if since.value is UNKNOWN or given is None or given.span is None:
+        return Outcome(
+            value=None,
+            evidence=tuple(each.span for each in (*moved, *renamed)),
+            missing=("version:trl",),
+            brought=True,
+        )
+    found = (
+        [Offence(each, f"belongs into {_CONFIGS[each.scope]}", f"应写进 {_CONFIGS[each.scope]}") for each in moved]
+        if since.value
+        else []
+    )
+    if facts.version("trl", ">=0.16.0").value is True:
+        found += [Offence(each, "now processing_class", "现在叫 processing_class") for each in renamed]
+    return report(found, facts, ("trl",))
+
+
+@lru_cache(maxsize=1)
+def _fields() -> frozenset[str]:
+    """Every name that one of the configurations, or TrainingArguments, ever had."""
+    trl, base = table("trl"), table("transformers")
+    names = set(base.names) if base is not None else set()
+    for name in trl.names if trl is not None else ():
+        line = trl.line(name) if trl is not None else None
+        if trl is not None and line is not None:
+            owners = {owner for _, _, info in line["runs"] for owner in trl.owner_sets[info["in"]]}
+            if owners & set(_CONFIGS.values()):
+                names.add(name)
+    return frozenset(names)
+
+
+def _field(option: Option) -> bool:
+    return option.key in _fields()

@@ -1,0 +1,25 @@
+"""A number with a leading zero or with colons: YAML 1.1 reads it in base 8 or 60."""
+
+from __future__ import annotations
+
+import re
+
+from kb.model.run import Origin
+from kb.rules.facts import Facts
+from kb.rules.option_hints import Offence, report
+from kb.rules.outcome import Outcome
+
+_OCTAL = re.compile(r"[+-]?0[0-7]*[1-7][0-7]*")
+_SIXTY = re.compile(r"[+-]?[1-9][0-9]*(?::[0-5]?[0-9])+")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on an unquoted whole number of a YAML file that is not what it looks like."""
+    found = [
+        Offence(option, f"{option.raw} is {option.value}", f"{option.raw} 读成 {option.value}")
+        for option in facts.run.options
+        if option.origin is Origin.YAML and not option.quoted and isinstance(option.value, int)
+        if not isinstance(option.value, bool) and option.raw and str(option.value) != option.raw
+        if _OCTAL.fullmatch(option.raw) or _SIXTY.fullmatch(option.raw)
+    ]
+    return report(found, facts)

@@ -1,0 +1,23 @@
+"""Ray's memory monitor killed a worker: two of its messages."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (
+    ("running low on memory", re.compile(r"[Tt]ask was killed due to the node running low on memory")),
+    ("due to memory pressure", re.compile(r"[Ww]orkers \(tasks / actors\) killed due to memory pressure \(OOM\)")),
+)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)

@@ -1,0 +1,20 @@
+"""Ray's message for a worker that could not register."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (("register worker", re.compile(r"(?:Failed|Unable) to register worker (?:to|with) [Rr]aylet")),)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)

@@ -1,0 +1,27 @@
+"""A checkpoint that verl found by itself: the log names the step, and the command asked for none."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (
+    ("Load from checkpoint folder:", re.compile(r"Load from checkpoint folder: \S*global_step_([0-9]{1,9})")),
+    ("Resuming from", re.compile(r"Resuming from \S*global_step_([0-9]{1,9})")),
+)
+_CHOSEN = ("resume_path", "disable")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on verl's line about a loaded step unless the command chose how to resume."""
+    if facts.option("trainer.resume_mode").value in _CHOSEN:
+        return Outcome(value=False)
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        match = pattern.search(span.text) if span is not None else None
+        if span is not None and match is not None:
+            return told(span, step=match[1])
+    return told(None)

@@ -1,0 +1,32 @@
+"""Reward weights of GRPO (or RLOO) against the number of reward functions.
+
+A module because the elements of ``reward_funcs`` are names that nothing resolves: only their number is known.
+"""
+
+from __future__ import annotations
+
+from kb.model.run import Option
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where both lists are written in the script and differ in length."""
+    weights = _last(facts, "reward_weights", ("GRPOConfig", "RLOOConfig"))
+    functions = _last(facts, "reward_funcs", ("GRPOTrainer", "RLOOTrainer"))
+    if weights is None or functions is None:
+        return Outcome(value=False)
+    first, second = weights.value, functions.value
+    if not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) == len(second):
+        return Outcome(value=False)
+    return Outcome(
+        value=True,
+        evidence=(weights.span, functions.span),
+        brought=True,
+        values={"weights": str(len(first)), "functions": str(len(second))},
+    )
+
+
+def _last(facts: Facts, key: str, scopes: tuple[str, ...]) -> Option | None:
+    found = [option for option in facts.options(key) if option.scope in scopes]
+    return found[-1] if found else None

@@ -1,0 +1,32 @@
+"""The evaluation loss left its lowest value behind while the training loss went on falling."""
+
+from __future__ import annotations
+
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+from kb.rules.series_of import CLEAR, ends, evaluations, fires, logs, points, values
+
+LEAST = 4
+RISE, FALL = 1.1, 0.85
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where two evaluations running lie a tenth above the lowest, and training fell by 15 % over the log."""
+    evaluated = evaluations(facts)
+    if len(evaluated) < LEAST:
+        return CLEAR
+    lowest = min(evaluated, key=lambda point: point.value)
+    last = evaluated[-1]
+    if lowest.value <= 0 or any(point.value < RISE * lowest.value for point in evaluated[-2:]):
+        return CLEAR
+    for rows in logs(facts):
+        losses = values(points(rows, "loss"))
+        if len(losses) < LEAST:
+            continue
+        begin, end = ends(losses)
+        if end <= FALL * begin:
+            return fires(
+                [lowest.span, last.span],
+                lowest=lowest.value, last=last.value, begin=begin, end=end, count=len(evaluated),
+            )  # fmt: skip
+    return CLEAR

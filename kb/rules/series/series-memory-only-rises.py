@@ -1,0 +1,27 @@
+"""A logged memory that is a running maximum and has grown."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+from kb.rules.series_of import CLEAR, fires, logs, points
+
+LEAST = 5
+GROWTH = 1.1
+NAMES = ("memory(GiB)", "perf/max_memory_reserved_gb", "perf/max_memory_allocated_gb")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where it never falls, ends a tenth above its beginning, and nothing ran out of memory."""
+    if facts.evidence.has("oom"):
+        return CLEAR
+    for rows in logs(facts):
+        for name in NAMES:
+            found = points(rows, name)
+            if len(found) < LEAST or any(a.value > b.value for a, b in pairwise(found)):
+                continue
+            if found[-1].value >= GROWTH * found[0].value > 0:
+                return fires([found[0].span, found[-1].span], name=name, begin=found[0].value, end=found[-1].value)
+    return CLEAR

@@ -1,0 +1,25 @@
+"""The engine that samples and the trainer that scores give the same tokens different probabilities."""
+
+from __future__ import annotations
+
+from kb.parse.metrics import median
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+from kb.rules.series_of import CLEAR, fires, logs, points, values
+
+LEAST = 3
+MEAN = 0.01
+"""verl's FAQ: below 0.005 is ordinary, above 0.01 points to the engine."""
+_NAMES = ("training/rollout_probs_diff_mean", "rollout_probs_diff_mean")
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires where the median of the logged mean differences is above 0.01."""
+    for rows in logs(facts):
+        for name in _NAMES:
+            found = points(rows, name)
+            if len(found) >= LEAST and median(values(found)) > MEAN:
+                return fires(
+                    [found[0].span, found[-1].span], count=len(found), begin=found[0].value, end=found[-1].value
+                )
+    return CLEAR

@@ -1,0 +1,25 @@
+"""Messages of package pairs that are known not to work together."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (
+    ("cannot import name 'HybridCache' from 'transformers'", None),
+    ("keep_torch_compile", re.compile(r"unexpected keyword argument 'keep_torch_compile'")),
+    ("dispatch_batches", re.compile(r"unexpected keyword argument 'dispatch_batches'")),
+    ("A module that was compiled using NumPy 1.x cannot be run", None),
+)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)
