@@ -155,7 +155,10 @@ def _put_default(draft: Draft, name: str, value: Value, source: str) -> None:
 def _quantisation(draft: Draft) -> None:
     """Bits and ``load_in_*bit`` from each other."""
     bits = draft.value("quantization_bits")
-    if bits in (4, 8) and not draft.written(f"load_in_{bits}bit"):
+    # ms-swift since 3.0 quantises nothing by ``quant_bits`` alone: the method has no default there.
+    written = draft.settings.get("quantization_bits")
+    methodless = written is not None and written.key == "quant_bits" and not draft.value("quantization_method")
+    if bits in (4, 8) and not methodless and not draft.written(f"load_in_{bits}bit"):
         draft.put(f"load_in_{bits}bit", True, f"{bits}-bit base model", "quantization_bits")
     tuner = draft.value("tuner")
     if tuner == "qlora" and not draft.written("load_in_4bit"):

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from kb.frameworks.catalogue import INHERITS
 from kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
+from kb.frameworks.frames import LIBRARIES
 from kb.frameworks.mentions import (
     GEMMA2,
     NAMES_OF_ALGORITHMS,
@@ -88,10 +89,12 @@ def recognise(
     versions: Mapping[str, VersionFact] = _NONE,
     *,
     said: Sequence[Line] = (),
+    raised: Recognised | None = None,
 ) -> Recognition:
     """Recognise one run from its regions and options, and the user's words where those say nothing.
 
     ``said`` are lines of prose that came as attachments (a pasted article, a README); the question's own come first.
+    ``raised`` is the framework that a traceback comes from, which says more than words do.
     """
     found = _Found()
     prose = own_words(question, regions, said)
@@ -103,7 +106,7 @@ def recognise(
         _doubt(found, options)
     _refine(found, options)
     if found.framework is None:
-        found.framework = mentioned(prose, NAMES_OF_FRAMEWORKS) or _installed(versions)
+        found.framework = _named(prose, raised) or _installed(versions)
     if found.algorithm is None and not (found.stage and found.stage.value in ("inference", "export")):
         found.algorithm = mentioned(prose, NAMES_OF_ALGORITHMS)
     _stage(found, options)
@@ -115,6 +118,14 @@ def recognise(
         model=model,
         model_family=_family(model, options, prose),
     )
+
+
+def _named(prose: Sequence[Line], raised: Recognised | None) -> Recognised | None:
+    """The framework that a traceback or the user's words name. A mere library in the traceback yields to the words."""
+    words = mentioned(prose, NAMES_OF_FRAMEWORKS)
+    if raised is None or (words is not None and raised.value in LIBRARIES):
+        return words
+    return raised
 
 
 def _stage(found: _Found, options: Sequence[Option]) -> None:

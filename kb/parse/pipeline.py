@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kb.frameworks import catalogue
+from kb.frameworks.frames import framework_of
 from kb.frameworks.mentions import Line
 from kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from kb.model.place import Attachment, Source
@@ -61,7 +62,7 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
     for left in attachments[limits.attachments :]:
         receipts.append(_unread(left, limits, found))
     facts = _versions(found)
-    words = runs.Words(_words(sources[0].text, found.regions), found.said)
+    words = runs.Words(_words(sources[0].text, found.regions), found.said, framework_of(found.tracebacks))
     configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
     return Evidence(

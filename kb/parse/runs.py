@@ -81,10 +81,14 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the user says in prose: the question, with other things blanked, and prose that was attached."""
+    """What the user says in prose: the question, with other things blanked, and prose that was attached.
+
+    ``raised`` is the framework that a traceback comes from.
+    """
 
     question: str = ""
     said: Sequence[Line] = ()
+    raised: Recognised | None = None
 
 
 def role_of(
@@ -309,7 +313,7 @@ def _config(
     regions = (*regions, *(unit.region for unit in checkpoints))
     stated = tuple(option for unit in checkpoints for option in unit.region.options)
     words = words if index == 0 else Words()
-    found = recognise(regions, (*stated, *options), words.question, versions, said=words.said)
+    found = recognise(regions, (*stated, *options), words.question, versions, said=words.said, raised=words.raised)
     framework = found.framework.value if found.framework else None
     options, cut = separate(options, framework, versions.get(framework or ""))
     partial = partial or cut

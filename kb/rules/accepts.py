@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from kb.frameworks.catalogue import INHERITS, OptionInfo, commands, exists, inherited_from, option
 from kb.frameworks.tables import Table, table
@@ -42,7 +41,8 @@ _FREE = frozenset({"config", "accelerate_config", "deepspeed", "env", "ENV", "pl
 """Names that the readers take out themselves before they look at the rest."""
 
 
-class Reader(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Reader:
     """``strict``: it refuses what it does not know; otherwise it drops it without a word.
 
     ``inherits`` is the version of transformers where the arguments extend TrainingArguments and it is known.
@@ -106,16 +106,19 @@ class _Readers:
         self.facts, self.run = facts, facts.run
         self.framework = self.run.framework.value if self.run.framework is not None else None
         self.entry = next((r.entry.value for r in self.run.regions if r.entry is not None), None)
-        self._made: dict[tuple[str, Origin, str], Reader | None] = {}
+        self._made: dict[tuple[str, str, str], Reader | None] = {}
 
     def of(self, each: Option) -> Reader | None:
         """Who reads an option; None where nobody catalogued does, or where it was only printed into a log."""
         if each.origin is Origin.HYDRA and self.framework == "verl" and _adds(each):
             return None
-        key = (each.scope, each.origin, each.key.partition(".")[0] if each.scope == "deepspeed" else "")
-        if key not in self._made:
-            self._made[key] = self._find(each)
-        return self._made[key]
+        head = each.key.partition(".")[0] if each.scope == "deepspeed" else ""
+        key = (each.scope, each.origin.value, head)
+        try:
+            return self._made[key]
+        except KeyError:
+            reader = self._made[key] = self._find(each)
+            return reader
 
     def _find(self, each: Option) -> Reader | None:
         match each.origin:
@@ -161,6 +164,9 @@ class _Readers:
     def _file(self, each: Option) -> Reader | None:
         if each.scope == "deepspeed":
             return self._reader("deepspeed", "json", strict=each.key.startswith("zero_optimization."))
+        if each.scope == "accelerate":
+            elsewhere = any(o.value == "AMAZON_SAGEMAKER" for o in self.facts.options("compute_environment"))
+            return None if elsewhere else self._reader("accelerate", "json", owners=("ClusterConfig",))
         if each.scope:
             return None
         heads = {
@@ -181,7 +187,16 @@ class _Readers:
     def _reader(self, catalogue: str, how: str, owners: tuple[str, ...] = (), strict: bool = True) -> Reader:
         low, high = _bounds(self.facts.evidence.versions.get(catalogue))
         pinned = self.facts.evidence.versions.get("transformers") if catalogue in INHERITS else None
-        return Reader(catalogue, low, high, owners, strict, pinned.exact if pinned is not None else None, how)
+        return _interned(catalogue, low, high, owners, strict, pinned.exact if pinned is not None else None, how)
+
+
+@lru_cache(maxsize=512)
+def _interned(
+    catalogue: str, low: str | None, high: str | None, owners: tuple[str, ...], strict: bool, inherits: str | None,
+    how: str,
+) -> Reader:  # fmt: skip
+    """The same reader is the same object, so that `judge` finds its answers by identity."""
+    return Reader(catalogue, low, high, owners, strict, inherits, how)
 
 
 def own_class(facts: Facts, scope: str) -> bool:
@@ -275,6 +290,8 @@ def _elsewhere(reader: Reader, own: Table, info: OptionInfo) -> Verdict:
 
     A catalogued release on either side must agree, as the owners are known at catalogued releases only.
     """
+    if reader.catalogue == "accelerate":
+        return Verdict(OPEN, info.key, info)  # its file takes names of older files and converts them
     if _of_transformers(reader, info.key) or "Seq2SeqTrainingArguments" in reader.owners:
         return Verdict(KNOWN, info.key, None)
     had = [each for each in own.versions if _owns(own, info.key, each, reader.owners)]
@@ -324,6 +341,8 @@ def _absent(reader: Reader, own: Table, name: str) -> Verdict:
         return Verdict(OPEN, spelled)
     if not spelled[:1].isalpha():
         return Verdict(OPEN, spelled)
+    if framework == "accelerate" and spelled.endswith("_config"):
+        return Verdict(OPEN, spelled)  # a section of a fork or of another release
     launch = table("accelerate")
     if framework == "trl" and reader.how == "argparse" and launch is not None and spelled in launch.names:
         return Verdict(OPEN, spelled)  # leftovers of the trl command go to accelerate launch

@@ -54,7 +54,7 @@ def on_cards_below(facts: Facts, limit: float, condition: Expression) -> Outcome
     card = cards[0][1]
     outcome = condition.explain(facts)
     if outcome.value is not True:
-        return outcome
+        return Outcome(value=False)
     return replace(outcome, evidence=(*outcome.evidence, card), values={"card": card.text})
 
 

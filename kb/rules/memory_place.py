@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from kb.model.evidence import Traceback
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
+from kb.rules.values import UNKNOWN, show
 
 PLACES: Mapping[str, re.Pattern[str]] = {
     "entropy": re.compile(r" (?:entropy_from_logits\w*|compute_entropy\w*|logprobs_from_logits\w*)$"),
@@ -65,6 +66,14 @@ def _named(trace: Traceback, places: tuple[str, ...]) -> str:
             if PLACES[place].search(frame):
                 return place
     return ""
+
+
+def in_force(facts: Facts, name: str, title: str) -> Mapping[str, str]:
+    """A setting's value in brackets for a message, ``<title>_en`` and ``<title>_zh``; empty where it is not known."""
+    value = facts.name(name).value
+    known = value is not UNKNOWN
+    shown = show(value)
+    return {f"{title}_en": f" (now {shown})" if known else "", f"{title}_zh": f"（当前 {shown}）" if known else ""}
 
 
 def ran_out_at(facts: Facts, *places: str) -> Outcome:

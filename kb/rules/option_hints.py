@@ -9,7 +9,7 @@ from typing import Any
 
 from kb.frameworks.canonical import keys_of, name_of
 from kb.frameworks.catalogue import INHERITS, exists, keys, renamed, versions
-from kb.frameworks.nearmiss import closest_key
+from kb.frameworks.nearmiss import closest_key, distance
 from kb.frameworks.settings import specs
 from kb.frameworks.tables import Table, table
 from kb.model.run import Option, Origin
@@ -239,7 +239,19 @@ def _nearest(reader: Reader, name: str) -> str | None:
         or each.endswith(f".{plain}")
         or (len(each) == len(plain) and sorted(each.replace(".", "_").split("_")) == words)
     ]
-    return closest_key(plain, close)
+    found = closest_key(plain, close)
+    return found if found is not None and _same_words(plain, found) else None
+
+
+def _same_words(left: str, right: str) -> bool:
+    """Whether the words differ by slips only: ``num_completions`` is no slip for ``log_completions``."""
+    pairs = list(zip(left.split("_"), right.split("_"), strict=False))
+    if left.count("_") != right.count("_"):
+        return True
+    changed = [(a, b) for a, b in pairs if a != b]
+    if sorted(a for a, _ in changed) == sorted(b for _, b in changed):
+        return True
+    return all(distance(a, b, 9) <= max(1, min(len(a), len(b)) // 2) for a, b in changed)
 
 
 @lru_cache(maxsize=64)

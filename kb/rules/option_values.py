@@ -162,6 +162,8 @@ def _checks(reader: Reader, info: OptionInfo) -> bool:
             return reader.exact is not None or info.last is None
         case "dict":
             return info.key in _FACTORY
+        case "call":
+            return (info.framework, info.key) == ("peft", "task_type")
         case "pydantic":
             return bool(_LITERAL.match(info.type or "")) or info.key == "rl"
         case _:

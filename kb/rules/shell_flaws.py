@@ -5,22 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kb.model.evidence import Problem
+from kb.model.place import Span
 from kb.rules.facts import Facts
+
+_OMITTED = ("...", "…")
 
 
 def flaws(facts: Facts, codes: Sequence[str]) -> list[Problem]:
-    """The problems of these codes that stand within, or right behind, a command of the run."""
-    problems = [each for each in facts.evidence.receipt.problems if each.code in codes and each.span is not None]
-    if not problems:
-        return []
+    """The problems of these codes within, or right behind, a command of the run that starts a program.
+
+    Left out are places where the text itself says that something is omitted (a line of three dots).
+    """
+    problems = [each for each in facts.evidence.receipt.problems if each.code in codes]
     places = [
         (region.source, region.start_line, region.end_line + 1)
         for region in facts.run.regions
-        if region.kind == "command"
+        if region.kind == "command" and region.entry is not None
     ]
     return [
         each
         for each in problems
-        for source, first, last in places
-        if each.span is not None and each.span.attachment == source and first <= each.span.line <= last
+        if each.span is not None
+        if any(each.span.attachment == name and first <= each.span.line <= last for name, first, last in places)
+        if not _omission(each.span, facts)
     ]
+
+
+def _omission(span: Span, facts: Facts) -> bool:
+    """Whether the stretch or the line before it stands for something that was left out."""
+    if any(sign in span.text for sign in _OMITTED):
+        return True
+    for source in facts.evidence.sources:
+        if source.name == span.attachment:
+            before = source.text.split("\n")[: span.line - 1]
+            last = next((line.strip(" \t\\#") for line in reversed(before) if line.strip(" \t\\#")), "")
+            return last.endswith(_OMITTED)
+    return False

@@ -65,6 +65,8 @@ def test_a_reader_judges_a_name(who: Reader, name: str, kind: str) -> None:
         (reader("axolotl", how="pydantic"), "lr", "spelling", "learning_rate"),
         (reader("axolotl", how="pydantic"), "debug", "none", ""),
         (reader("peft", None, "LoraConfig"), "lora_rank", "foreign", "r"),
+        (reader("trl", "0.24.0", "GRPOConfig"), "num_completions", "none", ""),
+        (reader("transformers", None, "TrainingArguments"), "steps_eval", "spelling", "eval_steps"),
         (reader("llamafactory", how="dict"), "beta", "foreign", "pref_beta"),
         (reader("deepspeed", how="json"), "gradient_acumulation_steps", "spelling", "gradient_accumulation_steps"),
         (reader("verl", how="hydra"), "data.max_prompt_len", "spelling", "data.max_prompt_length"),

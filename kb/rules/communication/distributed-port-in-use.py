@@ -11,7 +11,7 @@ from kb.rules.outcome import Outcome
 _TEXTS = (
     (
         "server socket has failed to bind",
-        re.compile(r"socket has failed to bind to \S+ \(errno: 98[^)\n]{0,40}\)"),
+        re.compile(r"server socket has failed to bind to \S+ \(errno: 98[^)\n]{0,40}\)"),
     ),
     ("EADDRINUSE", re.compile(r"EADDRINUSE[^\n]{0,60}")),
     (

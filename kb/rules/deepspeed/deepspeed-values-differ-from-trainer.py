@@ -37,11 +37,14 @@ def check(facts: Facts) -> Outcome:
 
 
 def _last(facts: Facts, key: str, *, deepspeed: bool) -> Option | None:
+    """The option as the DeepSpeed file (or the dictionary given to the trainer) has it, or as the trainer has it."""
     found = [
         option
         for option in facts.options(key)
         if (option.scope == "deepspeed") == deepspeed and option.scope not in ("env", "launcher", "accelerate")
     ]
+    if deepspeed:
+        found += facts.options(f"deepspeed.{key}")
     return found[-1] if found else None
 
 

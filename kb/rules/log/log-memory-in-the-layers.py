@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kb.rules.facts import Facts
-from kb.rules.memory_place import ran_out_at
+from kb.rules.memory_place import in_force, ran_out_at
 from kb.rules.outcome import Outcome
 
 _ADAPTERS = ("lora", "qlora", "dora", "adalora")
@@ -12,4 +14,6 @@ _ADAPTERS = ("lora", "qlora", "dora", "adalora")
 def check(facts: Facts) -> Outcome:
     """Fires on the forward pass of a layer; on the backward pass only where no full gradient is kept there."""
     adapters = facts.name("tuner").value in _ADAPTERS
-    return ran_out_at(facts, "layers", *(["backward"] if adapters else []))
+    outcome = ran_out_at(facts, "layers", *(["backward"] if adapters else []))
+    stated = {**in_force(facts, "gradient_checkpointing", "checkpointing"), **in_force(facts, "micro_batch", "batch")}
+    return replace(outcome, values={**outcome.values, **stated})

@@ -2,12 +2,13 @@
 
 The rule is the condition below. A module because an adapter may be made in ways that are no option: a helper's
 configuration handed to ``get_peft_model``, ``PeftModel.from_pretrained``, ``add_adapter``. A Python script that
-mentions any of these is left alone.
+mentions any of these is left alone, and so is one that loads several models: the quantised one may be the reference.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from kb.model.run import Origin
@@ -21,17 +22,23 @@ WHEN = """
 """
 _CONDITION = compile_expression(WHEN, vocabulary())
 _ADAPTER = re.compile(r"peft|adapter|lora", re.IGNORECASE)
+_MODEL = re.compile(r"\b(?:\w*Model\w*|\w+For\w+)\s*\.\s*from_pretrained\b")
 
 
 def check(facts: Facts) -> Outcome:
     """Fires where a quantised base has nothing on top of it that could be trained."""
     outcome = _CONDITION.explain(facts)
-    if outcome.value is False or _script_mentions_adapters(facts):
+    if outcome.value is False or any(_unclear(text) for text in _scripts(facts)):
         return Outcome(value=False)
     return replace(outcome, values={"bits": "4" if facts.name("load_in_4bit").value is True else "8"})
 
 
-def _script_mentions_adapters(facts: Facts) -> bool:
-    """Whether a pasted file with Python options says anything about PEFT, adapters or LoRA."""
-    scripts = {option.span.attachment for option in facts.run.options if option.origin is Origin.PYTHON}
-    return any(source.name in scripts and _ADAPTER.search(source.text) for source in facts.evidence.sources)
+def _unclear(script: str) -> bool:
+    """Whether a script may make an adapter, or load a quantised model that is not the one it trains."""
+    return _ADAPTER.search(script) is not None or len(_MODEL.findall(script)) > 1
+
+
+def _scripts(facts: Facts) -> Iterator[str]:
+    """The texts of the pasted files that hold this run's Python options."""
+    names = {option.span.attachment for option in facts.run.options if option.origin is Origin.PYTHON}
+    return (source.text for source in facts.evidence.sources if source.name in names)

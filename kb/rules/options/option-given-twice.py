@@ -9,7 +9,7 @@ from kb.rules.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 
 _REPEATABLE = ("env", "include", "exclude")
-_NESTED = ("axolotl", "llamafactory", "deepspeed")
+_NESTED = ("axolotl", "llamafactory", "deepspeed", "accelerate")
 """A dot there is a level of the file, and lists hold the same name many times."""
 
 

@@ -19,10 +19,15 @@ def check(facts: Facts) -> Outcome:
         lengths = points(rows, "completion_length") or points(rows, "response_length/mean")
         found = cut or (lengths if limit is not None else [])
         bar = CUT if cut else NEAR * (limit or 0.0)
+        if cut and facts.name("framework").value == "trl" and limit is not None:
+            continue  # TRL's own rule names the option
         hit = [point for point in found if point.value >= bar]
         if len(found) < LEAST or len(hit) < SHARE * len(found):
             continue
         level = median(values(lengths)) if lengths else float("nan")
-        shown = f"{limit:g}" if limit is not None else "?"
-        return fires([hit[0].span, hit[-1].span], count=len(hit), all=len(found), level=level, limit=shown)
+        shown = (f", configured {limit:g}", f"，设定 {limit:g}") if limit is not None else ("", "")
+        return fires(
+            [hit[0].span, hit[-1].span],
+            count=len(hit), all=len(found), level=level, limit_en=shown[0], limit_zh=shown[1],
+        )  # fmt: skip
     return CLEAR

@@ -20,6 +20,9 @@ def check(facts: Facts) -> Outcome:
             continue
         if any(point.value != 0 or rounded_zero(point.metric) for point in norms):
             continue
+        rewards = points(rows, "rewards/chosen")
+        if rewards and not any(values(rewards)):
+            continue  # policy and reference are the same model: another rule says more
         begin, end = ends(values(losses))
         if begin > 0 and end >= FELL * begin and _steps_are_made(values(points(rows, "learning_rate"))):
             return fires([norms[0].span, norms[-1].span], count=len(norms), begin=begin, end=end)

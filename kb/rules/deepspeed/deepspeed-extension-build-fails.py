@@ -1,0 +1,24 @@
+"""DeepSpeed could not build one of its C++ or CUDA extensions."""
+
+from __future__ import annotations
+
+import re
+
+from kb.rules.facts import Facts
+from kb.rules.log_text import first, told
+from kb.rules.outcome import Outcome
+
+_TEXTS = (
+    ("cuda/cpp extensions without a matching cuda version", None),
+    ("has no attribute 'ds_opt_adam'", None),
+    ("Unable to JIT load the", re.compile(r"Unable to JIT load the \w+ op due to")),
+)
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first of these texts that a log holds."""
+    for literal, pattern in _TEXTS:
+        span = first(facts, literal, pattern)
+        if span is not None:
+            return told(span)
+    return told(None)

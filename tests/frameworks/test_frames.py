@@ -1,0 +1,45 @@
+"""A traceback tells the framework by the files it runs through."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.parse import parse
+
+HEAD = "Traceback (most recent call last):\n"
+
+
+def frames(*paths: str) -> str:
+    lines = "".join(f'  File "{path}", line {n}, in f{n}\n    g()\n' for n, path in enumerate(paths, start=1))
+    return f"{HEAD}{lines}ValueError: no\n"
+
+
+SITE = "/usr/lib/python3.11/site-packages/"
+
+
+@pytest.mark.parametrize(
+    ("paths", "framework"),
+    [
+        (("/home/me/LLaMA-Factory/src/llamafactory/cli.py", SITE + "transformers/trainer.py"), "llamafactory"),
+        ((SITE + "swift/trainers/mixin.py", SITE + "trl/trainer/grpo_trainer.py"), "ms-swift"),
+        (("train.py", SITE + "transformers/trainer.py", SITE + "trl/trainer/dpo_trainer.py"), "trl"),
+        (("train.py", SITE + "transformers/trainer.py", SITE + "deepspeed/runtime/engine.py"), "transformers"),
+        (("train.py", SITE + "numpy/core.py"), None),
+    ],
+)
+def test_the_outermost_framework_is_meant(paths: tuple[str, ...], framework: str | None) -> None:
+    found = parse(frames(*paths)).run.framework
+    assert (found.value if found else None) == framework
+
+
+def test_the_program_that_was_started_says_more_than_a_traceback() -> None:
+    text = "```bash\nswift sft --model Qwen/Qwen2-7B\n```\n" + frames(SITE + "trl/trainer/sft_trainer.py")
+    found = parse(text).run.framework
+    assert found is not None
+    assert found.value == "ms-swift"
+
+
+def test_a_mere_library_in_a_traceback_yields_to_what_the_user_says() -> None:
+    found = parse("axolotl run fails\n" + frames("train.py", SITE + "transformers/trainer.py")).run.framework
+    assert found is not None
+    assert found.value == "axolotl"
