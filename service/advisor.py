@@ -13,6 +13,7 @@ from typing import Literal
 from kb.cases.page import CaseSet
 from kb.errors import InvalidRequest
 from kb.glossary.terms import Glossary
+from kb.language import language_of as language_of_text
 from kb.mask import mask
 from kb.model.case import Case
 from kb.model.evidence import Evidence
@@ -109,10 +110,11 @@ class Advisor:
         self.remember(prepared, prepared.answer)
         return prepared.answer
 
-    def prepare(self, request: Ask, trace_id: str = "") -> Prepared:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
         """The whole answer as the program gives it, with all that it rests on; nothing is remembered yet.
 
-        Raises `InvalidRequest` where there is nothing to answer.
+        ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` where
+        there is nothing to answer.
         """
         if not request.question.strip() and not request.attachments:
             raise InvalidRequest("nothing was asked: send a question or an attachment")
@@ -124,7 +126,10 @@ class Advisor:
         report = self._check(evidence)
         watch.lap("rules")
         question = "\n".join((*(turn.question for turn in earlier), evidence.question))
-        query = build_query(evidence, report, question, glossary=self.knowledge.glossary)
+        sought = f"{question}\n{restated}" if restated else question
+        query = build_query(evidence, report, sought, glossary=self.knowledge.glossary)
+        if restated and question.strip():
+            query = replace(query, language=language_of_text(question))  # the user's, not that of the other words
         language = language_of(request.language, evidence.question, query)
         hits = self._retrieve(query, CANDIDATES)
         watch.lap("retrieve")

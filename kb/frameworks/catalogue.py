@@ -336,18 +336,19 @@ def renamed(framework: str, key: str) -> tuple[Rename, ...]:
 def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, str | None, str]:
     """(lowest, highest, reason): the releases in which all these options exist; (None, None, "") where nothing follows.
 
-    Options that the catalogue does not know are left out. Where no release has them all, the answer says so and
-    bounds nothing.
+    Options that the catalogue does not know are left out, and so are inherited ones: they come from transformers,
+    whatever releases declared them anew. Where no release has them all, the answer says so and bounds nothing.
     """
     found = table(framework)
     if found is None:
         return None, None, ""
+    inherited = table("transformers") if framework in INHERITS else None
     low: tuple[str, str] | None = None
     high: tuple[str, str] | None = None
     for key in sorted(set(written)):
         name = key.replace("-", "_") if framework in _DASHES and key not in found.names else key
         line = found.line(name)
-        if line is None:
+        if line is None or (inherited is not None and inherited.line(name) is not None):
             continue
         first, last = line["life"][0], line["life"][1]
         if first != found.examined[0] and (low is None or version_key(first) > version_key(low[0])):

@@ -75,8 +75,12 @@ class Verdict:
     last: str | None = None
 
 
-def judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
+def judged(facts: Facts) -> tuple[tuple[Option, Reader, Verdict], ...]:
     """Every written option that has a catalogued reader, with what that reader makes of it."""
+    return facts.once(__name__, lambda asked: tuple(_judged(asked)))
+
+
+def _judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
     run = facts.run
     found = _Readers(facts)
     for each in run.options:
@@ -172,6 +176,11 @@ class _Readers:
         heads = {
             option.key.partition(".")[0] for option in self.run.options if option.origin in (Origin.YAML, Origin.JSON)
         }
+        entry = self.entry or ""
+        if _SWIFT.search(entry):
+            return self._command()  # the file becomes words of a command line
+        if _TRL.search(entry):
+            return self._reader("trl", "dict", strict=False)
         if self.framework == "axolotl" and {"base_model", "datasets"} <= heads and "plugins" not in heads:
             return self._reader("axolotl", "pydantic", strict=False)
         if self.framework == "llamafactory" and "model_name_or_path" in heads and heads & _FACTORY_FILE:
@@ -344,7 +353,7 @@ def _absent(reader: Reader, own: Table, name: str) -> Verdict:
     if framework == "accelerate" and spelled.endswith("_config"):
         return Verdict(OPEN, spelled)  # a section of a fork or of another release
     launch = table("accelerate")
-    if framework == "trl" and reader.how == "argparse" and launch is not None and spelled in launch.names:
+    if framework == "trl" and reader.how != "call" and launch is not None and spelled in launch.names:
         return Verdict(OPEN, spelled)  # leftovers of the trl command go to accelerate launch
     if reader.how == "argparse" and (_prefix_of_any(own, spelled) or spelled.startswith("no_")):
         return Verdict(OPEN, spelled)
@@ -371,7 +380,7 @@ def _has_branch(own: Table, name: str) -> bool:
 
 
 def _standing(reader: Reader, known: Table) -> str | None:
-    """The release of transformers that stands for the pinned range, where the whole range agrees."""
+    """The oldest release of transformers that the framework allows: none of those allowed has the name."""
     if reader.exact is None:
         return None
     pinned = inherited_from(reader.catalogue, reader.exact)

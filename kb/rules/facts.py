@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from kb.frameworks.batch import batch
 from kb.frameworks.catalogue import pins
@@ -18,6 +19,7 @@ from kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
 from kb.rules.values import UNKNOWN, Fact, Key, show, unresolved
 from kb.rules.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
 
+T = TypeVar("T")
 RECOGNISED = ("framework", "algorithm", "stage", "model", "model_family")
 BATCH = ("world_size", "data_parallel", "accumulation", "global_batch")
 WORDS = (*RECOGNISED, "entry", "launcher", *BATCH)
@@ -34,13 +36,20 @@ _ORIGIN_OF_SIZES = ("num_gpus", "micro_batch", "gradient_accumulation")
 class Facts:
     """The facts of one run of one paste. Compiled conditions call ``fact(key)``; the methods are for modules."""
 
-    __slots__ = ("_cache", "_options", "evidence", "run")
+    __slots__ = ("_cache", "_kept", "_options", "evidence", "run")
 
     def __init__(self, evidence: Evidence, run: RunConfig | None = None) -> None:
         self.evidence = evidence
         self.run = run if run is not None else evidence.run
         self._cache: dict[Key, Fact] = {}
         self._options: dict[str, tuple[Option, ...]] | None = None
+        self._kept: dict[str, Any] = {}
+
+    def once(self, name: str, work_out: Callable[[Facts], T]) -> T:
+        """What several modules need of one run, worked out by the first of them. ``name`` is the caller's module."""
+        if name not in self._kept:
+            self._kept[name] = work_out(self)
+        return cast(T, self._kept[name])
 
     def fact(self, key: Key) -> Fact:
         """The fact of one call, kept. Raises KeyError for a function that `FACTS` does not have."""

@@ -40,6 +40,11 @@ _STATED = re.compile(
 )
 _OTHER = re.compile(r"\b(?:MI\d{3}X?|Ascend|910B\d?|Gaudi)\b")
 _GRES = re.compile(r"gpu:(?P<name>[a-z]\d{2,4})\b")
+_SHORT = 3_000
+"""A text up to this many characters is read whole."""
+_HINTS = ("NVIDIA", "GeForce", "Tesla", "Quadro", "RTX", "GTX", "TITAN", "GPU", "gpu", "capability", "V100", "T4")
+_MOST = 200
+_LONGEST = 2_000
 _CONFIGURED = ("command", "yaml", "json", "python", "toml", "ini")
 
 
@@ -48,7 +53,7 @@ def on_cards_below(facts: Facts, limit: float, condition: Expression) -> Outcome
 
     Clear where none is named. The message may use ``{card}``.
     """
-    cards = list(_cards(facts))
+    cards = facts.once(__name__, lambda asked: tuple(_cards(asked)))
     if not cards or any(capability >= limit for capability, _ in cards):
         return Outcome(value=False)
     card = cards[0][1]
@@ -81,16 +86,42 @@ def _capability(name: str) -> float:
 
 def _spans(facts: Facts, pattern: re.Pattern[str]) -> Iterator[Span]:
     """Every match outside configurations, with its place. The patterns match within a line."""
+    for name, line, text in facts.once(f"{__name__}:lines", _shown):
+        for match in pattern.finditer(text):
+            yield Span(
+                attachment=name, line=line, column=match.start() + 1,
+                end_line=line, end_column=match.end() + 1, text=match[0],
+            )  # fmt: skip
+
+
+def _shown(facts: Facts) -> tuple[tuple[str | None, int, str], ...]:
+    """The lines in which a card counts: (source, number, text)."""
     regions = [region for region in facts.evidence.regions if region.kind in _CONFIGURED]
+    found = []
     for source in facts.evidence.sources:
         taken = [(region.start_line, region.end_line) for region in regions if region.source == source.name]
-        for match in pattern.finditer(source.text):
-            line = source.text.count("\n", 0, match.start()) + 1
-            before = source.text.rfind("\n", 0, match.start()) + 1
-            comment = source.text[before : match.start()].lstrip().startswith("#")
-            if comment or any(start <= line <= end for start, end in taken):
-                continue
-            yield Span(
-                attachment=source.name, line=line, column=match.start() - before + 1,
-                end_line=line, end_column=match.end() - before + 1, text=match[0],
-            )  # fmt: skip
+        for line, text in _lines(source.text):
+            if not text.lstrip().startswith("#") and not any(start <= line <= end for start, end in taken):
+                found.append((source.name, line, text))
+    return tuple(found)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that may name a card, numbered: all of a short text, those with a hint of a long one."""
+    if len(text) <= _SHORT:
+        yield from enumerate(text.split("\n"), start=1)
+        return
+    starts: set[int] = set()
+    for hint in _HINTS:
+        at = text.find(hint)
+        for _ in range(_MOST):
+            if at < 0:
+                break
+            starts.add(text.rfind("\n", 0, at) + 1)
+            at = text.find(hint, max(text.find("\n", at), at + 1))
+    line, counted = 1, 0
+    for start in sorted(starts)[:_MOST]:
+        line += text.count("\n", counted, start)
+        counted = start
+        end = text.find("\n", start)
+        yield line, text[start : end if end >= 0 else len(text)][:_LONGEST]

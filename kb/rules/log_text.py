@@ -36,9 +36,9 @@ def first(facts: Facts, literal: str, pattern: re.Pattern[str] | None = None) ->
 
 
 def told(span: Span | None, **shown: str) -> Outcome:
-    """The outcome of a rule that looks for one line."""
+    """The outcome of a rule that looks for one line. Its absence from an excerpt proves nothing, so it is not false."""
     if span is None:
-        return Outcome(value=False)
+        return Outcome(value=None)
     return Outcome(value=True, evidence=(span,), brought=True, values=shown)
 
 

@@ -77,8 +77,12 @@ def in_force(facts: Facts, name: str, title: str) -> Mapping[str, str]:
 
 
 def ran_out_at(facts: Facts, *places: str) -> Outcome:
-    """Fires on the first failure at one of the places; says the size that was asked for and the innermost function."""
-    for place, trace in failures(facts):
+    """Fires on the first failure at one of the places; says the size that was asked for and the innermost function.
+
+    False where memory ran out at another known place; without such a traceback there is nothing to judge.
+    """
+    found = list(failures(facts))
+    for place, trace in found:
         if place in places:
             size = _SIZE.search(trace.message)
             shown = {
@@ -87,4 +91,4 @@ def ran_out_at(facts: Facts, *places: str) -> Outcome:
                 "place": place,
             }
             return Outcome(value=True, evidence=(trace.span,), brought=True, values=shown)
-    return Outcome(value=False)
+    return Outcome(value=False if any(place for place, _ in found) else None)

@@ -36,6 +36,7 @@ _RENAMED: dict[str, dict[str, str]] = {
         "max_seq_length": "max_length", "torch_dtype": "dtype", "use_liger_loss": "use_liger_kernel",
         "use_liger": "use_liger_kernel", "vllm_guided_decoding_regex": "vllm_structured_outputs_regex",
         "evaluation_strategy": "eval_strategy", "vllm_max_model_len": "vllm_max_model_length",
+        "ppo_epochs": "num_ppo_epochs",
     },
     "transformers": {"evaluation_strategy": "eval_strategy", "group_by_length": "train_sampling_strategy"},
     "llamafactory": {
@@ -126,7 +127,7 @@ def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = 
     shown = list(distinct.values())[:_SHOWN]
     more = len(distinct) - len(shown)
     en = "; ".join(f"{written(o.option)}: {o.en}" if o.en else written(o.option) for o in shown)
-    zh = "；".join(f"{written(o.option)}：{o.zh}" if o.zh else written(o.option) for o in shown)
+    zh = "；".join(f"{written(o.option)}（{o.zh}）" if o.zh else written(o.option) for o in shown)
     return Outcome(
         value=True,
         evidence=tuple(dict.fromkeys(spans)),

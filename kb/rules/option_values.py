@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from kb.frameworks.catalogue import INHERITS, OptionInfo
 from kb.frameworks.nearmiss import distance
@@ -25,6 +26,7 @@ _PLACEHOLDER = re.compile(r"[$<>{}]|^\.\.\.$|^x+$|^X+$|your", re.IGNORECASE)
 _LITERAL = re.compile(r"^Literal\[[^\[\]]*\](?: \| None)?$")
 
 
+@lru_cache(maxsize=512)
 def plain(text: str) -> str:
     """``int | None`` and ``Optional[int]`` as ``int``."""
     match = _OPTIONAL.match(text)

@@ -18,7 +18,8 @@ from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
 from kb.rules.values import is_number
 
-CLEAR = Outcome(value=False)
+CLEAR = Outcome(value=None)
+"""Nothing to report. Not false: what was pasted is mostly an excerpt, and what it does not show rules no case out."""
 WATCHED = ("loss", "policy_loss", "value_loss", "nll_loss", "grad_norm", "kl", "reward")
 """What must be finite in a training row. Rewards by name may lack a class or a reward function and are left out."""
 EARLY_STEPS, EARLY_EPOCH = 50, 0.05

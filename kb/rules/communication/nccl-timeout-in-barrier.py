@@ -1,20 +1,24 @@
-"""A collective of one element timed out: that is a barrier, so one rank was busy with something else."""
+"""A collective of one element timed out, and the log shows that some rank was busy with something long."""
 
 from __future__ import annotations
 
 import re
 
 from kb.rules.facts import Facts
-from kb.rules.log_text import first, told
+from kb.rules.log_text import first
 from kb.rules.outcome import Outcome
 
-_TEXTS = (("NumelIn=1,", re.compile(r"WorkNCCL\(SeqNum=\d+, OpType=(?:ALLREDUCE|BROADCAST), NumelIn=1,")),)
+_BARRIER = re.compile(r"WorkNCCL\(SeqNum=\d+, OpType=(?:ALLREDUCE|BROADCAST), NumelIn=1,")
+_WORK = (
+    "Running tokenizer", "Tokenizing", "Converting format", "Map (num_proc=", "Generating train split",
+    "Saving model checkpoint", "Packing", "Preprocessing",
+)  # fmt: skip
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires on the first of these texts that a log holds."""
-    for literal, pattern in _TEXTS:
-        span = first(facts, literal, pattern)
-        if span is not None:
-            return told(span)
-    return told(None)
+    """Fires where both are in the paste."""
+    barrier = first(facts, "NumelIn=1,", _BARRIER)
+    work = next((span for text in _WORK if (span := first(facts, text)) is not None), None)
+    if barrier is None or work is None:
+        return Outcome(value=False)
+    return Outcome(value=True, evidence=(barrier, work), brought=True)

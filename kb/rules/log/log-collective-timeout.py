@@ -28,7 +28,7 @@ def check(facts: Facts) -> Outcome:
             found.setdefault(int(match["rank"]), (span, match))
     missing = _missing(set(found), facts)
     if missing is None or len({match["seq"] for _, match in found.values()}) != 1:
-        return Outcome(value=False)
+        return Outcome(value=None)
     span, match = next(iter(found.values()))
     return Outcome(
         value=True,

@@ -17,6 +17,6 @@ def check(facts: Facts) -> Outcome:
     """Fires from the second warning on."""
     found = [*lines(facts, "Could not find response key", _KEY), *lines(facts, "Could not find instruction key", _KEY)]
     if len(found) < LEAST:
-        return Outcome(value=False)
+        return Outcome(value=None)
     count = f"at least {MOST}" if len(found) >= MOST else str(len(found))
     return Outcome(value=True, evidence=(found[0],), brought=True, values={"count": count})

@@ -18,5 +18,5 @@ def check(facts: Facts) -> Outcome:
     """Fires where the head is the only new weight and the log goes on with training rows."""
     trained = [row for row in facts.evidence.rows if "loss" in row.metrics]
     if not trained or facts.name("stage").value in _IDLE:
-        return Outcome(value=False)
+        return Outcome(value=None)
     return told(first(facts, "ForSequenceClassification were not initialized", _HEAD))

@@ -13,8 +13,8 @@ def check(facts: Facts) -> Outcome:
     """Fires on the warning where no index error follows it."""
     found = first(facts, "Token indices sequence length is longer than the specified maximum sequence length")
     if found is None or facts.evidence.has("cuda_error"):
-        return Outcome(value=False)
+        return Outcome(value=None)
     said = (f"{trace.exception}: {trace.message}".lower() for trace in facts.evidence.tracebacks)
     if any(text in words for words in said for text in _NOT_TRUNCATED):
-        return Outcome(value=False)
+        return Outcome(value=None)
     return told(found)

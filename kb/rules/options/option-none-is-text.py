@@ -9,6 +9,8 @@ from kb.rules.option_hints import Offence, report
 from kb.rules.option_values import plain, readable
 from kb.rules.outcome import Outcome
 
+_READ = ("report_to", "post_processor")
+"""Options whose readers know such a word."""
 _WORDS = ("None", "null", "Null", "NULL")
 
 
@@ -19,7 +21,7 @@ def check(facts: Facts) -> Outcome:
         info = readable(option, verdict)
         if info is None or option.raw not in _WORDS or info.choices or plain(info.type or "") != "str":
             continue
-        if reader.catalogue == "ms-swift" or (info.framework == "transformers" and info.key == "report_to"):
+        if reader.catalogue == "ms-swift" or info.key in _READ:
             continue
         flag = reader.how == "argparse" and option.origin is Origin.FLAG
         file = reader.how == "dict" and option.origin is Origin.YAML and option.raw == "None" and not option.quoted

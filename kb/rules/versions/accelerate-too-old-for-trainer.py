@@ -9,4 +9,4 @@ from kb.rules.package_pairs import pair
 
 def check(facts: Facts) -> Outcome:
     """Fires where both versions are given and do not fit."""
-    return pair(facts, ("accelerate", "<1.3.0"), ("transformers", ">=4.52.4"))
+    return pair(facts, ("accelerate", "<1.3.0"), ("transformers", ">=4.52.1"))
