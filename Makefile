@@ -6,12 +6,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 HOST ?= 127.0.0.1
 PORT ?= 8000
 
-.PHONY: help install serve test unit lint format bench clean
+.PHONY: help install serve test test-vllm unit lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
 	@echo "make test    run every test (installs the test tools and CPU torch first)"
+	@echo "make test-vllm  the tests against the real vLLM server on CPU (installs it into the user's cache, 2.5 GB)"
 	@echo "make lint    ruff and mypy strict"
 	@echo "make bench   the benchmarks of benchmarks/README.md"
 
@@ -43,6 +44,11 @@ serve: install
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-report=json:.cache/coverage.json
 	$(BIN)/python -m tests.gate .cache/coverage.json
+
+# Apart from `test`: the server's packages get an environment of their own, made once for each lock.
+test-vllm: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.vllm.environment
+	$(BIN)/python -m pytest tests/vllm
 
 unit: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest

@@ -33,6 +33,7 @@ class Citations:
 
     language: str
     found: dict[tuple[str, str], Citation] = field(default_factory=dict)
+    first: int = 1  # the lowest marker that may be handed out
 
     def case(self, case: Case) -> str:
         """The marker of a case."""
@@ -55,7 +56,7 @@ class Citations:
     def _marker(self, kind: str, id: str, title: str, url: str | None, quoted: str | None) -> str:
         key = (kind, id)
         if key not in self.found:
-            number = len(self.found) + 1
+            number = max([self.first - 1, *(each.marker for each in self.found.values())]) + 1
             self.found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)  # type: ignore[arg-type]
         return f"[{self.found[key].marker}]"
 
@@ -77,6 +78,20 @@ def compose(diagnosis: Diagnosis, context: Context, language: str) -> tuple[str,
     parts += after[::-1] if diagnosis.verdict == "need_input" else after
     parts.append(_listed(context, lead, citations))
     return "\n\n".join(part for part in parts if part), citations.all()
+
+
+def behind(diagnosis: Diagnosis, context: Context, citations: Citations) -> str:
+    """What stands behind a text that a model wrote about the first cause: the patch, the questions, other findings."""
+    language = citations.language
+    lead = diagnosis.causes[0] if diagnosis.causes else None
+    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or relevant(f, context))]
+    parts = [
+        _section("patch", _patch(fired, language), language),
+        _others(diagnosis, lead, citations),
+        _asks(diagnosis, language),
+        _listed(context, lead, citations),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def receipt_line(receipt: Receipt, language: str) -> str:
@@ -167,6 +182,11 @@ def marked(text: str, marker: str) -> str:
 
 def _fix(case: Case, fired: Sequence[Finding], marker: str, language: str) -> str:
     text = marked(case.section("fix", language), marker)
+    return "\n\n".join(part for part in (text, _patch(fired, language)) if part)
+
+
+def _patch(fired: Sequence[Finding], language: str) -> str:
+    """The first fix that edits the user's own text, as a diff, with what it clears when applied."""
     for finding in fired:
         view = finding_view(finding, language)
         if view.patch is None:
@@ -174,8 +194,8 @@ def _fix(case: Case, fired: Sequence[Finding], marker: str, language: str) -> st
         note = phrases.PATCH.get(language).format(clears=", ".join(view.clears)) if view.clears else ""
         note += phrases.APPEARS.get(language).format(appears=", ".join(view.appears)) if view.appears else ""
         fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(view.patch)), default=0))
-        return f"{text}\n\n{view.fix}\n\n{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
-    return text
+        return f"{view.fix}\n\n{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
+    return ""
 
 
 def _seen(finding: Finding, citations: Citations) -> str:

@@ -50,6 +50,7 @@ HEADINGS = {
     "cause": Text(en="Why", zh="原因"),
     "seen": Text(en="In what you pasted", zh="在你粘贴的内容中"),
     "fix": Text(en="Fix", zh="修复"),
+    "patch": Text(en="The change in your own text", zh="在你的原文上的修改"),
     "refuted": Text(en="Does not help", zh="无效的做法"),
     "confirm": Text(en="How to confirm", zh="如何确认"),
     "likely": Text(en="Most likely so far", zh="目前最可能的原因"),
@@ -66,3 +67,39 @@ NO_MODEL = Text(
 )
 AT = Text(en="{place}: `{text}`", zh="{place}：`{text}`")
 DEFAULT = Text(en="{place}: not written, a default", zh="{place}：未显式设置，取默认值")
+NOTHING_TO_WRITE = Text(
+    en="The language model was not asked: no case or rule of the knowledge base could carry what it would say.",
+    zh="没有调用语言模型：知识库里没有可以支撑其说法的案例或规则。",
+)
+MODEL_FAILED = Text(
+    en="The language model gave no usable text ({why}); this answer was composed from the rules and cases alone.",
+    zh="语言模型没有给出可用的文本（{why}）；本回答完全由规则和案例生成。",
+)
+FAILURES = {
+    "absent": Text(en="it cannot be reached", zh="无法连接"),
+    "slow": Text(en="it took too long", zh="超时"),
+    "refused": Text(en="it refused the request", zh="请求被拒绝"),
+    "overloaded": Text(en="it is overloaded", zh="负载过高"),
+    "server_error": Text(en="it reported an error of its own", zh="服务端报错"),
+    "cut": Text(en="its text broke off", zh="文本中途中断"),
+    "garbage": Text(en="what it sent could not be read", zh="返回内容无法读取"),
+    "unknown_model": Text(en="it does not serve the model asked for", zh="没有所请求的模型"),
+    "too_long": Text(en="the question does not fit its context", zh="内容超出其上下文长度"),
+    "busy": Text(en="too many texts are being written", zh="同时生成的文本太多"),
+    "open": Text(en="it failed several times running and is left alone for a while", zh="连续多次失败，暂时停用"),
+}
+WITHDRAWN = Text(
+    en="Sentences of the model taken out because they contradict a finding or recommend what does not help: {count}.",
+    zh="因与检查结果矛盾、或推荐无效做法而删去的模型语句数：{count}。",
+)
+FLAGGED = Text(
+    en="Named by the model, but in no evidence and no catalogue: {names}.",
+    zh="模型提到、但任何证据和参数目录中都没有的名称：{names}。",
+)
+UNKNOWN_MARKERS = Text(
+    en="Citations of the model that point at nothing, removed: {count}.",
+    zh="已移除模型中没有对应来源的引用数：{count}。",
+)
+LEFT_OUT = Text(en="Not shown to the model for lack of room: {what}.", zh="因篇幅限制未给模型看的内容：{what}。")
+PLACES = Text(en="pasted places", zh="粘贴内容中的位置")
+EARLIER = Text(en="earlier turns", zh="之前的对话")

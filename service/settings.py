@@ -17,7 +17,7 @@ from kb.errors import InvalidSettings
 PREFIX = "TRAINMEDIC_"
 CONFIG_VARIABLE = "TRAINMEDIC_CONFIG"
 FILE_SUFFIX = "_FILE"
-SECRET_FIELDS = ("api_keys", "database_url", "embedder_api_key")
+SECRET_FIELDS = ("api_keys", "database_url", "embedder_api_key", "model_api_key")
 MEBIBYTE = 1024 * 1024
 
 
@@ -41,6 +41,20 @@ class Settings(BaseSettings):
     embedder: str = Field("default", description="default, st:<model or path>, or openai:<model>")
     embedder_base_url: str = Field("", description="endpoint of an openai: embedder")
     embedder_api_key: SecretStr = Field(SecretStr(""), description="key of an openai: embedder")
+    model_base_url: str = Field(
+        "", description="OpenAI-compatible endpoint of a language model, such as vLLM's; empty: none"
+    )
+    model_name: str = Field("", description="model to ask; default: the first that the endpoint lists")
+    model_api_key: SecretStr = Field(SecretStr(""), description="key of that endpoint")
+    model_context_tokens: int = Field(8192, ge=2048, le=1_048_576, description="tokens of its context that are used")
+    model_max_tokens: int = Field(900, ge=64, le=16_384, description="longest text it may write, in tokens")
+    model_temperature: float = Field(0.2, ge=0.0, le=2.0, description="sampling temperature")
+    model_timeout_s: float = Field(
+        25.0, gt=0, description="it must have finished within this; else the composed answer"
+    )
+    model_first_token_s: float = Field(10.0, gt=0, description="its first word must come within this")
+    model_concurrency: int = Field(8, ge=1, le=256, description="texts it writes at once")
+    model_restate: bool = Field(True, description="let it restate an unclear question, and search for both wordings")
     language: str = Field("auto", pattern="^(auto|en|zh)$", description="language of answers")
     top_k: int = Field(5, ge=1, le=20, description="causes listed in an answer")
     max_request_mb: int = Field(80, ge=1, le=1024, description="largest request body, in MiB")

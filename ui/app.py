@@ -20,6 +20,8 @@ from service.settings import Settings
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from service.model import ChatModel
+
 
 def load_knowledge(settings: Settings) -> Knowledge:
     """Load pages, glossary and index. The index is built where it is absent or older than the pages."""
@@ -82,7 +84,33 @@ def build_app(settings: Settings) -> FastAPI:
     from service.api.app import create_app
 
     advisor = build_advisor(settings)
+    assistant, probes = None, {}
+    if settings.model_base_url:
+        from service.assistant import Assistant
+
+        model = build_model(settings)
+        assistant = Assistant(advisor, model, restate=settings.model_restate)
+        probes["model"] = model.probe
     # Tables and model are read on first use; the first question must not wait for them.
     warm()
     advisor.search("loss is nan", top_k=1)
-    return create_app(advisor, settings)
+    return create_app(advisor, settings, probes, assistant)
+
+
+def build_model(settings: Settings) -> ChatModel:
+    """The model that the settings name. Nothing is asked of it yet."""
+    from service.model import ChatModel, ModelOptions
+
+    return ChatModel(
+        ModelOptions(
+            base_url=settings.model_base_url,
+            name=settings.model_name,
+            api_key=settings.model_api_key.get_secret_value(),
+            context_tokens=settings.model_context_tokens,
+            max_tokens=settings.model_max_tokens,
+            temperature=settings.model_temperature,
+            timeout_s=settings.model_timeout_s,
+            first_token_s=settings.model_first_token_s,
+            concurrency=settings.model_concurrency,
+        )
+    )

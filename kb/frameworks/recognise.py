@@ -26,39 +26,13 @@ from kb.frameworks.mentions import (
 )
 from kb.frameworks.models import family_of_type, find_family, model_family
 from kb.frameworks.settings import index
-from kb.frameworks.tables import table
+from kb.frameworks.signatures import from_keys, knows
 from kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
 
 __all__ = ["TRAINING_STAGES", "Recognition", "model_family", "recognise", "stage_of"]
 
 TRAINING_STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill")
 
-_SIGNATURES: Mapping[str, tuple[str, ...]] = {
-    "verl": ("actor_rollout_ref.", "algorithm.adv_estimator", "reward_model.reward_manager"),
-    "deepspeed": ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"),
-    "accelerate": ("compute_environment", "distributed_type", "machine_rank"),
-    "axolotl": ("base_model", "sequence_len", "val_set_size", "rl_beta", "sample_packing", "flash_attention"),
-    "llamafactory": (
-        "finetuning_type",
-        "cutoff_len",
-        "pref_beta",
-        "pref_loss",
-        "pref_ftx",
-        "dataset_dir",
-        "kto_chosen_weight",
-    ),
-    "ms-swift": (
-        "rlhf_type",
-        "sft_type",
-        "train_type",
-        "tuner_type",
-        "attn_impl",
-        "template_type",
-        "split_dataset_ratio",
-    ),
-    "openrlhf": ("micro_train_batch_size", "zero_stage", "ds.zero_stage", "train.micro_batch_size", "prompt_data"),
-    "peft": ("peft_type",),
-}
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments", "Trainer", "Seq2SeqTrainer")
 
@@ -101,7 +75,7 @@ def recognise(
     _from_programs(found, regions)
     _from_classes(found, options)
     if found.framework is None:
-        found.framework = _from_keys(options)
+        found.framework = from_keys(options)
     elif found.entries and not found.entries[0][0].certain:
         _doubt(found, options)
     _refine(found, options)
@@ -195,7 +169,7 @@ def _doubt(found: _Found, options: Sequence[Option]) -> None:
     known = [option for option in plain if _accepts(entry.framework, option.key)]
     if 2 * len(known) >= len(plain):
         return
-    other = _from_keys(options)
+    other = from_keys(options)
     hf = [option for option in plain if _accepts("transformers", option.key)]
     if other is None and entry.algorithm is not None and len(hf) >= 2:
         reason = f"a script for {entry.algorithm} with the options of HF's trainer"
@@ -206,75 +180,7 @@ def _doubt(found: _Found, options: Sequence[Option]) -> None:
 def _accepts(framework: str, key: str) -> bool:
     if framework in INHERITS and _accepts("transformers", key):
         return True
-    return _knows(framework, key, key.replace("-", "_"))
-
-
-def _from_keys(options: Sequence[Option]) -> Recognised | None:
-    plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
-    for framework, signature in _SIGNATURES.items():
-        for option in plain:
-            if option.key in signature or option.key.startswith(tuple(s for s in signature if s.endswith("."))):
-                if option.scope and framework != option.scope:
-                    continue
-                if framework in ("deepspeed", "accelerate") and _others(plain, framework):
-                    continue
-                rivals = _rivals(framework, plain)
-                if not rivals:
-                    return Recognised(
-                        value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
-                    )
-    return _by_score([option for option in plain if not option.scope])
-
-
-def _others(plain: Sequence[Option], framework: str) -> bool:
-    """Whether the paste holds more than this launcher or engine file: then it does not name the framework."""
-    return any(option.scope != framework and option.key.split(".")[0] not in _heads(framework) for option in plain)
-
-
-def _heads(framework: str) -> frozenset[str]:
-    found = table(framework)
-    names = found.names if found else ()
-    extra = {"optimizer", "scheduler", "fp16", "bf16", "bfloat16", "wall_clock_breakdown", "steps_per_print", "debug"}
-    return frozenset({name.split(".")[0] for name in names} | extra)
-
-
-def _rivals(framework: str, plain: Sequence[Option]) -> bool:
-    """Whether another framework knows clearly more of these options."""
-    scores = _scores([option for option in plain if not option.scope])
-    mine = scores.get(framework, 0.0)
-    return any(score > mine + 1 for name, score in scores.items() if name != framework)
-
-
-def _scores(options: Sequence[Option]) -> dict[str, float]:
-    names = ("openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl")
-    hf = table("transformers")
-    scores = dict.fromkeys(names, 0.0)
-    for option in options:
-        key = option.key.replace("-", "_")
-        holders = [name for name in names if _knows(name, option.key, key)]
-        if hf is not None and key in hf.names:
-            continue
-        for name in holders:
-            scores[name] += 1 / len(holders)
-    return scores
-
-
-def _knows(name: str, written: str, underscored: str) -> bool:
-    found = table(name)
-    if found is None:
-        return False
-    return written in found.names or (name not in ("openrlhf", "verl") and underscored in found.names)
-
-
-def _by_score(options: Sequence[Option]) -> Recognised | None:
-    if not options:
-        return None
-    scores = sorted(((score, name) for name, score in _scores(options).items()), reverse=True)
-    (best, name), (second, _) = scores[0], scores[1]
-    if best < 1.0 or best < 1.5 * second:
-        return None
-    known = next(option for option in options if _knows(name, option.key, option.key.replace("-", "_")))
-    return Recognised(value=name, reason=f"the options are those of {name}", span=known.span)
+    return knows(framework, key, key.replace("-", "_"))
 
 
 def _refine(found: _Found, options: Sequence[Option]) -> None:

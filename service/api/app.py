@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version as package_version
 
 from fastapi import FastAPI
@@ -14,14 +14,20 @@ from service.api.errors import add_handlers
 from service.api.limits import Gate, Metrics
 from service.api.openai import make_openai_router
 from service.api.routes import Worker, make_router
+from service.asking import Asker, Composed
 from service.settings import MEBIBYTE, Settings
 
-Probe = Callable[[], str | None]
+Probe = Callable[[], Awaitable[str | None]]
 """Says in a word what is wrong, or None."""
 
 
-def create_app(advisor: Advisor, settings: Settings, probes: dict[str, Probe] | None = None) -> FastAPI:
-    """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready."""
+def create_app(
+    advisor: Advisor, settings: Settings, probes: Mapping[str, Probe] | None = None, asker: Asker | None = None
+) -> FastAPI:
+    """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
+
+    ``asker`` answers the questions; without one the advisor does, which has no model.
+    """
     metrics = Metrics()
     app = FastAPI(
         title="trainmedic",
@@ -38,13 +44,14 @@ def create_app(advisor: Advisor, settings: Settings, probes: dict[str, Probe] | 
     )
     add_handlers(app)
     worker = Worker(settings.concurrency, settings.request_timeout_s)
-    app.include_router(make_router(advisor, worker, metrics, settings.max_attachments))
-    app.include_router(make_openai_router(advisor, worker, metrics))
+    asker = asker or Composed(advisor)
+    app.include_router(make_router(advisor, asker, worker, metrics, settings.max_attachments))
+    app.include_router(make_openai_router(asker, worker, metrics))
     _add_health(app, advisor, metrics, probes or {})
     return app
 
 
-def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: dict[str, Probe]) -> None:
+def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mapping[str, Probe]) -> None:
     knowledge = advisor.knowledge
 
     @app.get("/livez", tags=["health"])
@@ -56,7 +63,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: dict[s
     async def readyz() -> JSONResponse:
         """Knowledge loaded and rules compiled. ``degraded`` where a page failed or something optional is down."""
         failures = [*(f.rule_id for f in knowledge.rules.failures), *(f.page for f in knowledge.cases.failures)]
-        down = {name: reason for name, probe in probes.items() if (reason := probe()) is not None}
+        down = {name: reason for name, probe in probes.items() if (reason := await probe()) is not None}
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
         body = {

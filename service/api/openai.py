@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -17,11 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import InvalidRequest
 from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
+from service.advisor import Ask
 from service.answer import Answer
 from service.api.errors import trace_id_of
 from service.api.limits import Metrics
-from service.api.routes import DELTA_CHARACTERS, ERRORS, Worker, count
+from service.api.routes import ERRORS, Worker, chained, count, pieces
+from service.asking import Asker, Parts, whole
 from service.wire import plain
 
 MODEL = "trainmedic"
@@ -88,7 +91,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(advisor: Advisor, worker: Worker, metrics: Metrics) -> APIRouter:
+def make_openai_router(asker: Asker, worker: Worker, metrics: Metrics) -> APIRouter:
     """The two routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     started = int(time.time())
@@ -102,19 +105,22 @@ def make_openai_router(advisor: Advisor, worker: Worker, metrics: Metrics) -> AP
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
         ask = question_of(body.messages)
-        answer = await worker.run(lambda: advisor.ask(ask, trace_id_of(request)))
-        count(metrics, answer)
+        parts = asker.stream(ask, trace_id_of(request), worker.run)
         if body.stream:
             usage = body.stream_options is not None and body.stream_options.include_usage
             headers = {"Cache-Control": "no-store"}
-            return StreamingResponse(chunks(answer, usage), media_type="text/event-stream", headers=headers)
+            first = await anext(parts)
+            streamed = chunks(first, parts, metrics, usage)
+            return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
+        answer = await whole(parts)
+        count(metrics, answer)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": answer.answer},
             "finish_reason": "stop",
         }
-        whole = {**head(answer, "chat.completion"), "choices": [choice], "usage": usage_of(answer), **extra(answer)}
-        return Response(json.dumps(whole, ensure_ascii=False), media_type="application/json")
+        shown = {**head(answer.id, "chat.completion"), "choices": [choice], "usage": usage_of(answer), **extra(answer)}
+        return Response(json.dumps(shown, ensure_ascii=False), media_type="application/json")
 
     return router
 
@@ -131,9 +137,9 @@ def question_of(messages: Sequence[Message]) -> Ask:
     return Ask(question=said[-1], attachments=tuple(earlier))
 
 
-def head(answer: Answer, kind: str) -> dict[str, Any]:
+def head(id: str, kind: str) -> dict[str, Any]:
     """What every object of the protocol begins with."""
-    return {"id": f"chatcmpl-{answer.id}", "object": kind, "created": int(time.time()), "model": MODEL}
+    return {"id": f"chatcmpl-{id}", "object": kind, "created": int(time.time()), "model": MODEL}
 
 
 def extra(answer: Answer) -> dict[str, Any]:
@@ -149,19 +155,35 @@ def usage_of(answer: Answer) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-async def chunks(answer: Answer, usage: bool) -> AsyncIterator[str]:
-    """The answer as the protocol streams it; the last chunk holds the citations."""
-    shared = head(answer, "chat.completion.chunk")
+async def chunks(first: str | Answer, parts: Parts, metrics: Metrics, usage: bool) -> AsyncIterator[str]:
+    """The text as it comes, in the protocol's chunks; the last one holds the citations and the whole answer.
+
+    Text once sent cannot be replaced here: what verification found in a model's text is said behind it.
+    """
+    shared = head(uuid.uuid4().hex, "chat.completion.chunk")
 
     def chunk(delta: dict[str, str], reason: str | None = None, **more: Any) -> str:
         choices = [{"index": 0, "delta": delta, "finish_reason": reason}]
         return f"data: {json.dumps({**shared, 'choices': choices, **more}, ensure_ascii=True)}\n\n"
 
     yield chunk({"role": "assistant", "content": ""})
-    for start in range(0, len(answer.answer), DELTA_CHARACTERS):
-        yield chunk({"content": answer.answer[start : start + DELTA_CHARACTERS]})
-    yield chunk({}, "stop", **extra(answer))
-    if usage:
-        last = {**shared, "choices": [], "usage": usage_of(answer)}
-        yield f"data: {json.dumps(last)}\n\n"
+    async with aclosing(parts):
+        async for part in chained(first, parts):
+            if not isinstance(part, Answer):
+                for text in pieces(part):
+                    yield chunk({"content": text})
+                continue
+            count(metrics, part)
+            for text in pieces(behind_text(part)):
+                yield chunk({"content": text})
+            yield chunk({}, "stop", **extra(part))
+            if usage:
+                yield f"data: {json.dumps({**shared, 'choices': [], 'usage': usage_of(part)})}\n\n"
     yield "data: [DONE]\n\n"
+
+
+def behind_text(answer: Answer) -> str:
+    """What was done to a model's text after it was sent; empty without a model."""
+    if answer.mode != "llm" or not answer.notices:
+        return ""
+    return "\n\n" + "\n".join(f"> {notice}" for notice in answer.notices)

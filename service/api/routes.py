@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from contextvars import copy_context
 from typing import Annotated, Any, TypeVar
 
@@ -34,6 +35,7 @@ from service.api.schemas import (
     SearchIn,
     SearchOut,
 )
+from service.asking import Asker, Parts, whole
 from service.history import Feedback
 from service.wire import plain, to_json
 
@@ -90,7 +92,7 @@ class Overloaded(TrainmedicError):
     kind = "unavailable"
 
 
-def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachments: int) -> APIRouter:
+def make_router(advisor: Advisor, asker: Asker, worker: Worker, metrics: Metrics, max_attachments: int) -> APIRouter:
     """All ``/v1`` routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
 
@@ -102,13 +104,14 @@ def make_router(advisor: Advisor, worker: Worker, metrics: Metrics, max_attachme
     async def ask(body: AskIn, request: Request) -> Response:
         """Diagnose: the whole answer, or with ``stream`` the text as it comes and then the answer."""
         bounded(body.attachments)
-        trace_id = trace_id_of(request)
-        answer = await worker.run(lambda: advisor.ask(body.value(), trace_id))
-        count(metrics, answer)
+        parts = asker.stream(body.value(), trace_id_of(request), worker.run)
         if body.stream:
+            first = await anext(parts)  # what is wrong with the request is said before a stream begins
             return StreamingResponse(
-                events(answer, to_json(answer)), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+                events(first, parts, metrics), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
+        answer = await whole(parts)
+        count(metrics, answer)
         return json_response(answer)
 
     @router.post("/check", response_model=ReportView)
@@ -254,12 +257,35 @@ def json_response(value: object) -> Response:
     return Response(to_json(value), media_type="application/json")
 
 
-async def events(answer: Answer, whole: str) -> AsyncIterator[str]:
-    """Server-sent events: the text in pieces, then the ``whole`` answer as JSON, made before the stream began."""
-    for start in range(0, len(answer.answer), DELTA_CHARACTERS):
-        text = answer.answer[start : start + DELTA_CHARACTERS]
-        yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
-    yield sse("answer", whole)
+async def events(first: str | Answer, parts: Parts, metrics: Metrics) -> AsyncIterator[str]:
+    """Server-sent events: the text as it comes, then the whole answer as JSON; an ``error`` where that fails.
+
+    A client that leaves closes ``parts``, and with them whatever is still being written.
+    """
+    async with aclosing(parts):
+        try:
+            async for part in chained(first, parts):
+                if isinstance(part, Answer):
+                    count(metrics, part)
+                    yield sse("answer", to_json(part))
+                else:
+                    for text in pieces(part):
+                        yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
+        except TrainmedicError as error:
+            yield sse("error", json.dumps({"error": {"code": error.code, "message": error.message}}))
+
+
+async def chained(first: str | Answer, parts: Parts) -> Parts:
+    """``parts`` with the one that was taken already."""
+    yield first
+    async for part in parts:
+        yield part
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text in pieces that are worth an event each; what a model writes comes in such pieces anyway."""
+    for start in range(0, len(text), DELTA_CHARACTERS):
+        yield text[start : start + DELTA_CHARACTERS]
 
 
 def sse(event: str, data: str) -> str:

@@ -66,7 +66,8 @@ def test_no_more_places_than_asked_for_are_looked_at() -> None:
 
 
 def test_an_outcome_tells_what_was_found() -> None:
-    assert told(None).value is False
+    assert told(None).value is None
+    assert not told(None).brought
     span = first(facts(train_log=f"x\n{NOTICE}\n"), NOTICE)
     outcome = told(span, name="x")
     assert outcome.value is True
@@ -113,7 +114,18 @@ def test_the_output_layer_is_told_by_its_source_line() -> None:
 def test_only_memory_errors_have_a_place() -> None:
     log = 'Traceback (most recent call last):\n  File "a/loss_utils.py", line 3, in ForCausalLMLoss\nValueError: no\n'
     assert list(failures(facts(train_log=log))) == []
+    assert ran_out_at(facts(train_log=log), "logits").value is None
+
+
+def test_memory_that_ran_out_elsewhere_rules_a_place_out() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "/x/torch/optim/adamw.py", line 3, in _init_group\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.28 GiB. GPU 0 has a total capacity of 79 GiB\n"
+    )
     assert ran_out_at(facts(train_log=log), "logits").value is False
+    assert ran_out_at(facts(train_log=log), "optimizer").value is True
+    bare = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.28 GiB.\n"
+    assert ran_out_at(facts(train_log=bare), "logits").value is None
 
 
 def test_the_message_names_the_size_and_the_function() -> None:

@@ -8,8 +8,9 @@ from kb.model.place import Attachment
 from kb.parse import parse
 from kb.rules.accepts import ELSEWHERE, GONE, KNOWN, LATER, OPEN, RETIRED, UNKNOWN, Reader, judge, judged
 from kb.rules.facts import Facts
-from kb.rules.option_hints import hint, successor
+from kb.rules.option_hints import Offence, hint, report, successor
 from kb.rules.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from kb.rules.shell_flaws import flaws
 
 
 def reader(
@@ -51,6 +52,15 @@ def verdicts(**files: str) -> dict[str, str]:
         (reader("deepspeed", how="json"), "zero_optimization.param_persistence_threshold", OPEN),
         (reader("trl", "1.9.0", how="argparse"), "num_processes", OPEN),
         (reader("transformers", None, "Seq2SeqTrainingArguments"), "output_dir", KNOWN),
+        (reader("trl", "0.24.0", "SFTConfig"), "evaluation_strategy", GONE),
+        (reader("trl", "0.4.7", "PPOConfig"), "ppo_epochs", OPEN),
+        (reader("trl", "99.0.0", "SFTConfig"), "quite_new_thing", OPEN),
+        (reader("openrlhf", "0.11.0", "train_kto", "argparse"), "pretrain", OPEN),
+        (reader("openrlhf", None, "train_sft", "argparse"), "actor.model_name_or_path", ELSEWHERE),
+        (reader("accelerate", None, "ClusterConfig", "json"), "dynamo_backend", OPEN),
+        (reader("accelerate", None, "ClusterConfig", "json"), "kt_config", OPEN),
+        (reader("accelerate", None, "ClusterConfig", "json"), "num_process", UNKNOWN),
+        (reader("deepspeed", how="json"), "monitor_config", OPEN),
     ],
 )
 def test_a_reader_judges_a_name(who: Reader, name: str, kind: str) -> None:
@@ -109,6 +119,14 @@ def test_other_trainers_of_llamafactory_have_no_reader() -> None:
     assert verdicts(a_yaml=head + "foo: 1\ntensor_model_parallel_size: 2\n") == {}
 
 
+@pytest.mark.parametrize(
+    ("requirement", "kind"), [("ms-swift>=4.1.0", GONE), ("ms-swift<4.0", KNOWN), ("ms-swift>=3.5,<4.1", KNOWN)]
+)
+def test_a_stated_range_decides_where_all_of_it_agrees(requirement: str, kind: str) -> None:
+    command = "swift sft --model m --dataset d --train_type lora"
+    assert verdicts(a_sh=command, requirements_txt=requirement + "\n")["train_type"] == kind
+
+
 def test_versions_that_only_follow_from_the_options_do_not_count() -> None:
     command = "swift sft --model m --dataset d --train_type lora"
     assert verdicts(a_sh=command)["train_type"] == RETIRED
@@ -143,3 +161,40 @@ def test_values_are_judged_as_the_parser_does(command: str, pip: str, refused: s
         }
         found |= {name for name, answer in checks.items() if answer}
     assert found == ({refused} if refused else set())
+
+
+def test_a_report_names_each_offence_once_and_counts_the_rest() -> None:
+    flags = " ".join(f"--foo{n} 1" for n in range(10))
+    evidence = parse("", [Attachment(name="a.sh", content=f"swift sft --model m {flags} --foo0 1")])
+    facts = Facts(evidence)
+    found = [Offence(option, "bad", "不对") for option in facts.run.options if option.key.startswith("foo")]
+    outcome = report(found, facts)
+    assert outcome.value is True
+    assert len(outcome.evidence) == 11
+    assert outcome.values["offences_en"].endswith("--foo7: bad; and 2 more")
+    assert outcome.values["offences_zh"].startswith("--foo0（不对）；--foo1（不对）")
+    assert report([], facts).value is False
+
+
+@pytest.mark.parametrize(
+    ("between", "lost"),
+    [("  # --deepspeed zero2 \\\n", True), ("  ...\n", False), ("  # ... and so on\n", False)],
+)
+def test_a_place_where_something_is_left_out_is_no_flaw(between: str, lost: bool) -> None:
+    text = f"swift sft --model m \\\n{between}  --learning_rate 1e-4 \\\n  --dataset d\n"
+    facts = Facts(parse("", [Attachment(name="a.sh", content=text)]))
+    codes = ("comment_in_command", "missing_backslash", "blank_after_backslash")
+    assert bool(flaws(facts, codes)) is lost
+
+
+def test_options_without_a_command_lose_nothing() -> None:
+    text = "--advantage_estimator rloo  # the estimator\n--kl_in_reward true  # where the KL goes\n"
+    facts = Facts(parse("", [Attachment(name="a.sh", content=text)]))
+    assert flaws(facts, ("comment_in_command", "missing_backslash", "blank_after_backslash")) == []
+
+
+def test_files_that_a_command_names_are_read_as_the_command_reads_them() -> None:
+    trl = verdicts(a_sh="trl sft --config c.yaml", c_yaml="model_name_or_path: m\nlearning_rat: 1\nnum_processes: 2\n")
+    swift = verdicts(a_sh="swift sft c.yaml", c_yaml="model: m\nmax_lengthh: 2\nlearning_rate: 1e-5\n")
+    assert (trl["learning_rat"], trl["num_processes"]) == (UNKNOWN, OPEN)
+    assert swift["max_lengthh"] == UNKNOWN

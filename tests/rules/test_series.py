@@ -124,6 +124,13 @@ def test_a_message_shows_four_figures() -> None:
     assert dict(outcome.values) == {"level": "0.1235", "count": "3", "name": "kl"}
 
 
+def test_a_log_that_shows_nothing_rules_no_case_out() -> None:
+    report = check(
+        facts([{"loss": 1.5 - 0.01 * i, "grad_norm": 1.0, "epoch": 0.01 * i} for i in range(20)]).evidence, RULES
+    )
+    assert not [rule for rule in report.ruled_out if rule.startswith("series-")]
+
+
 # --- healthy runs --------------------------------------------------------------------------------------------------
 
 

@@ -395,7 +395,13 @@ def test_health_says_what_is_loaded(client: TestClient, advisor: Advisor) -> Non
 
 
 def test_something_optional_that_is_down_degrades_readiness_and_no_more(advisor: Advisor) -> None:
-    app = create_app(advisor, Settings(), {"model": lambda: "connection refused", "index": lambda: None})
+    async def down() -> str | None:
+        return "connection refused"
+
+    async def up() -> str | None:
+        return None
+
+    app = create_app(advisor, Settings(), {"model": down, "index": up})
     response = TestClient(app).get("/readyz")
     assert response.status_code == 200
     assert response.json()["status"] == "degraded"

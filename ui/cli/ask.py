@@ -17,6 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
     parser.add_argument("--json", action="store_true", help="the whole answer object")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--mode", choices=("auto", "deterministic"), default="auto", help="deterministic: no model")
     parser.add_argument("--top-k", type=int, default=5, choices=range(1, 21), metavar="N", help="causes listed (1–20)")
 
 
@@ -24,14 +25,15 @@ def run(options: argparse.Namespace) -> int:
     """Print the answer as Markdown, or as JSON."""
     from service.advisor import Ask
     from service.wire import to_json
-    from ui.cli._service import advisor_of
+    from ui.cli._service import answer_of
 
     request = Ask(
         question=question(options.question),
         attachments=attachments(options.file),
         language=options.language,
         top_k=options.top_k,
+        mode=options.mode,
     )
-    answer = advisor_of(options).ask(request)
+    answer = answer_of(options, request)
     sys.stdout.write(to_json(answer, indent=2) + "\n" if options.json else answer.answer + "\n")
     return 0

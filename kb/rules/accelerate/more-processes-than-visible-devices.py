@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from kb.model.run import Option
+from kb.model.run import Option, Unresolved
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
 
+_MACHINES = ("num_machines", "nnodes", "NNODES")
 _PROCESSES = ("num_processes", "nproc_per_node", "nproc-per-node", "NPROC_PER_NODE")
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires for accelerate and torchrun. DeepSpeed's launcher sets the variable itself, so it is not judged."""
+    """Fires for accelerate and torchrun. DeepSpeed's launcher sets the variable itself, so it is not judged.
+
+    A number of machines that is not resolved leaves the processes of one machine open.
+    """
     visible = _visible(facts)
     machines = facts.name("num_nodes")
     if visible is None or any(region.launcher in ("deepspeed", "ray", "srun") for region in facts.run.regions):
         return Outcome(value=False)
     if (isinstance(machines.value, int) and machines.value > 1) or facts.options("gpu_ids"):
         return Outcome(value=False)
+    if any(isinstance(o.value, Unresolved) for key in _MACHINES for o in facts.options(key)):
+        return Outcome(value=None)
     option, count = visible
     for key in _PROCESSES:
         for asked in facts.options(key)[-1:]:

@@ -8,6 +8,6 @@ from kb.rules.outcome import Outcome
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires on the wording up to the 4.x series of transformers, and on that from 5.0.0."""
+    """Fires on the older wording of transformers, and on that which most models have from 4.54.0 on."""
     old = first(facts, "`use_cache=True` is incompatible with gradient checkpointing")
     return told(old or first(facts, "Caching is incompatible with gradient checkpointing"))

@@ -22,7 +22,7 @@ written("weights_dtype") and weights_dtype == "fp16"
 and (use_peft == False
      or (written("peft_task_type") and peft_task_type in ("SEQ_CLS", "TOKEN_CLS"))
      or (written("modules_to_save") and len(modules_to_save) > 0)
-     or version("peft", "<0.12"))
+     or version("peft", ">=0.7,<0.12"))
 and maybe(load_in_4bit != True) and maybe(load_in_8bit != True)
 and maybe(fsdp == None or fsdp == False or fsdp == "")
 and fp16 != True and maybe(deepspeed_fp16 != True) and maybe(stage not in ("inference", "export"))

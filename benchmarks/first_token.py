@@ -1,0 +1,196 @@
+"""Time to the first token through our prompt and `ChatModel`, against raw HTTP streaming of the same messages.
+
+    python -m benchmarks.first_token URL       an endpoint that is running, up to and with /v1
+    python -m benchmarks.first_token --tiny    the real vLLM server on CPU with random weights, as in `make test-vllm`
+
+Ours: the prompt is built (each part counted by the endpoint, as in the service, where it keeps the counts of parts that
+came before), then streamed through langchain-openai. Raw: the same messages by the standard library's client over one
+connection that stays open. Both find the prompt in the server's prefix cache, for it was sent once before; the two take
+turns, and which comes first alternates. Every question is asked once in its life. Retrieval is not part of either.
+Budget: 10 ms added (the difference of the medians). Exit code 1 where it is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit
+
+from benchmarks.ask import CHINESE, ENGLISH, config, log, questions
+from benchmarks.table import Row, Table
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask, Prepared
+from service.model import ChatModel, Message, ModelOptions
+from service.prompts import build
+from service.settings import Settings
+from ui.app import build_advisor
+
+BUDGET_MS = 10.0
+ROUNDS = 2
+WARM_UP = 6
+MEASURED = 30
+"""At least so many questions, or the medians say little."""
+WRITTEN = 16
+"""Tokens written to each."""
+
+
+class Raw:
+    """A client of the chat endpoint that does nothing but what must be done."""
+
+    def __init__(self, base_url: str, name: str, temperature: float) -> None:
+        place = urlsplit(base_url)
+        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(place.netloc, timeout=120)
+        self._path = f"{place.path.rstrip('/')}/chat/completions"
+        self._fixed = {"model": name, "temperature": temperature, "stream": True}
+
+    def first(self, messages: Sequence[Message], max_tokens: int) -> float:
+        """Milliseconds to the first text; the rest is read too. Raises `RuntimeError` where none comes."""
+        sent = [{"role": message.role, "content": message.content} for message in messages]
+        body = json.dumps({**self._fixed, "messages": sent, "max_tokens": max_tokens}).encode()
+        started = time.perf_counter()
+        self._connection.request("POST", self._path, body, {"Content-Type": "application/json"})
+        response = self._connection.getresponse()
+        took = None
+        for line in response:
+            if took is None and line.startswith(b"data: {"):
+                choices = json.loads(line[6:])["choices"]
+                if choices and choices[0]["delta"].get("content"):
+                    took = (time.perf_counter() - started) * 1000
+        if took is None:
+            raise RuntimeError(f"no text came: status {response.status}")
+        return took
+
+
+class Comparison:
+    """Our way and the raw one, timed in turns."""
+
+    def __init__(self, options: ModelOptions, name: str) -> None:
+        self.options = options
+        self.ours, self.planning = ChatModel(options), ChatModel(options)
+        self.raw = Raw(options.base_url, name, options.temperature)
+        self.built: list[float] = []
+        self.first: list[float] = []
+        self.plain: list[float] = []
+
+    async def messages(self, prepared: Prepared, model: ChatModel) -> tuple[Message, ...]:
+        """The prompt within the settings' own limits."""
+        options = self.options
+        prompt = await build(
+            prepared, model.count, context_tokens=options.context_tokens, max_tokens=options.max_tokens
+        )
+        return prompt.messages
+
+    async def question(self, prepared: Prepared, number: int) -> None:
+        """One question both ways."""
+        messages = await self.messages(prepared, self.planning)
+        self.raw.first(messages, 1)
+        if number % 2:
+            self.plain.append(self.raw.first(messages, WRITTEN))
+        await self.timed(prepared)
+        if not number % 2:
+            self.plain.append(self.raw.first(messages, WRITTEN))
+
+    async def timed(self, prepared: Prepared) -> None:
+        """Ours, from the finished retrieval to the first text; the rest is read too."""
+        started = time.perf_counter()
+        messages = await self.messages(prepared, self.ours)
+        self.built.append((time.perf_counter() - started) * 1000)
+        waiting = True
+        async with aclosing(self.ours.stream(messages, max_tokens=WRITTEN)) as deltas:
+            async for delta in deltas:
+                if waiting and delta.text:
+                    self.first.append((time.perf_counter() - started) * 1000)
+                    waiting = False
+
+    def forget(self) -> None:
+        """Drop what was measured so far."""
+        for values in (self.built, self.first, self.plain):
+            values.clear()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self.ours.aclose()
+        await self.planning.aclose()
+
+    def table(self) -> Table:
+        """What was measured, and what is added."""
+        table = Table(f"time to the first token, {len(self.plain)} questions, prompt in the prefix cache")
+        table.add("raw HTTP", self.plain, "ms")
+        table.add("prompt built and ChatModel", self.first, "ms")
+        table.add("of that, building the prompt", self.built, "ms")
+        added = [ours - plain for ours, plain in zip(self.first, self.plain, strict=True)]
+        judged = statistics.median(self.first) - statistics.median(self.plain)
+        table.rows.append(Row(what="added", values=added, unit="ms", budget=BUDGET_MS, judged=judged))
+        return table
+
+
+def asked(advisor: Advisor) -> list[Prepared]:
+    """Questions that the model would be given, every second one with a configuration and a log."""
+    found = []
+    for turn in range(ROUNDS):
+        for number, question in enumerate(questions((*ENGLISH, *CHINESE), turn + 1)):
+            files = (("train.sh", config(number)), ("train.log", log(number))) if number % 2 else ()
+            attached = tuple(Attachment(name=name, content=text.encode()) for name, text in files)
+            prepared = advisor.prepare(Ask(question=question, attachments=attached))
+            if prepared.answer.causes:
+                found.append(prepared)
+    return found
+
+
+async def measure(base_url: str) -> Table:
+    """The whole comparison at one endpoint. Raises `RuntimeError` where too few questions have an answer."""
+    with TemporaryDirectory() as folder:
+        waiting = asked(build_advisor(Settings(data_dir=Path(folder)), with_history=False))
+    if len(waiting) < WARM_UP + MEASURED:
+        raise RuntimeError(f"only {len(waiting)} of the questions have an answer")
+    options = ModelOptions(base_url=base_url)
+    lister = ChatModel(options)
+    name = await lister.name()
+    await lister.aclose()
+    comparison = Comparison(options, name)
+    for number, prepared in enumerate(waiting):
+        if number == WARM_UP:
+            comparison.forget()
+        await comparison.question(prepared, number)
+    await comparison.aclose()
+    return comparison.table()
+
+
+@contextmanager
+def endpoint(url: str | None) -> Iterator[str]:
+    """The given endpoint, or one of our own for as long as it is needed."""
+    if url is not None:
+        yield url
+        return
+    from tests.vllm import tiny
+    from tests.vllm.server import NAME, running
+
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        with running(tiny.make(place / NAME), place / "vllm.log") as server:
+            yield f"{server.url}/v1"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure, print the table, and say whether the budget holds."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.first_token")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("url", nargs="?", help="an endpoint, up to and with /v1")
+    which.add_argument("--tiny", action="store_true", help="start the real vLLM server on CPU with random weights")
+    given = parser.parse_args(argv)
+    with endpoint(given.url) as url:
+        return asyncio.run(measure(url)).print()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

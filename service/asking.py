@@ -1,0 +1,61 @@
+"""How every channel asks: a stream of text that ends with the whole answer. Here without a model.
+
+`service.assistant.Assistant` is the same with one; it is another module because importing the model's client takes
+longer than everything else at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Protocol, TypeAlias, TypeVar
+
+from service.advisor import Advisor, Ask
+from service.answer import Answer
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """Does the advisor's work where it does not hold up the event loop."""
+
+    def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
+        """The result of ``call``."""
+
+
+Parts: TypeAlias = AsyncGenerator[str | Answer, None]
+"""Pieces of the text as they come, then the answer."""
+
+
+class Asker(Protocol):
+    """Whatever answers questions."""
+
+    def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        """The text as it comes, then the whole answer. Raises before the first part, or not at all."""
+
+
+class Composed:
+    """The advisor's own answers."""
+
+    def __init__(self, advisor: Advisor) -> None:
+        self._advisor = advisor
+
+    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        """The composed text at once, then its answer."""
+        answer = await run(lambda: self._advisor.ask(request, trace_id))
+        yield answer.answer
+        yield answer
+
+
+async def directly(call: Callable[[], T]) -> T:
+    """For programs of one question: no other thread."""
+    return call()
+
+
+async def whole(parts: Parts) -> Answer:
+    """The answer at the end of a stream."""
+    async with aclosing(parts):
+        async for part in parts:
+            if isinstance(part, Answer):
+                return part
+    raise AssertionError("a stream ends with its answer")

@@ -1,0 +1,199 @@
+"""The advisor with a language model beside it: the same answer, its text written by the model, streamed and verified.
+
+Verdict, causes, findings, questions and patch are the advisor's and never change. Where the model is absent, fails or
+has nothing to add, the answer is the advisor's own, with a notice that says which.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from types import MappingProxyType
+
+from kb.errors import TrainmedicError
+from kb.frameworks.names import is_option
+from service import phrases
+from service.advisor import Advisor, Ask, Prepared
+from service.answer import Answer, Citation
+from service.asking import Parts, Run, directly
+from service.compose import Citations, behind, receipt_line
+from service.model import ChatModel, ModelFailure
+from service.prompts import Prompt, Source, build, system_text
+from service.restate import restated
+from service.verify import Denial, Ground, Verified, denials_of, verify
+from service.withhold import Withhold
+
+
+class Assistant:
+    """Answers questions, with the model's words where there is a model. Belongs to one event loop."""
+
+    def __init__(self, advisor: Advisor, model: ChatModel | None = None, *, restate: bool = True) -> None:
+        self.advisor = advisor
+        self.model = model
+        self._restate = restate
+
+    async def stream(self, request: Ask, trace_id: str = "", run: Run = directly) -> Parts:
+        """The answer's text as it comes, then the whole answer.
+
+        The text streamed is what the model writes, before its sentences are verified; the answer's text replaces it.
+        Without a model the text comes at once.
+        """
+        prepared = await run(lambda: self.advisor.prepare(request, trace_id))
+        if self.model is None or request.mode == "deterministic":
+            yield prepared.answer.answer
+            answer = prepared.answer
+        else:
+            started = time.perf_counter()
+            if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
+                prepared = await self._restated(prepared, self.model, trace_id, run)
+            answer = prepared.answer
+            async with aclosing(self._written(prepared, self.model, started)) as parts:
+                async for part in parts:
+                    if isinstance(part, Answer):
+                        answer = part
+                    else:
+                        yield part
+        await run(lambda: self.advisor.remember(prepared, answer))
+        yield answer
+
+    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Run) -> Prepared:
+        """The question looked up once more in the model's words, where that finds a clearer answer."""
+        words = await restated(prepared.context.evidence.question, model)
+        if not words:
+            return prepared
+        try:
+            other = await run(lambda: self.advisor.prepare(prepared.request, trace_id, restated=words))
+        except TrainmedicError:  # no room for a second look: there is an answer already
+            return prepared
+        return other if other.answer.verdict == "answered" or not prepared.answer.causes else prepared
+
+    async def _written(self, prepared: Prepared, model: ChatModel, started: float) -> Parts:
+        """The text of one answer by the model; by the advisor where the model fails.
+
+        ``started`` is when the model's time began to run (`time.perf_counter`).
+        """
+        composed = prepared.answer
+        language = composed.language
+        if not composed.causes:
+            # Nothing is known that a text could be grounded in.
+            yield composed.answer
+            yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
+            return
+        said = False
+        first: float | None = None
+        try:
+            options = model.options
+            prompt = await build(
+                prepared, model.count, context_tokens=options.context_tokens, max_tokens=options.max_tokens
+            )
+            head = receipt_line(prepared.context.evidence.receipt, language)
+            head = f"{head}\n\n" if head else ""
+            withhold = Withhold(system_text(), {source.marker for source in prompt.sources})
+            draft: list[str] = []
+            usage: Mapping[str, int] = {}
+            left_s = options.timeout_s - (time.perf_counter() - started)
+            async with aclosing(model.stream(prompt.messages, within_s=left_s)) as deltas:
+                async for delta in deltas:
+                    usage = delta.usage or usage
+                    if delta.text and first is None:
+                        first = time.perf_counter()
+                    draft.append(delta.text)
+                    if shown := withhold.push(delta.text):
+                        yield shown if said else head + shown
+                        said = True
+            if rest := withhold.end():
+                yield rest if said else head + rest
+                said = True
+            answer, tail = finished(prepared, prompt, "".join(draft), await model.name(), head)
+            answer = replace(answer, usage=MappingProxyType(dict(usage)))
+            if tail:
+                yield f"\n\n{tail}" if said else head + tail
+        except ModelFailure as failure:
+            answer = replace(composed, notices=(failed(failure.kind, language),))
+        if answer.mode == "deterministic":
+            yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if said else composed.answer
+        yield _timed(answer, started, first)
+
+
+def failed(kind: str, language: str) -> str:
+    """The notice for a `ModelFailure` of this kind."""
+    return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[kind].get(language))
+
+
+def _timed(answer: Answer, started: float, first: float | None = None) -> Answer:
+    """The answer with the model's share of the time."""
+    spent = {"first_token": first - started} if first is not None else {}
+    spent["model"] = time.perf_counter() - started
+    timings = {**answer.timings_ms, **{name: round(seconds * 1000, 3) for name, seconds in spent.items()}}
+    timings["total"] = round(answer.timings_ms.get("total", 0.0) + timings["model"], 3)
+    return replace(answer, timings_ms=MappingProxyType(timings))
+
+
+def finished(prepared: Prepared, prompt: Prompt, draft: str, model: str, head: str) -> tuple[Answer, str]:
+    """The answer with the model's text, verified; and the program's own parts, which stand behind that text. Pure.
+
+    Where no sentence of the model's could stand, the answer is the composed one, with notices that say so.
+    """
+    composed, context = prepared.answer, prepared.context
+    language = composed.language
+    checked = verify(draft, ground_of(prepared, prompt), language)
+    if not checked.text:
+        return replace(composed, notices=(failed("garbage", language), *notices(checked, prompt, language))), ""
+    citations = seeded(prompt.sources, checked.citations, language)
+    tail = behind(prepared.diagnosis, context, citations)
+    text = "\n\n".join(part for part in (f"{head}{checked.text}".rstrip(), tail) if part)
+    answer = replace(
+        composed,
+        answer=text,
+        mode="llm",
+        model=model,
+        citations=citations.all(),
+        notices=notices(checked, prompt, language),
+    )
+    return answer, tail
+
+
+def ground_of(prepared: Prepared, prompt: Prompt) -> Ground:
+    """What the model's sentences are held against."""
+    evidence = prepared.context.evidence
+    return Ground(
+        sources=prompt.sources,
+        corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
+        known=is_option,
+        denials=denials(prepared),
+        protected=(system_text(),),
+    )
+
+
+def denials(prepared: Prepared) -> tuple[Denial, ...]:
+    """What no sentence may recommend or say: the refutations of the causes listed, and the opposite of a finding."""
+    language = prepared.answer.language
+    return denials_of([cause.case for cause in prepared.diagnosis.causes], prepared.context.report.fired, language)
+
+
+def seeded(sources: Sequence[Source], used: Sequence[int], language: str) -> Citations:
+    """The citations that the model's text uses, under its own markers; further ones get markers behind all sources."""
+    citations = Citations(language, first=max((source.marker for source in sources), default=0) + 1)
+    by_marker = {source.marker: source for source in sources}
+    for marker in used:
+        source = by_marker[marker]
+        citations.found[(source.kind, source.id)] = Citation(
+            marker=marker, kind=source.kind, id=source.id, title=source.title, url=source.url, quote=source.quote
+        )
+    return citations
+
+
+def notices(checked: Verified, prompt: Prompt, language: str) -> tuple[str, ...]:
+    """What was done to the model's text, and what it was not shown."""
+    said = []
+    if checked.withdrawn:
+        said.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
+    if checked.flagged:
+        said.append(phrases.FLAGGED.get(language).format(names=", ".join(f"`{name}`" for name in checked.flagged)))
+    if unknown := checked.stats.get("unknown_markers", 0):
+        said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
+    if prompt.left_out:
+        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(prompt.left_out)))
+    return tuple(said)

@@ -1,0 +1,12 @@
+"""What a model wrote, sentence by sentence against what it was given. Pure.
+
+A sentence keeps a marker only if the source behind it says something like it; one without any such source is labelled
+as the model's own inference. Markers of no source go, names and numbers that stand nowhere are pointed out, and a
+sentence that recommends what a case refutes, contradicts a finding or repeats our instructions is taken out.
+"""
+
+from service.verify.against import Denial, denials_of
+from service.verify.check import Ground, Verified, verify
+from service.verify.words import content
+
+__all__ = ["Denial", "Ground", "Verified", "content", "denials_of", "verify"]

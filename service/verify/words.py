@@ -1,0 +1,172 @@
+"""Words, names and numbers of a text, so that a sentence can be held against a source. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+PASSAGE = 8
+"""So many words running of a protected text are a leak."""
+STRUCK = "\ue000"
+"""Stands where a word of a protected passage stood."""
+
+_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-/][A-Za-z0-9]+)*|[\u4e00-\u9fff]+")
+_NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?:\.?(?:post|rc|dev|a|b)\d+)?(?:\.x)?", re.IGNORECASE)
+_TOKEN = re.compile(r"-{0,2}[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
+_CODE = re.compile(r"`([^`\n]+)`")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_COUNTED = re.compile(
+    r"\s?(?:[a-z]+ )?(?:%|GPUs?\b|cards?\b|nodes?\b|steps?\b|lines?\b|times\b|epochs?\b|samples?\b|rows?\b|seconds?\b|"
+    r"minutes?\b|hours?\b|days?\b|个|张|步|行|次|卡|条|倍|秒|分钟|小时|天|轮)",
+    re.IGNORECASE | re.ASCII,
+)
+URL = re.compile(r"(?:https?://|www\.)[^\s<>()\[\]\"'`]+", re.IGNORECASE)
+_LEAKED = re.compile(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff])[^\W_\d])+")
+_NUMBERED = re.compile(r"\[[\d\s,，、]{1,40}\]")
+_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "w.r.t", "etc"})
+_PLAIN = frozenset(
+    ("true", "false", "none", "null", "nan", "inf", "pip", "install", "python", "export", "bash", "auto", "yes", "off")
+)
+_STOP_WORDS = (
+    "the and for that this with from are was were has have had not but its into than then when where which while will "
+    "would can could may might should your you our all any some each other more most very only also because so it is "
+    "as at by of on or to in an be if no do does did there here these those they them such been being using too"
+)
+_STOP = frozenset(_STOP_WORDS.split())
+_ENDINGS = ("ing", "ed", "es", "s", "e")
+
+
+def visible(text: str) -> str:
+    """The text without what cannot be seen (zero-width, control and private characters), lines ended by ``\\n``."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    if text.isascii() and text.isprintable():
+        return text
+    hidden = {c for c in set(text) if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs")}
+    return text.translate({ord(c): None for c in hidden}) if hidden else text
+
+
+def content(text: str) -> frozenset[str]:
+    """The words of a text that say something: Latin words without their endings and the parts of names, numbers whole,
+    Chinese in pairs."""
+    found: set[str] = set()
+    for word in _WORD.findall(text.replace("学习率", " learning rate ").casefold()):
+        if word[0] >= "\u4e00":
+            found.update(word[n : n + 2] for n in range(max(1, len(word) - 1)))
+        elif _NUMBER.fullmatch(word):
+            found.add(_figure(word))
+        else:
+            parts = ("learning", "rate") if word == "lr" else re.split(r"[_.\-/]", word)
+            found.update(_stem(part) for part in parts if part not in _STOP and (len(part) > 1 or part.isdigit()))
+    return frozenset(found)
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
+def names(text: str) -> list[str]:
+    """Options, settings, files, versions and numbers that a text names, as they are written.
+
+    Single digits, counts below a hundred ("16 GPUs", "30 %") and -100 are no more than words.
+    """
+    text = _THOUSANDS.sub("", URL.sub(" ", text))
+    found: dict[str, None] = {}
+    for code in _CODE.findall(text):
+        for match in _TOKEN.finditer(code):
+            token = match.group()
+            if _is_name(token, code[match.end() :]) or (_is_word(token) and token.lower() not in _PLAIN):
+                found[token] = None
+    plain = _CODE.sub(" ", text)
+    for match in _TOKEN.finditer(plain):
+        if _is_name(match.group(), plain[match.end() : match.end() + 24]):
+            found[match.group()] = None
+    return list(found)
+
+
+def _is_name(token: str, after: str) -> bool:
+    bare = token.lstrip("-").rstrip("-")
+    if _NUMBER.fullmatch(bare):
+        if bare.isdigit():
+            return len(bare) > 1 and token != "-100" and not (len(bare) == 2 and _COUNTED.match(after))
+        return True
+    if bare.lower() in _ABBREVIATIONS or not bare[:1].isalpha():
+        return False
+    if token.startswith("--"):
+        return True
+    return "_" in bare.strip("_") or re.fullmatch(r"[a-z][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+", bare) is not None
+
+
+def _is_word(token: str) -> bool:
+    return len(token) > 2 and token.lstrip("-")[:1].isalpha()
+
+
+def spellings(name: str) -> Iterator[str]:
+    """How else the same name or number is written."""
+    bare = name.casefold().strip("-").removesuffix(".x")
+    yield bare
+    if not _NUMBER.fullmatch(bare):
+        yield bare.replace("-", "_")
+        yield bare.replace("_", "-")
+        return
+    bare = bare.removeprefix("v")
+    yield _figure(bare)
+    yield re.sub(r"(?:\.0)+$", "", bare)
+    try:
+        value = float(bare)
+    except ValueError:
+        return
+    if value and abs(value) < 1e15:
+        mantissa, exponent = f"{value:e}".split("e")
+        short = mantissa.rstrip("0").rstrip(".")
+        yield from (f"{m}e{e}" for m in (short, f"{short}.0") for e in (exponent, str(int(exponent))))
+        yield f"{value:.12f}".rstrip("0").rstrip(".")
+
+
+def _figure(number: str) -> str:
+    """One spelling for numbers of the same value; versions stay as they are."""
+    bare = number.removeprefix("v")
+    try:
+        return f"{float(bare):g}" if "e" in bare or "." in bare else bare
+    except ValueError:
+        return bare
+
+
+def stands(name: str, text: str) -> bool:
+    """Whether a text (in lower case) has the name whole: 1.2 is not in 11.25, but 4.46 is in 4.46.2."""
+    for each in dict.fromkeys(spellings(name)):
+        before, after = (r"(?<![0-9.])", r"(?![0-9])") if each[:1].isdigit() else (r"(?<![a-z0-9])", r"(?![a-z0-9])")
+        if each and re.search(before + re.escape(each) + after, text):
+            return True
+    return False
+
+
+def passages(text: str) -> frozenset[tuple[str, ...]]:
+    """Every run of `PASSAGE` words of a text; numbers and markers do not count."""
+    words = [match.group() for match in _words(text)]
+    return frozenset(tuple(words[n : n + PASSAGE]) for n in range(len(words) - PASSAGE + 1))
+
+
+def struck(text: str, protected: frozenset[tuple[str, ...]]) -> str:
+    """The text with `STRUCK` in place of each word of a protected passage, whatever lines or marks stand between."""
+    found = list(_words(text))
+    words = [match.group() for match in found]
+    leaked: set[int] = set()
+    for n in range(len(words) - PASSAGE + 1):
+        if tuple(words[n : n + PASSAGE]) in protected:
+            leaked.update(range(n, n + PASSAGE))
+    parts: list[str] = []
+    done = 0
+    for n in sorted(leaked):
+        parts += [text[done : found[n].start()], STRUCK]
+        done = found[n].end()
+    return "".join([*parts, text[done:]])
+
+
+def _words(text: str) -> Iterator[re.Match[str]]:
+    # Letter by letter the same length, so that places in one text are places in the other.
+    lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+    return _LEAKED.finditer(_NUMBERED.sub(lambda m: " " * len(m.group()), lower))

@@ -1,0 +1,199 @@
+"""``trainmedic llm``: which command it starts, under which variables, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ui.cli import CLEAN, FAILED, USAGE, llm, main
+
+ROOT = Path(__file__).parent.parent.parent
+PROGRAM = "import sys; from ui.cli import main; sys.exit(main())"
+FAKE = f"""#!{sys.executable}
+import json, os, sys
+print(json.dumps([sys.argv[1:], dict(os.environ)]))
+sys.exit(7)
+"""
+"""Stands for vLLM: says how it was started and ends with a code of its own."""
+KEY = "a-key-of-the-endpoint"
+
+
+@pytest.fixture(autouse=True)
+def _no_vllm_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "program", lambda: None)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *argv: str) -> list[str]:
+    """The words of the command that would be started."""
+    before, after = ([*argv[: argv.index("--")]], [*argv[argv.index("--") :]]) if "--" in argv else ([*argv], [])
+    assert main(["llm", *before, "--print", *after]) == CLEAN
+    return shlex.split(capsys.readouterr().out)
+
+
+def value(words: list[str], flag: str) -> str:
+    (place,) = [number for number, word in enumerate(words) if word == flag]
+    return words[place + 1]
+
+
+def started(folder: Path, *argv: str, **variables: str) -> tuple[list[str], Mapping[str, str]]:
+    """How the fake on the search path was started by the command line in a process of its own."""
+    fake = folder / "bin" / "vllm"
+    fake.parent.mkdir()
+    fake.write_text(FAKE)
+    fake.chmod(0o755)
+    return ran(folder, *argv, PATH=f"{fake.parent}{os.pathsep}{os.environ['PATH']}", **variables)
+
+
+def ran(folder: Path, *argv: str, **variables: str) -> tuple[list[str], Mapping[str, str]]:
+    given = {name: text for name, text in os.environ.items() if not name.startswith(("HF_", "TRANSFORMERS_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "llm", *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**given, "PYTHONPATH": str(ROOT), **variables},
+        timeout=60,
+    )
+    assert done.returncode == 7, done.stderr
+    arguments, environment = json.loads(done.stdout)
+    return arguments, environment
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_default_is_a_model_for_a_card_of_24_gb_with_the_context_that_is_used(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = printed(capsys)
+    assert words[words.index("serve") + 1] == llm.MODEL
+    assert value(words, "--served-model-name") == llm.MODEL
+    assert value(words, "--host") == "127.0.0.1"
+    assert value(words, "--port") == "8010"
+    assert value(words, "--max-model-len") == "8192"
+    assert value(words, "--tensor-parallel-size") == "1"
+    assert "--enable-prefix-caching" in words
+    assert json.loads(value(words, "--structured-outputs-config"))["backend"] == "xgrammar"
+    assert json.loads(value(words, "--default-chat-template-kwargs")) == {"enable_thinking": False}
+
+
+def test_flags_choose_the_model_the_port_the_cards_and_the_context(capsys: pytest.CaptureFixture[str]) -> None:
+    words = printed(
+        capsys,
+        *("--model", "Qwen/Qwen3-32B", "--port", "9000", "--tensor-parallel", "4", "--max-model-len", "16384"),
+    )
+    assert words[words.index("serve") + 1] == "Qwen/Qwen3-32B"
+    assert value(words, "--port") == "9000"
+    assert value(words, "--tensor-parallel-size") == "4"
+    assert value(words, "--max-model-len") == "16384"
+
+
+def test_the_settings_give_the_name_and_the_context(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_MODEL_NAME", "house-model")
+    monkeypatch.setenv("TRAINMEDIC_MODEL_CONTEXT_TOKENS", "32768")
+    words = printed(capsys)
+    assert value(words, "--served-model-name") == "house-model"
+    assert value(words, "--max-model-len") == "32768"
+
+
+def test_a_folder_of_weights_is_served_under_its_own_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = tmp_path / "our-8b"
+    weights.mkdir()
+    assert value(printed(capsys, "--model", str(weights)), "--served-model-name") == "our-8b"
+
+
+def test_what_follows_two_dashes_comes_last_so_that_it_wins(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "--", "--enforce-eager", "--max-num-seqs", "4")[-3:] == [
+        "--enforce-eager",
+        "--max-num-seqs",
+        "4",
+    ]
+
+
+def test_the_hub_is_asked_only_for_a_model_that_was_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "HF_HUB_OFFLINE=1" in printed(capsys)
+    assert "HF_HUB_OFFLINE=1" in printed(capsys, "--model", str(tmp_path))
+    named = printed(capsys, "--model", "Qwen/Qwen3-8B-AWQ")
+    assert not [word for word in named if "OFFLINE" in word]
+    assert "VLLM_NO_USAGE_STATS=1" in named
+
+
+def test_the_key_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("TRAINMEDIC_MODEL_API_KEY", KEY)
+    words = printed(capsys, "--host", "0.0.0.0")
+    assert words[0] == "VLLM_API_KEY=..."
+    assert KEY not in " ".join(words)
+
+
+# --- starting it ----------------------------------------------------------------------------------------------------
+
+
+def test_the_process_becomes_vllm_and_its_exit_code_is_the_verbs(tmp_path: Path) -> None:
+    arguments, environment = started(tmp_path, "--port", "9000", "--", "--seed", "3")
+    assert arguments[:2] == ["serve", llm.MODEL]
+    assert arguments[-2:] == ["--seed", "3"]
+    assert value(arguments, "--port") == "9000"
+    assert environment["HF_HUB_OFFLINE"] == "1"
+    assert environment["DO_NOT_TRACK"] == "1"
+
+
+def test_a_model_of_the_hub_is_started_with_the_hub_in_reach(tmp_path: Path) -> None:
+    _, environment = started(tmp_path, "--model", "Qwen/Qwen3-8B-AWQ")
+    assert "HF_HUB_OFFLINE" not in environment
+
+
+def test_who_forbids_the_hub_is_obeyed(tmp_path: Path) -> None:
+    _, environment = started(tmp_path, "--model", "Qwen/Qwen3-8B-AWQ", HF_HUB_OFFLINE="1")
+    assert environment["HF_HUB_OFFLINE"] == "1"
+
+
+def test_the_key_reaches_vllm_by_the_environment_and_no_argument(tmp_path: Path) -> None:
+    arguments, environment = started(tmp_path, TRAINMEDIC_MODEL_API_KEY=KEY)
+    assert environment["VLLM_API_KEY"] == KEY
+    assert KEY not in " ".join(arguments)
+
+
+def test_a_build_under_another_name_is_started_as_a_module(tmp_path: Path) -> None:
+    package = tmp_path / "site" / "vllm" / "entrypoints" / "openai"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent, package.parent.parent):
+        (folder / "__init__.py").touch()
+    (package / "api_server.py").write_text(FAKE)
+    arguments, _ = ran(tmp_path, PYTHONPATH=f"{ROOT}{os.pathsep}{tmp_path / 'site'}")
+    assert arguments[:2] == ["--model", llm.MODEL]
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+def test_where_vllm_is_absent_the_command_that_installs_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["llm"]) == FAILED
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "pip install 'trainmedic[vllm]'" in shown.err
+
+
+def test_beyond_loopback_a_key_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["llm", "--host", "0.0.0.0", "--print"]) == USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "TRAINMEDIC_MODEL_API_KEY" in shown.err
+
+
+@pytest.mark.parametrize("flag", ["--port", "--tensor-parallel", "--max-model-len"])
+@pytest.mark.parametrize("number", ["0", "-1", "many"])
+def test_numbers_are_at_least_one(flag: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["llm", f"{flag}={number}"])
+    assert stop.value.code == USAGE
+    assert flag in capsys.readouterr().err
