@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-GATED = ("kb/parse/", "kb/mask.py", "kb/rules/")
+GATED = ("kb/parse/", "kb/mask.py", "kb/rules/", "service/verify/")
 
 
 def misses(report: dict[str, object]) -> list[str]:

@@ -1,12 +1,13 @@
 """The prompt of one answer, within a budget of real tokens. Pure but for the counting, which is handed in.
 
 The order keeps a long common beginning: the fixed text, then the cases by id. What is pasted comes last, between marks
-that its own text cannot close, and is the first to be left out.
+that its own text cannot close. What does not fit is left out: earlier turns first, then the less likely cases, then what
+was pasted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -16,16 +17,21 @@ from kb.model.place import Source as Pasted
 from service import phrases
 from service.advisor import Prepared
 from service.model import Message
-from service.prompts.sources import Source, sources_of
+from service.prompts.sources import Source, case_text, more_text, seen_at, sources_of
 
 Count = Callable[[Sequence[str]], Awaitable[list[int]]]
 MARGIN = 96
 """Tokens kept free for what a chat template adds."""
 AROUND = 4
 """Lines shown on either side of a place."""
+MAX_EXCERPT = 60
+"""Lines shown of one pasted text."""
 HEAD, TAIL = 24, 16
 """Lines of a pasted text in which no place is known."""
 MAX_LINE = 240
+MAX_QUESTION = 4_000
+MAX_EARLIER = 600
+"""Code points of a line, of the question and of an earlier one."""
 EARLIER = 3
 """Turns of the conversation that are repeated."""
 LANGUAGES = {"en": "English", "zh": "Simplified Chinese (简体中文)"}
@@ -33,7 +39,7 @@ LANGUAGES = {"en": "English", "zh": "Simplified Chinese (简体中文)"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """Messages, the sources that they number, what was left out for lack of room, and how many tokens it takes."""
+    """Messages, the sources that they show, what was left out for lack of room, and how many tokens it takes."""
 
     messages: tuple[Message, ...]
     sources: tuple[Source, ...]
@@ -43,11 +49,15 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A piece of the prompt: ``rank`` 0 is never left out, the highest goes first; ``name`` is what users read."""
+    """A piece of the prompt: ``rank`` 0 is never left out, the highest goes first; ``name`` is what users read.
 
-    rank: int
+    ``markers`` are the sources that it shows.
+    """
+
+    rank: float
     name: str
     text: str
+    markers: tuple[int, ...] = ()
 
 
 @cache
@@ -58,7 +68,7 @@ def system_text() -> str:
 
 async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
     """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer."""
-    sources = sources_of(prepared)
+    sources, language = sources_of(prepared), prepared.answer.language
     parts = _parts(prepared, sources)
     system = system_text()
     sizes = await count([system, *(part.text for part in parts)])
@@ -71,11 +81,14 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
         dropped.add(number)
         total -= sizes[number + 1]
     kept = [part.text for number, part in enumerate(parts) if number not in dropped]
-    left_out = tuple(dict.fromkeys(parts[number].name for number in sorted(dropped)))
+    left_out = [parts[number].name for number in sorted(dropped)]
+    if len(prepared.context.evidence.question.strip()) > MAX_QUESTION:
+        left_out.append(phrases.QUESTION.get(language) + phrases.CUT.get(language))
+    unseen = {marker for number in dropped for marker in parts[number].markers}
     return Prompt(
         messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(kept))),
-        sources=sources,
-        left_out=left_out,
+        sources=tuple(source for source in sources if source.marker not in unseen),
+        left_out=tuple(dict.fromkeys(left_out)),
         tokens=total + sizes[0],
     )
 
@@ -83,39 +96,66 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
 def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
     """Everything there is to say, in the order in which it is said."""
     language = prepared.answer.language
-    first = prepared.diagnosis.causes[0].case.id if prepared.diagnosis.causes else ""
     evidence = prepared.context.evidence
     mark = _mark([evidence.question, *(source.text for source in evidence.sources)])
-    parts = [_Part(0, "", "# Sources")]
+    parts = [_Part(0, "", "# Sources"), *_cases(prepared, sources)]
+    seen = seen_at(prepared, sources)
     for source in sources:
-        if source.kind == "input":
-            continue
-        rank = 1 if source.id == first or source.kind == "rule" else 4
-        parts.append(
-            _Part(rank, source.id, f"[{source.marker}] {source.kind} {source.id}: {source.title}\n{source.text}")
-        )
+        if source.kind == "rule":
+            where = "".join(f"[{marker}]" for marker in seen[source.id])
+            text = f"{_heading(source)}\n{source.text}" + (f"\nseen at: {where}" if where else "")
+            parts.append(_Part(1, source.id, text, (source.marker,)))
     places = [source for source in sources if source.kind == "input"]
     if places:
         lines = "\n".join(
-            f"[{source.marker}] pasted at {source.title}: {_data(mark, source.text)}" for source in places
+            f"[{source.marker}] pasted at {_data(mark, source.title)}: {_data(mark, source.quote or source.text)}"
+            for source in places
         )
-        parts.append(_Part(2, phrases.PLACES.get(language), lines))
-    parts.append(_Part(0, "", _decided(prepared, sources)))
-    for turn in prepared.earlier[-EARLIER:]:
-        parts.append(_Part(5, phrases.EARLIER.get(language), f"# Asked before\n{_data(mark, turn.question[:600])}"))
-    for pasted in evidence.sources:
-        if pasted.name is not None and pasted.text.strip():
-            text = f"# Pasted: {_data(mark, pasted.name)}\n{_data(mark, excerpt(pasted, prepared))}"
-            parts.append(_Part(3, pasted.name, text))
-    parts.append(_Part(0, "", f"# Question\n{_data(mark, evidence.question.strip()[:4000])}"))
+        parts.append(_Part(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
+    parts.append(_Part(0, "", _decided(prepared)))
+    for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
+        asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
+        parts.insert(len(parts) - age, _Part(5 + age / 100, phrases.EARLIER.get(language), asked))
+    for number, pasted in enumerate(_pasted(prepared)):
+        text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
+        parts.append(_Part(3 + number / 1000, pasted.name or "", text))
+    parts.append(_Part(0, "", f"# Question\n{_data(mark, evidence.question.strip()[:MAX_QUESTION])}"))
     parts.append(_Part(0, "", f"Write the answer in {LANGUAGES[language]}, every sentence with its marker."))
     return parts
 
 
-def _decided(prepared: Prepared, sources: Sequence[Source]) -> str:
+def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_Part]:
+    """The cases by id, in the same words whichever of them is the likeliest; then the rest of that one."""
+    language = prepared.answer.language
+    by_id = {source.id: source for source in sources if source.kind == "case"}
+    places = {cause.case.id: place for place, cause in enumerate(prepared.diagnosis.causes)}
+    for cause in sorted(prepared.diagnosis.causes, key=lambda cause: cause.case.id):
+        case, place = cause.case, places[cause.case.id]
+        source = by_id[case.id]
+        text = f"{_heading(source)}\n{case_text(case, language)}"
+        yield _Part(4 + place / 100 if place else 1, case.id, text, (source.marker,))
+    for cause in prepared.diagnosis.causes[:1]:
+        marker = by_id[cause.case.id].marker
+        yield _Part(1, cause.case.id, f"More of [{marker}]:\n{more_text(cause.case, language)}")
+
+
+def _heading(source: Source) -> str:
+    return f"[{source.marker}] {source.kind} {source.id}: {source.title}"
+
+
+def _pasted(prepared: Prepared) -> Iterator[Pasted]:
+    """The attachments; what was asked before is among the sources too, but stands elsewhere."""
+    given = {attachment.name for attachment in prepared.attachments}
+    asked = {turn.question for turn in prepared.earlier}
+    for pasted in prepared.context.evidence.sources:
+        said = pasted.name not in given and pasted.text in asked
+        if pasted.name is not None and pasted.text.strip() and not said:
+            yield pasted
+
+
+def _decided(prepared: Prepared) -> str:
     """What the program has settled."""
-    markers = {source.id: source.marker for source in sources if source.kind == "case"}
-    causes = [f"[{markers[cause.case.id]}] confidence {cause.confidence}" for cause in prepared.diagnosis.causes]
+    causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
     lines = [
         "# Settled",
         f"verdict: {prepared.answer.verdict}",
@@ -134,8 +174,9 @@ def excerpt(pasted: Pasted, prepared: Prepared) -> str:
     lines = pasted.text.split("\n")
     wanted: set[int] = set()
     for span in spans:
-        if span.attachment == pasted.name:
-            wanted.update(range(span.line - AROUND, min(span.end_line, span.line + 2 * AROUND) + AROUND + 1))
+        if span.attachment == pasted.name and len(wanted) < MAX_EXCERPT:
+            last = min(span.end_line, span.line + 2 * AROUND) + AROUND
+            wanted.update(range(max(1, span.line - AROUND), min(last, len(lines)) + 1))
     if not wanted:
         wanted = {*range(1, HEAD + 1), *range(len(lines) - TAIL + 1, len(lines) + 1)}
     shown: list[str] = []

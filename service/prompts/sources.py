@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,39 +40,50 @@ def sources_of(prepared: Prepared) -> tuple[Source, ...]:
     found: list[Source] = []
     for case in cases:
         url = case.sources[0].url if case.sources else None
-        text = case_text(case, language, whole=case.id == first)
+        text = case_text(case, language)
+        if case.id == first:
+            text = f"{text}\n{more_text(case, language)}"
         found.append(_source(len(found) + 1, "case", case.id, case.title.get(language), text, url=url))
     fired = _findings(prepared)
     for finding in fired:
         title = finding.title.get(language)
         found.append(_source(len(found) + 1, "rule", finding.rule_id, title, finding_text(finding, language)))
-    spans = dict.fromkeys(span for finding in fired for span in _places(finding))
-    for span in spans:
-        id = f"{span.attachment or ''}:{span.line}:{span.column}"
+    spans = {_id(span): span for finding in fired for span in _places(finding)}
+    for id, span in spans.items():
         found.append(_source(len(found) + 1, "input", id, place(span, language), span.text, quote=quote(span)))
     return tuple(found)
 
 
-def case_text(case: Case, language: str, *, whole: bool) -> str:
-    """A case for the model: cause and fix, for the first cause also what does not help and how to confirm."""
+def seen_at(prepared: Prepared, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
+    """The markers of the places that each finding points at, by rule."""
+    markers = {source.id: source.marker for source in sources if source.kind == "input"}
+    return {
+        finding.rule_id: tuple(dict.fromkeys(markers[_id(span)] for span in _places(finding)))
+        for finding in _findings(prepared)
+    }
+
+
+def case_text(case: Case, language: str) -> str:
+    """A case for the model, the same for every question: where it applies, cause and fix."""
     affected = ", ".join(f"{package} {versions}" for package, versions in sorted(case.affected.items()))
     parts = [
         f"affected versions: {affected}" if affected else "",
         f"cause: {case.section('cause', language)}",
         f"fix: {case.section('fix', language)}",
     ]
-    if whole:
-        for each in case.refutations:
-            parts.append(f"does not help: {each.claim.get(language)} Reason: {each.why.get(language)}")
-        parts.append(f"how to confirm: {case.section('confirm', language)}")
     return "\n".join(part for part in parts if part)
 
 
+def more_text(case: Case, language: str) -> str:
+    """What is told of the first cause alone: what does not help, and how to confirm."""
+    parts = [f"does not help: {each.claim.get(language)} Reason: {each.why.get(language)}" for each in case.refutations]
+    return "\n".join([*parts, f"how to confirm: {case.section('confirm', language)}"])
+
+
 def finding_text(finding: Finding, language: str) -> str:
-    """A finding as a fact."""
-    fixes = "; ".join(fix.text.get(language) for fix in finding.fixes)
-    where = "; ".join(f"{place(span, language)} `{quote(span)}`" for span in _places(finding))
-    parts = [finding.message.get(language), f"where: {where}" if where else "", f"fix: {fixes}" if fixes else ""]
+    """A finding as a fact, each part on one line: values that were pasted stand in it."""
+    fixes = " ".join("; ".join(fix.text.get(language) for fix in finding.fixes).split())
+    parts = [" ".join(finding.message.get(language).split()), f"fix: {fixes}" if fixes else ""]
     return "\n".join(part for part in parts if part)
 
 
@@ -88,6 +100,10 @@ def _findings(prepared: Prepared) -> list[Finding]:
 
 def _places(finding: Finding) -> tuple[Span, ...]:
     return tuple(span for span in finding.evidence if not span.default)[:MAX_PLACES]
+
+
+def _id(span: Span) -> str:
+    return f"{span.attachment or ''}:{span.line}:{span.column}"
 
 
 def _source(

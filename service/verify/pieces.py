@@ -82,8 +82,7 @@ def sentences(body: str) -> Iterator[str]:
         looked = match.start()
         if ticks % 2 or (body[looked] == "." and _SHORT.search(body[max(last, looked - 8) : looked])):
             continue
-        if sentence := body[last : match.end()].strip():
-            yield sentence
+        yield body[last : match.end()].strip()
         last = match.end()
     if rest := body[last:].strip():
         yield rest

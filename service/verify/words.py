@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from math import inf
 
 PASSAGE = 8
 """So many words running of a protected text are a leak."""
@@ -130,9 +131,10 @@ def _figure(number: str) -> str:
     """One spelling for numbers of the same value; versions stay as they are."""
     bare = number.removeprefix("v")
     try:
-        return f"{float(bare):g}" if "e" in bare or "." in bare else bare
+        value = float(bare) if "e" in bare or "." in bare else inf
     except ValueError:
         return bare
+    return bare if value == inf else f"{value:g}"
 
 
 def stands(name: str, text: str) -> bool:
