@@ -67,7 +67,8 @@ class Assistant:
             other = await run(lambda: self.advisor.prepare(prepared.request, trace_id, restated=words))
         except TrainmedicError:  # no room for a second look: there is an answer already
             return prepared
-        return other if other.answer.verdict == "answered" or not prepared.answer.causes else prepared
+        clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
+        return other if clearer else prepared
 
     async def _written(self, prepared: Prepared, model: ChatModel, started: float) -> Parts:
         """The text of one answer by the model; by the advisor where the model fails.

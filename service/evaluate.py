@@ -165,7 +165,11 @@ def item(data: Mapping[str, object]) -> Item:
 
 def evaluate(items: Sequence[Item], answer: Answerer) -> Evaluation:
     """Ask every item and count."""
-    outcomes = tuple(outcome(one, answer) for one in items)
+    return evaluated(tuple(outcome(one, answer) for one in items))
+
+
+def evaluated(outcomes: tuple[Outcome, ...]) -> Evaluation:
+    """Count what came back."""
     groups: dict[str, list[Outcome]] = defaultdict(list)
     for one in outcomes:
         groups[f"language {one.item.language}"].append(one)
@@ -182,7 +186,16 @@ def evaluate(items: Sequence[Item], answer: Answerer) -> Evaluation:
 
 def outcome(one: Item, answer: Answerer) -> Outcome:
     """Ask one item, in the language it was written in."""
-    got = answer(Ask(question=one.question, attachments=one.attachments))
+    return given(one, answer(request_of(one)))
+
+
+def request_of(one: Item) -> Ask:
+    """The item as a question."""
+    return Ask(question=one.question, attachments=one.attachments)
+
+
+def given(one: Item, got: Answer) -> Outcome:
+    """What an answer says of an item."""
     return Outcome(
         item=one,
         verdict=got.verdict,

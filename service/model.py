@@ -33,7 +33,6 @@ PAUSE_S = 0.2
 COUNTING_S = 3.0
 """How long counting tokens may take; an estimate will do."""
 COUNTS_KEPT = 2048
-COUNTED_AT_ONCE = 4
 BYTES_PER_TOKEN = 3
 """A careful estimate where the endpoint cannot count: Chinese takes about three bytes a token, English four."""
 _TOO_LONG = (
@@ -206,32 +205,30 @@ class ChatModel:
     async def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, counted by the endpoint (vLLM's ``/tokenize``) or estimated. Never raises."""
         keys = [blake2b(text.encode("utf-8", "replace"), digest_size=12).digest() for text in texts]
-        found = {key: self._counts[key] for key in keys if key in self._counts}
-        for key in found:
+        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._counts}
+        self._counts.update(zip(unknown, await self._tokenized(list(unknown.values())), strict=False))
+        numbers = [self._counts.get(key, _estimate(text)) for key, text in zip(keys, texts, strict=True)]
+        for key in self._counts.keys() & set(keys):
             self._counts.move_to_end(key)
-        if not self._counts_itself and self.state != "open":
-            fresh = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-            found |= await self._counted(fresh)
-        return [
-            found[key] if key in found else -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
-            for key, text in zip(keys, texts, strict=True)
-        ]
+        while len(self._counts) > COUNTS_KEPT:
+            self._counts.popitem(last=False)
+        return numbers
 
-    async def _counted(self, texts: Mapping[bytes, str]) -> Mapping[bytes, int]:
-        """As many of the texts as the endpoint counts, a few at a time. After a failure the rest is not asked for."""
-        waiting = iter(texts.items())
-        found: dict[bytes, int] = {}
-
-        async def work() -> None:
-            for key, text in waiting:
-                number = await self._tokenize(text)
-                if number is None:
-                    return
-                found[key] = self._counts[key] = number
-                if len(self._counts) > COUNTS_KEPT:
-                    self._counts.popitem(last=False)
-
-        await asyncio.gather(*(work() for _ in range(min(COUNTED_AT_ONCE, len(texts)))))
+    async def _tokenized(self, texts: Sequence[str]) -> Sequence[int]:
+        """Counts by the endpoint, all at once; none where it cannot, and then it is not asked again for a while."""
+        if not texts or self.state == "open" or not self._tokenizer.admit():
+            return ()
+        try:
+            async with asyncio.timeout(COUNTING_S):
+                name = await self.name()
+                found = await asyncio.gather(*(self._tokenize(name, text) for text in texts))
+        except Exception:  # whatever it is, an estimate will do
+            self._tokenizer.failed()
+            return ()
+        except BaseException:
+            self._tokenizer.abandoned()
+            raise
+        self._tokenizer.succeeded()
         return found
 
     async def _tokenize(self, name: str, text: str) -> int:
@@ -263,10 +260,10 @@ class ChatModel:
             code = error.response.status_code
             kind = "overloaded" if code == 429 else "server_error" if code >= 500 else "refused"
             raise ModelFailure(kind, f"{path}: {code}") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ModelFailure("absent", type(error).__name__) from None
         except ValueError:
             raise ModelFailure("garbage", f"{path}: no JSON") from None
+        except Exception as error:  # an address may be wrong in ways that the client has no name for
+            raise ModelFailure("absent", type(error).__name__) from None
         if not isinstance(found, dict):
             raise ModelFailure("garbage", f"{path}: no object")
         return found

@@ -1,8 +1,8 @@
 """The prompt of one answer, within a budget of real tokens. Pure but for the counting, which is handed in.
 
 The order keeps a long common beginning: the fixed text, then the cases by id. What is pasted comes last, between marks
-that its own text cannot close. What does not fit is left out: earlier turns first, then the less likely cases, then what
-was pasted.
+that its own text cannot close. What does not fit is left out: earlier turns first, then the less likely cases, then
+what was pasted.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
     """Everything there is to say, in the order in which it is said."""
     language = prepared.answer.language
     evidence = prepared.context.evidence
-    mark = _mark([evidence.question, *(source.text for source in evidence.sources)])
+    said = [evidence.question, *(turn.question for turn in prepared.earlier)]
+    mark = _mark([*said, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
     parts = [_Part(0, "", "# Sources"), *_cases(prepared, sources)]
     seen = seen_at(prepared, sources)
     for source in sources:

@@ -26,7 +26,7 @@ class Denial:
 
     Either a claim: its ``words``, those of them that must all be there (``exact``: numbers, true, false), and which way
     it turns (``turns``: down, up, on, off, older, newer). Or an ``option`` of a finding with the ``values`` that it may
-    have (none: it must go).
+    have (none: it must go). Or, where something is wrong, that nothing is (``health``).
     """
 
     words: frozenset[str] = frozenset()
@@ -34,6 +34,7 @@ class Denial:
     turns: frozenset[str] = frozenset()
     option: str = ""
     values: frozenset[str] = frozenset()
+    health: bool = False
 
 
 _TURNS = {
@@ -113,6 +114,13 @@ _HARMLESS = re.compile(
     r"|没有?(?:任何)?问题|不是原因|无关|无害|(?<!不)正常",
     _FLAGS,
 )
+_HEALTHY = re.compile(
+    r"\bno[_ ]fault\b|\bnothing (?:is )?(?:actually )?wrong\b"
+    r"|\b(?:(?:your|this|the) (?:\w+ )?(?:run|training|script|set-?up|config\w*)|everything|all) (?:is|looks) (?:\w+ )?"
+    r"(?:healthy|fine|normal|ok)\b"
+    r"|训练(?:完全|是|一切)?正常|一切正常|没有(?:任何)?故障",
+    _FLAGS,
+)
 _VALUE = re.compile(
     r"^`?(?:\s*(?:=|[:：]|\bto\b|\bof\b|\bis\b|\bat\b|\bas\b|设置为|设为|设成|改成|改为|换成|调到|调成|调为|降到|提高到|为|成)\s*|\s+)"
     r"(?:from\s+`?[^\s`]{1,40}`?\s+to\s+)?(`?)['\"]?([A-Za-z0-9][A-Za-z0-9_.\-+]*)",
@@ -137,6 +145,8 @@ def denials_of(cases: Sequence[Case], fired: Sequence[Finding], language: str) -
                 if value:
                     # What another fix of the finding or case says is right too.
                     values |= {value, *re.findall(r"[a-z0-9][a-z0-9_.+\-]*[a-z0-9]", f"{said} {fixes}")}
+    if cases and cases[0].kind == "fault":
+        found.append(Denial(health=True))
     found += [Denial(option=name, values=frozenset(values)) for name, values in right.items()]
     return tuple(dict.fromkeys(found))
 
@@ -211,6 +221,10 @@ def denied(sentence: str, denials: Sequence[Denial]) -> bool:
     whole = [sentence] if advice and not _NOT.search(sentence) else []
     claims = [denial for denial in denials if denial.words]
     if claims and any(_is_claim(part, content(part), _turns(part), claims) for part in (*advice, *whole)):
+        return True
+    if any(denial.health for denial in denials) and any(
+        _HEALTHY.search(part) for part in parts if not (_conditional(part) or _NOT.search(_HEALTHY.sub(" ", part)))
+    ):
         return True
     options = [denial for denial in denials if denial.option]
     return any(

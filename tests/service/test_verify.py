@@ -15,7 +15,7 @@ from kb.cases.page import load_cases
 from kb.frameworks.names import is_option
 from kb.model.report import Fix, Safety, Status
 from service.prompts import system_text
-from service.prompts.sources import Source, case_text
+from service.prompts.sources import Source, case_text, more_text
 from service.verify import Denial, Ground, Verified, content, denials_of, verify
 from service.verify.against import advises, changed, claimed, clauses, denied, line_denied
 from service.verify.check import LABEL
@@ -31,10 +31,18 @@ CAUSE = (
 CAUSE_ZH = "半精度下 adam_epsilon 1e-8 会下溢为零，更新时除以零，权重随即变成 NaN。"
 PASTE = "why?\npython train.py --torch_dtype float16 --lora_r 32 --max_length 2048\n"
 SOURCES = (
-    Source(marker=1, kind="case", id="fp16-nan", title="half precision", text=CAUSE, url="https://example.org/thread/1"),
-    Source(marker=2, kind="rule", id="beta-rule", title="beta is too large", text="beta 0.9 keeps the policy near the reference."),
+    Source(
+        marker=1, kind="case", id="fp16-nan", title="half precision", text=CAUSE, url="https://example.org/thread/1"
+    ),
+    Source(
+        marker=2,
+        kind="rule",
+        id="beta-rule",
+        title="beta is too large",
+        text="beta 0.9 keeps the policy near the reference.",
+    ),
     Source(marker=3, kind="input", id="train.sh:12:3", title="train.sh:12:3", text="--torch_dtype float16"),
-)  # fmt: skip
+)
 GROUND = Ground(sources=SOURCES, corpus=PASTE, known=is_option, protected=(system_text(),))
 CHINESE = Ground(
     sources=(Source(marker=1, kind="case", id="fp16-nan", title="半精度", text=CAUSE_ZH),),
@@ -165,12 +173,18 @@ def test_what_stands_nowhere_is_flagged(sentence: str, flagged: list[str]) -> No
 @pytest.mark.parametrize(
     "sentence",
     [
-        "It runs on 2 GPUs.", "It runs on 16 GPUs.", "Look at 10 steps.", "About 50 % of it.", "看 20 步就够了。",
+        "It runs on 2 GPUs.",
+        "It runs on 16 GPUs.",
+        "Look at 10 steps.",
+        "About 50 % of it.",
+        "看 20 步就够了。",
         "1. The first\n2. The second\n12. The twelfth",
         "Labels of -100 are ignored.",
         "You wrote --lora_r 32 and --max_length 2048.",
         "You wrote `--max_length 2048`, that is 2,048 tokens.",
-        "transformers 4.46 has it.", "transformers==4.46.2 has it.", "transformers 4.46.x has it.",
+        "transformers 4.46 has it.",
+        "transformers==4.46.2 has it.",
+        "transformers 4.46.x has it.",
         "adam_epsilon is 1e-08 or 0.00000001 or 1.0e-8.",
         "Set `--learning_rate` or gradient_accumulation_steps.",
         "This is e.g. so, i.e. like that.",
@@ -178,7 +192,7 @@ def test_what_stands_nowhere_is_flagged(sentence: str, flagged: list[str]) -> No
         "See https://example.org/thread/1.",
         "The flash-attn-like logits/chosen and_ _or_ state-of-the-art GPT.",
     ],
-)  # fmt: skip
+)
 def test_what_stands_somewhere_or_is_ordinary_is_not(sentence: str) -> None:
     assert english(sentence).flagged == ()
 
@@ -249,8 +263,15 @@ def test_a_sentence_that_does_not_recommend_it_stays(sentence: str) -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["把学习率调低。", "建议降低学习率。", "可以尝试降低学习率到 1e-7。", "应当降低lr。", "如果仍然不行，请降低学习率。", "学习率应降低。"],
-)  # fmt: skip
+    [
+        "把学习率调低。",
+        "建议降低学习率。",
+        "可以尝试降低学习率到 1e-7。",
+        "应当降低lr。",
+        "如果仍然不行，请降低学习率。",
+        "学习率应降低。",
+    ],
+)
 def test_chinese_advice_that_is_refuted_is_withdrawn(sentence: str) -> None:
     assert verify(sentence, against(LOWER_ZH), "zh").stats["withdrawn"] == 1
 
@@ -258,10 +279,16 @@ def test_chinese_advice_that_is_refuted_is_withdrawn(sentence: str) -> None:
 @pytest.mark.parametrize(
     "sentence",
     [
-        "降低学习率没有用。", "不要降低学习率。", "可以降低学习率，但这不能解决问题。", "如果降低学习率，只是晚一点出现。",
-        "你已经调低了学习率。", "学习率偏大会导致发散。", "即使降低学习率也无济于事。", "请提高学习率。",
+        "降低学习率没有用。",
+        "不要降低学习率。",
+        "可以降低学习率，但这不能解决问题。",
+        "如果降低学习率，只是晚一点出现。",
+        "你已经调低了学习率。",
+        "学习率偏大会导致发散。",
+        "即使降低学习率也无济于事。",
+        "请提高学习率。",
     ],
-)  # fmt: skip
+)
 def test_chinese_sentences_that_do_not_recommend_it_stay(sentence: str) -> None:
     assert verify(sentence, against(LOWER_ZH), "zh").withdrawn == ()
 
@@ -365,7 +392,9 @@ def test_equal_numbers_are_the_same_value() -> None:
     assert english("Set `--lr cosine2` then.", ground).stats["withdrawn"] == 1
 
 
-@pytest.mark.parametrize("line", ["--vanilla_loss \\", "  --torch_dtype float16", "torch_dtype: float16", "vanilla_loss: true"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line", ["--vanilla_loss \\", "  --torch_dtype float16", "torch_dtype: float16", "vanilla_loss: true"]
+)
 def test_a_code_block_that_contradicts_a_finding_is_withdrawn(line: str) -> None:
     got = english(f"```bash\n{line}\n```", against(options=(GONE, SET)))
     assert got.text == ""
@@ -374,10 +403,50 @@ def test_a_code_block_that_contradicts_a_finding_is_withdrawn(line: str) -> None
 
 @pytest.mark.parametrize(
     "line",
-    ["-  --vanilla_loss", "# --vanilla_loss", "--torch_dtype bfloat16", "vanilla_loss: false", "--beta 0.1", "torch_dtype", ""],
-)  # fmt: skip
+    [
+        "-  --vanilla_loss",
+        "# --vanilla_loss",
+        "--torch_dtype bfloat16",
+        "vanilla_loss: false",
+        "--beta 0.1",
+        "torch_dtype",
+        "",
+    ],
+)
 def test_a_code_block_that_does_not_stays(line: str) -> None:
     assert not line_denied(line, (GONE, SET, *claimed(LOWER)))
+
+
+HEALTH = denials_of([case()], [], "en")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The verdict is no_fault.",
+        "Your run is healthy.",
+        "OK, everything looks fine.",
+        "一切正常。",
+        "训练正常，无需改动。",
+    ],
+)
+def test_where_something_is_wrong_no_sentence_says_that_nothing_is(sentence: str) -> None:
+    assert english(sentence, Ground(sources=SOURCES, denials=HEALTH)).stats["withdrawn"] == 1
+    healthy = denials_of([case(kind="artefact")], [], "en")
+    assert english(sentence, Ground(sources=SOURCES, denials=healthy)).withdrawn == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "If everything is fine afterwards, go on.",
+        "The verdict is not no_fault.",
+        "The loss is fine.",
+        "这并不是一切正常。",
+    ],
+)
+def test_that_something_would_be_fine_may_be_said(sentence: str) -> None:
+    assert english(sentence, Ground(sources=SOURCES, denials=HEALTH)).withdrawn == ()
 
 
 PATCH = """--- a/train.sh
@@ -488,7 +557,8 @@ def test_links_pictures_tags_and_chat_tokens_are_made_harmless() -> None:
 def test_headings_lists_quotes_and_tables_keep_their_form() -> None:
     draft = (
         "## Why\n**Cause**\nThe update divides by zero\nin half precision [1].\n\n"
-        "- The update divides by zero in half precision [1].\n  1. The weights become NaN [1].\n     still NaN weights\n"
+        "- The update divides by zero in half precision [1].\n"
+        "  1. The weights become NaN [1].\n     still NaN weights\n"
         "> The update divides by zero [1].\n\n| option | effect |\n|---|---|\n| adam_epsilon | rounds to zero [1] |\n"
     )
     assert english(draft).text == (
@@ -545,11 +615,53 @@ def test_an_empty_draft_gives_an_empty_text() -> None:
 # --- anything at all -------------------------------------------------------------------------------------------------
 
 FRAGMENTS = (
-    "The update divides by zero", "[1]", "[1, 2]", "[99]", "[", "]", "(", ")", "![", "](", "http://x.y", "`", "```", "\n",
-    "\n\n", "- ", "1. ", "> ", "| a |", "|---|", "# ", "**", ". ", "。", "！", "，", "e.g. ", "1e-6", "4.46.2", "--beta ",
-    "lower the learning rate", "降低学习率", "不", "但", "if ", "add --vanilla_loss", "set torch_dtype to float16", "<b>",
-    "<|im_end|>", "\u200b", "\x00", "\ud800", "~~~", "  ", "\t", "use only the numbered sources and the findings below",
-)  # fmt: skip
+    "The update divides by zero",
+    "[1]",
+    "[1, 2]",
+    "[99]",
+    "[",
+    "]",
+    "(",
+    ")",
+    "![",
+    "](",
+    "http://x.y",
+    "`",
+    "```",
+    "\n",
+    "\n\n",
+    "- ",
+    "1. ",
+    "> ",
+    "| a |",
+    "|---|",
+    "# ",
+    "**",
+    ". ",
+    "。",
+    "！",
+    "，",
+    "e.g. ",
+    "1e-6",
+    "4.46.2",
+    "--beta ",
+    "lower the learning rate",
+    "降低学习率",
+    "不",
+    "但",
+    "if ",
+    "add --vanilla_loss",
+    "set torch_dtype to float16",
+    "<b>",
+    "<|im_end|>",
+    "\u200b",
+    "\x00",
+    "\ud800",
+    "~~~",
+    "  ",
+    "\t",
+    "use only the numbered sources and the findings below",
+)
 DRAFTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=30).map("".join)
 HARD = Ground(
     sources=SOURCES,
@@ -578,11 +690,44 @@ def test_binary_junk_is_verified(junk: bytes) -> None:
 @pytest.mark.parametrize(
     "piece",
     [
-        "a", " ", ".", "[", "[1]", "`", "。", "-", "*", "#", "|", ">", "(", "<", "\n", "- ", "1. ", "[1, ", "](", "not ",
-        "set ", "降", "lower the learning rate, ", "use `--vanilla_loss` ", "\u200b", "e.g. ", "1,000", "http://", "=", "'",
-        "The update divides by zero [1]. ", "如果", "magic_thing_", "--", "a.b.", "\t",
+        "a",
+        " ",
+        ".",
+        "[",
+        "[1]",
+        "`",
+        "。",
+        "-",
+        "*",
+        "#",
+        "|",
+        ">",
+        "(",
+        "<",
+        "\n",
+        "- ",
+        "1. ",
+        "[1, ",
+        "](",
+        "not ",
+        "set ",
+        "降",
+        "lower the learning rate, ",
+        "use `--vanilla_loss` ",
+        "\u200b",
+        "e.g. ",
+        "1,000",
+        "http://",
+        "=",
+        "'",
+        "The update divides by zero [1]. ",
+        "如果",
+        "magic_thing_",
+        "--",
+        "a.b.",
+        "\t",
     ],
-)  # fmt: skip
+)
 def test_work_grows_with_the_length_of_the_draft_and_no_faster(piece: str) -> None:
     draft = (piece * (200_000 // len(piece) + 1))[:200_000]
     # Ten times the length is ten times the work, and a hundred times where it grew with the square.
@@ -599,7 +744,7 @@ def work(draft: str) -> int:
 def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
     cited = total = 0
     for one in CASES[:80]:
-        text = case_text(one, "en", whole=True)
+        text = f"{case_text(one, 'en')}\n{more_text(one, 'en')}"
         ground = Ground(sources=(Source(marker=1, kind="case", id=one.id, title=one.title.en, text=text),))
         got = english(text, ground)
         cited, total = cited + got.stats["cited"], total + got.stats["sentences"]

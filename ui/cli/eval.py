@@ -1,10 +1,20 @@
-"""Measure the answers over a set of questions: right cause first, in the first three, verdicts, false answers."""
+"""Measure the answers over a set of questions: right cause first, in the first three, verdicts, false answers.
+
+With --llm the language model of the settings writes every text, and its texts are measured too.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from service.advisor import Advisor
+    from service.evaluate import Evaluation, Item
+    from service.evaluate_text import TextFigures
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--misses", action="store_true", help="list what was not answered as it should be")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--fit", type=Path, metavar="FILE", help="fit the ranking on the split tune; write it to FILE")
+    parser.add_argument("--llm", action="store_true", help="let the model of the settings write, and measure its texts")
+    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="with --llm: questions asked at once (1)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,12 +49,46 @@ def run(options: argparse.Namespace) -> int:
         options.fit.write_text(fitted(tuning, advisor, note), encoding="utf-8")
         print(f"{options.fit}: fitted on {len(tuning)} questions", file=sys.stderr)
         return 0
-    evaluation = evaluate(items, advisor.ask)
+    texts = None
+    if options.llm:
+        evaluation, texts = _with_model(options, items, advisor)
+    else:
+        evaluation = evaluate(items, advisor.ask)
     if options.json:
-        shown = {"overall": evaluation.overall, "groups": evaluation.groups}
+        shown: dict[str, object] = {"overall": evaluation.overall, "groups": evaluation.groups}
+        if texts is not None:
+            shown["texts"] = texts
         sys.stdout.write(to_json(shown, indent=2) + "\n")
     else:
         sys.stdout.write(table(evaluation))
+        if texts is not None:
+            from service.evaluate_text import text_table
+
+            sys.stdout.write("\n" + text_table(texts))
     if options.misses:
         sys.stdout.write(misses(evaluation))
     return 0
+
+
+def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Advisor) -> tuple[Evaluation, TextFigures]:
+    """The figures with the model of the settings. Raises `InvalidSettings` where none is set."""
+    import asyncio
+
+    from kb.errors import InvalidSettings
+    from service.evaluate_text import evaluate_texts
+    from ui.app import build_model
+    from ui.cli._service import settings_of
+
+    settings = settings_of(options)
+    if not settings.model_base_url:
+        raise InvalidSettings("--llm needs a language model", hint="set TRAINMEDIC_MODEL_BASE_URL")
+
+    async def measured() -> tuple[Evaluation, TextFigures]:
+        model = build_model(settings)
+        try:
+            parallel, restate = max(1, options.parallel), settings.model_restate
+            return await evaluate_texts(items, advisor, model, parallel=parallel, restate=restate)
+        finally:
+            await model.aclose()
+
+    return asyncio.run(measured())

@@ -1,0 +1,561 @@
+"""The model's client against a server that does everything a server can do wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from pydantic import BaseModel, ConfigDict
+
+from service.breaker import State
+from service.model import BREAKS, BYTES_PER_TOKEN, COUNTS_KEPT, ChatModel, Message, ModelFailure, ModelOptions
+from tests.fake_model import NAME, SILENT, FakeModel, Reply, failing, form
+from tests.service.test_breaker import Clock
+
+KEY = "sk-the-key-nobody-may-read"
+ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
+SOON_S = 0.2
+"""A limit that is meant to pass."""
+GOOD = Reply("The loss", " is NaN", " [1].")
+
+
+class Colour(BaseModel):
+    """A small form."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    depth: int
+
+
+@asynccontextmanager
+async def chat(base_url: str, clock: Callable[[], float] | None = None, **changes: Any) -> AsyncIterator[ChatModel]:
+    values: dict[str, Any] = {"base_url": base_url, "api_key": KEY, "timeout_s": 20, "first_token_s": 20} | changes
+    options = ModelOptions(**values)
+    model = ChatModel(options) if clock is None else ChatModel(options, clock=clock)
+    try:
+        yield model
+    finally:
+        await model.aclose()
+
+
+async def written(model: ChatModel, **how: Any) -> str:
+    async with aclosing(model.stream(ASKED, **how)) as deltas:
+        return "".join([delta.text async for delta in deltas])
+
+
+async def filled(model: ChatModel) -> Colour:
+    return await model.structured(ASKED, Colour, max_tokens=50)
+
+
+async def failure(call: Awaitable[object]) -> ModelFailure:
+    with pytest.raises(ModelFailure) as caught:
+        await call
+    return caught.value
+
+
+def state_of(model: ChatModel) -> State:
+    """The breaker's state, asked anew."""
+    return model.state
+
+
+def against(
+    *script: Reply,
+    then: Callable[[ChatModel, FakeModel], Awaitable[None]],
+    fake: dict[str, Any] | None = None,
+    **how: Any,
+) -> None:
+    """Run a scenario with a model whose server follows the script."""
+
+    async def scenario() -> None:
+        with FakeModel(*script, **(fake or {})) as server:
+            async with chat(server.url, **how) as model:
+                await then(model, server)
+
+    asyncio.run(scenario())
+
+
+# --- what is written ------------------------------------------------------------------------------------------------
+
+
+def test_a_text_comes_in_its_pieces_with_its_counts_and_its_end() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        deltas = [delta async for delta in model.stream(ASKED, max_tokens=77)]
+        assert [delta.text for delta in deltas if delta.text] == ["The loss", " is NaN", " [1]."]
+        assert [delta.finish for delta in deltas if delta.finish] == ["stop"]
+        (usage,) = [delta.usage for delta in deltas if delta.usage]
+        assert usage == {"prompt_tokens": 100, "completion_tokens": 3, "cached_tokens": 64}
+        (asked,) = server.texts
+        assert asked.body["messages"] == [{"role": m.role, "content": m.content} for m in ASKED]
+        assert (asked.body["model"], asked.body["stream"], asked.body["temperature"]) == (NAME, True, 0.2)
+        assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 77
+        assert asked.headers["authorization"] == f"Bearer {KEY}"
+
+    against(GOOD, then=then)
+
+
+def test_the_name_configured_is_used_and_nothing_is_listed_for_it() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await model.name() == "configured"
+        await written(model)
+        assert [request.path for request in server.requests] == ["/v1/chat/completions"]
+        assert server.texts[0].body["model"] == "configured"
+
+    against(GOOD, then=then, name="configured")
+
+
+def test_the_name_that_is_listed_first_is_asked_for_once() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert [await model.name(), await model.name()] == ["one", "one"]
+        assert [request.path for request in server.requests] == ["/v1/models"]
+
+    against(then=then, fake={"models": ("one", "two")})
+
+
+def test_a_text_cut_by_the_limit_of_tokens_says_so() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert [d.finish async for d in model.stream(ASKED) if d.finish] == ["length"]
+
+    against(Reply("The loss", finish="length"), then=then)
+
+
+# --- every failure has a name ---------------------------------------------------------------------------------------
+
+TOO_LONG = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens."
+FAILURES = [
+    ("slow", SILENT),
+    ("slow", Reply("said", end="hold")),
+    ("slow", failing(504)),
+    ("refused", failing(401, f"Incorrect API key provided: {KEY}")),
+    ("refused", failing(400, f"bad request with {KEY}")),
+    ("refused", failing(422)),
+    ("overloaded", failing(429)),
+    ("overloaded", failing(503)),
+    ("server_error", failing(500, f"Traceback … {KEY}")),
+    ("server_error", Reply(raw=b'data: {"error": {"message": "the engine died", "code": 500}}\n\n')),
+    ("cut", Reply("said", end="cut")),
+    ("cut", Reply("said", end="unfinished")),
+    ("absent", Reply(end="cut")),
+    ("garbage", Reply()),
+    ("garbage", Reply("", " \n")),
+    ("garbage", Reply(raw=b"<html>Welcome to the proxy</html>")),
+    ("garbage", Reply(raw=b"data: {not json\n\n")),
+    ("garbage", Reply(raw=b"data: [1, 2]\n\n")),
+    ("garbage", Reply(raw=b'data: {"choices": [{"text": "another protocol"}]}\n\ndata: [DONE]\n\n')),
+    ("garbage", Reply(raw=b'data: {"answer": 42}\n\ndata: [DONE]\n\n')),
+    ("unknown_model", failing(404, "The model `x` does not exist.")),
+    ("too_long", failing(400, TOO_LONG)),
+    ("too_long", Reply(raw=f'data: {{"error": {{"message": "{TOO_LONG}", "code": 400}}}}\n\n'.encode())),
+]
+
+
+@pytest.mark.parametrize(("kind", "reply"), FAILURES)
+def test_whatever_goes_wrong_is_one_failure_with_its_name(kind: str, reply: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await model.name()
+        limits = {"within_s": SOON_S} if kind == "slow" else {}
+        found = await failure(written(model, **limits))
+        assert found.kind == kind
+        text = "".join([str(found), repr(found), found.detail, *traceback.format_exception(found)])
+        assert KEY not in text
+
+    against(reply, then=then)
+
+
+FORM_FAILURES = [
+    ("garbage", form({"name": "red"})),
+    ("garbage", form({"name": "red", "depth": "deep"})),
+    ("garbage", form({"name": "red", "depth": 1, "more": True})),
+    ("garbage", form(["red"])),
+    ("garbage", Reply("red, I think")),
+    ("garbage", Reply()),
+    ("garbage", Reply('{"name": "re', finish="length")),
+    ("garbage", Reply(raw=b"<html>")),
+    ("garbage", Reply(raw=b'{"choices": []}')),
+    ("garbage", Reply(raw=b'{"answer": 42}')),
+    ("refused", failing(400, f"no grammar for {KEY}")),
+    ("too_long", failing(400, TOO_LONG)),
+    ("unknown_model", failing(404)),
+    ("overloaded", failing(429)),
+    ("server_error", failing(500)),
+    ("absent", Reply(end="cut")),
+]
+
+
+@pytest.mark.parametrize(("kind", "reply"), FORM_FAILURES)
+def test_a_form_that_is_not_filled_as_asked_is_the_same_failure(kind: str, reply: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        found = await failure(filled(model))
+        assert found.kind == kind
+        assert KEY not in "".join(traceback.format_exception(found))
+
+    against(then=then, fake={"forms": [reply]})
+
+
+def test_a_form_is_asked_for_by_its_schema_and_comes_filled() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await filled(model) == Colour(name="red", depth=3)
+        (asked,) = server.forms
+        assert asked.body["response_format"]["type"] == "json_schema"
+        schema = asked.body["response_format"]["json_schema"]
+        assert schema["schema"]["additionalProperties"] is False
+        assert (schema["name"], schema["strict"]) == ("Colour", True)
+
+    against(then=then, fake={"forms": [form({"name": "red", "depth": 3})]})
+
+
+def test_a_form_that_takes_too_long_is_slow() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        call = model.structured(ASKED, Colour, max_tokens=50, within_s=SOON_S)
+        assert (await failure(call)).kind == "slow"
+        await server.until_disconnected()
+
+    against(then=then, fake={"forms": [SILENT]}, name=NAME)
+
+
+def test_where_nobody_listens_the_model_is_absent() -> None:
+    async def scenario() -> None:
+        with FakeModel() as gone:
+            url = gone.url
+        async with chat(url) as model:
+            assert await model.probe() == "absent"
+            assert (await failure(model.name())).kind == "absent"
+            assert (await failure(written(model))).kind == "absent"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "http://\0/v1", "ftp://127.0.0.1/v1", "http://127.0.0.1:99999/v1"])
+def test_an_address_that_is_none_is_a_failure_like_another(url: str) -> None:
+    async def scenario() -> None:
+        async with chat(url) as model:
+            assert await model.probe() == "absent"
+            assert (await failure(written(model))).kind == "absent"
+            assert await model.count(["four"]) == [2]
+
+    asyncio.run(scenario())
+
+
+LISTS = [
+    ("unknown_model", ()),
+    ("unknown_model", Reply(raw=b'{"data": [{"id": null}, 3]}')),
+    ("garbage", Reply(raw=b'{"data": null}')),
+    ("garbage", Reply(raw=b"{}")),
+    ("garbage", Reply(raw=b"[]")),
+    ("garbage", Reply(raw=b"<html>")),
+    ("refused", failing(401, KEY)),
+    ("overloaded", failing(429)),
+    ("server_error", failing(500)),
+    ("absent", Reply(end="cut")),
+]
+
+
+@pytest.mark.parametrize(("kind", "models"), LISTS)
+def test_a_list_of_models_that_is_none_is_found_by_the_probe(kind: str, models: Reply | Sequence[str]) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await model.probe() == kind
+        assert (await failure(model.name())).kind == kind
+
+    against(then=then, fake={"models": models})
+
+
+def test_the_probe_finds_nothing_wrong_with_the_model_that_is_served() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await model.probe() is None
+
+    against(then=then)
+    against(then=then, name=NAME)
+
+
+def test_the_probe_misses_a_model_that_is_not_served() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await model.probe() == "unknown_model"
+
+    against(then=then, name="another")
+
+
+def test_the_key_stands_in_no_description_of_the_options() -> None:
+    assert KEY not in repr(ModelOptions(base_url="http://127.0.0.1/v1", api_key=KEY))
+
+
+# --- a second try ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [failing(429), failing(500), failing(503), Reply(end="cut")])
+def test_what_may_pass_is_tried_once_more_before_the_first_word(first: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await written(model) == "The loss is NaN [1]."
+        assert len(server.texts) == 2
+        assert state_of(model) == "closed"
+
+    against(first, GOOD, then=then)
+
+
+def test_there_is_no_third_try() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert (await failure(written(model))).kind == "server_error"
+        assert len(server.texts) == 2
+
+    against(failing(500), failing(500), GOOD, then=then)
+
+
+@pytest.mark.parametrize("first", [Reply("said", end="cut"), failing(400), failing(401), failing(404), Reply("")])
+def test_what_would_go_wrong_again_or_was_heard_already_is_not_tried_again(first: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await failure(written(model))
+        assert len(server.texts) == 1
+
+    against(first, GOOD, then=then)
+
+
+def test_there_is_no_second_try_without_time_for_one() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await model.name()
+        await failure(written(model, within_s=SOON_S / 2))
+        assert len(server.texts) <= 1
+
+    against(failing(500), GOOD, then=then)
+
+
+# --- the circuit breaker --------------------------------------------------------------------------------------------
+
+
+def test_after_three_failures_running_nobody_asks_until_a_trial_succeeds() -> None:
+    clock = Clock()
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        for _ in range(3):
+            assert state_of(model) == "closed"
+            assert (await failure(written(model))).kind == "server_error"
+        asked = len(server.requests)
+        assert state_of(model) == "open"
+        assert (await failure(written(model))).kind == "open"
+        assert (await failure(filled(model))).kind == "open"
+        assert await model.count(["abc"]) == [1]
+        assert len(server.requests) == asked
+        clock.now += 30
+        assert state_of(model) == "half_open"
+        assert await written(model) == "The loss is NaN [1]."
+        assert state_of(model) == "closed"
+
+    against(*[failing(500)] * 6, GOOD, then=then, clock=clock)
+
+
+def test_while_one_tries_the_others_are_refused() -> None:
+    clock = Clock()
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        for _ in range(3):
+            await failure(written(model))
+        clock.now += 30
+        trial = asyncio.ensure_future(written(model))
+        await server.until_held()
+        assert (await failure(written(model))).kind == "open"
+        server.release()
+        assert await trial == "yes"
+        assert state_of(model) == "closed"
+
+    against(*[Reply("x", end="cut")] * 3, Reply("yes", end="hold"), then=then, clock=clock)
+
+
+def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None:
+    clock = Clock()
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        holding = asyncio.ensure_future(written(model))
+        await server.until_held()
+        model._breaker.failed()
+        model._breaker.failed()
+        model._breaker.failed()
+        clock.now += 30
+        waiting = asyncio.ensure_future(written(model))  # for the only slot
+        await asyncio.sleep(0)
+        for task in (waiting, holding):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        assert await written(model) == "The loss is NaN [1]."
+
+    against(Reply("x", end="hold"), GOOD, then=then, clock=clock, concurrency=1)
+
+
+@pytest.mark.parametrize("reply", [failing(400), failing(404), Reply(""), Reply(raw=b"<html>")])
+def test_a_server_that_answers_at_all_is_asked_again(reply: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        for _ in range(4):
+            assert (await failure(written(model))).kind not in BREAKS
+        assert state_of(model) == "closed"
+
+    against(reply, then=then)
+
+
+# --- leaving --------------------------------------------------------------------------------------------------------
+
+
+def test_whoever_stops_reading_closes_the_connection() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        async with aclosing(model.stream(ASKED)) as deltas:
+            async for delta in deltas:
+                if delta.text:
+                    break
+        await server.until_disconnected()
+        assert state_of(model) == "closed"
+
+    against(Reply("The", " loss", end="hold"), then=then)
+
+
+@pytest.mark.parametrize("reply", [Reply("The", end="hold"), SILENT])
+def test_whoever_is_cancelled_closes_the_connection_and_frees_the_slot(reply: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        for _ in range(4):  # more than would open the breaker
+            task = asyncio.ensure_future(written(model))
+            await server.until_held(len(server.texts) + 1)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+            assert task.cancelled()
+        await server.until_disconnected(4)
+        assert state_of(model) == "closed"
+
+    against(reply, then=then, concurrency=1)
+
+
+def test_a_text_that_comes_too_late_is_left_at_the_server() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await model.name()
+        assert (await failure(written(model))).kind == "slow"
+        await server.until_disconnected()
+
+    against(SILENT, then=then, first_token_s=SOON_S)
+
+
+# --- how many at once -----------------------------------------------------------------------------------------------
+
+
+def test_no_more_are_written_at_once_than_is_allowed() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        writing = [asyncio.ensure_future(written(model)) for _ in range(5)]
+        await server.until_held(2)
+        assert len(server.texts) == 2
+        server.release()
+        assert await asyncio.gather(*writing) == ["yes"] * 5
+        assert len(server.texts) == 5
+
+    against(Reply("yes", end="hold"), then=then, concurrency=2)
+
+
+def test_who_gets_no_slot_in_time_is_told_that_the_model_is_busy() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        writing = asyncio.ensure_future(written(model))
+        await server.until_held()
+        for _ in range(4):
+            assert (await failure(written(model, within_s=SOON_S / 4))).kind == "busy"
+        assert state_of(model) == "closed"
+        server.release()
+        assert await writing == "yes"
+
+    against(Reply("yes", end="hold"), then=then, concurrency=1)
+
+
+# --- counting -------------------------------------------------------------------------------------------------------
+
+
+def test_tokens_are_counted_by_the_endpoint_and_each_text_once() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await model.count(["one two", "", "one", "one two"]) == [2, 0, 1, 2]
+        assert await model.count(["one", "three four five"]) == [1, 3]
+        assert sorted(server.counted) == ["", "one", "one two", "three four five"]
+        asked = next(request for request in server.requests if request.path == "/tokenize")
+        assert asked.body == {"model": NAME, "prompt": asked.body["prompt"], "add_special_tokens": False}
+
+    against(then=then, fake={"tokenize": lambda text: len(text.split())})
+
+
+def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        many = [f"text {number}" for number in range(60)]
+        model._counts.update({bytes([n % 256, n // 256]): 1 for n in range(COUNTS_KEPT)})
+        await model.count(many)
+        assert len(model._counts) == COUNTS_KEPT
+        asked = len(server.counted)
+        await model.count(many)
+        assert len(server.counted) == asked
+
+    against(then=then)
+
+
+@pytest.mark.parametrize(
+    "tokenize",
+    [None, failing(500), failing(401), Reply(raw=b"[]"), Reply(raw=b"{}"), Reply(raw=b"<"), Reply(end="cut")],
+)
+def test_where_the_endpoint_cannot_count_tokens_are_estimated_and_it_is_left_alone_a_while(
+    tokenize: Reply | None,
+) -> None:
+    clock = Clock()
+    texts = ["four", "第 35 步开始 loss 一直是 nan", ""]
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        estimates = [-(-len(text.encode()) // BYTES_PER_TOKEN) for text in texts]
+        assert await model.count(texts) == estimates
+        asked = len(server.counted)
+        assert await model.count(texts) == estimates
+        assert len(server.counted) == asked
+        clock.now += 30
+        await model.count(texts)
+        assert len(server.counted) > asked
+        assert state_of(model) == "closed"
+
+    against(then=then, fake={"tokenize": tokenize}, clock=clock)
+
+
+def test_text_that_is_no_unicode_can_be_counted() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await model.count(["\ud800"]) == [1]
+
+    against(then=then, fake={"tokenize": None})
+
+
+# --- tracing --------------------------------------------------------------------------------------------------------
+
+
+class Heard(BaseCallbackHandler):
+    """Writes down what LangChain tells."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def on_chat_model_start(self, *args: Any, **kwargs: Any) -> None:
+        self.events.append("start")
+
+    def on_llm_new_token(self, token: str | list[str | dict[str, Any]], **kwargs: Any) -> None:
+        if token:
+            self.events.append(str(token))
+
+    def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
+        self.events.append("end")
+
+    def on_llm_error(self, *args: Any, **kwargs: Any) -> None:
+        self.events.append("error")
+
+
+@pytest.mark.parametrize(
+    ("reply", "events"),
+    [(Reply("The", " loss"), ["start", "The", " loss", "end"]), (Reply("The", end="cut"), ["start", "The", "error"])],
+)
+def test_langchain_callbacks_see_every_call(reply: Reply, events: list[str]) -> None:
+    heard = Heard()
+
+    async def scenario() -> None:
+        with FakeModel(reply) as server:
+            model = ChatModel(ModelOptions(base_url=server.url), callbacks=[heard])
+            with suppress(ModelFailure):
+                await written(model)
+            await model.aclose()
+
+    asyncio.run(scenario())
+    assert heard.events == events
