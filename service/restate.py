@@ -14,7 +14,7 @@ MAX_QUESTION = 2_000
 """Code points of a question that are restated."""
 MAX_TOKENS = 220
 _PLAIN = r"^[ !#-;=?-Z^-z|~]{0,120}$"
-"""Printable ASCII without quotes, backslashes, brackets. No longer: vLLM repeats no class over 128 times in a grammar."""
+"""Printable ASCII without quotes, backslashes, brackets. vLLM repeats no class over 128 times in a grammar."""
 Line = Annotated[str, Field(pattern=_PLAIN)]
 INSTRUCTION = (
     "You restate questions about training large language models for a search engine. Write in English. "

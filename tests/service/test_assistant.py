@@ -15,7 +15,7 @@ import service.model
 from kb.errors import TrainmedicError
 from kb.model.place import Attachment
 from service import phrases
-from service.advisor import Advisor, Ask
+from service.advisor import Advisor, Ask, Prepared
 from service.answer import Answer
 from service.asking import whole
 from service.assistant import Assistant
@@ -28,7 +28,6 @@ from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 
 T = TypeVar("T")
 KTO = INCIDENTS[0]
-UNCLEAR = {"en": "kto is broken", "zh": "KTO 训练第一步就坏了"}
 OUTSIDE = "What is the capital of France?"
 RESTATED = form({"question": "OpenRLHF KTO loss is NaN with --vanilla_loss", "symptoms": ["loss NaN", "single class"]})
 SETTLED = ("verdict", "language", "causes", "findings", "missing", "signals", "run", "receipt", "kb_version")
@@ -95,6 +94,18 @@ def ask(
             return Asked(pieces=pieces, answer=answer, requests=tuple(server.requests))
 
     return asyncio.run(scenario())
+
+
+class Unclear(Advisor):
+    """Finds nothing, unless the question comes in other words too."""
+
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
+        """What the real one finds, or less of it."""
+        found = super().prepare(request, trace_id, restated)
+        if restated:
+            return found
+        answer = replace(found.answer, verdict="need_input", causes=(), answer="Not enough to tell.", citations=())
+        return replace(found, answer=answer, diagnosis=replace(found.diagnosis, verdict="need_input", causes=()))
 
 
 def about(incident: Incident, language: str = "en") -> Ask:
@@ -372,14 +383,15 @@ def test_where_nothing_is_known_no_text_is_asked_for(knowledge_advisor: Advisor,
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_an_unclear_question_is_looked_up_in_the_models_words_too(knowledge_advisor: Advisor, language: str) -> None:
-    request = Ask(question=UNCLEAR[language])
-    assert knowledge_advisor.ask(request).causes == ()
-    asked = ask(knowledge_advisor, request, Reply("vanilla_loss [1]."), fake={"forms": [RESTATED]})
-    assert asked.answer.causes[0].case_id == "openrlhf-kto-vanilla-loss-nan"
+    request = about(KTO, language)
+    unclear = Unclear(knowledge_advisor.knowledge)
+    asked = ask(unclear, request, Reply("vanilla_loss [1]."), fake={"forms": [RESTATED]})
+    assert asked.answer.causes[0].case_id == KTO.case
     assert asked.answer.language == language
     assert len(asked.prompts) == len(asked.forms) == 1
     assert request.question in asked.forms[0]
-    assert "OpenRLHF KTO loss is NaN" not in asked.prompts[0].partition("# Settled")[2]
+    assert request.question in asked.prompts[0]
+    assert "single class" not in asked.prompts[0].partition("# Settled")[2]
 
 
 def test_a_clear_question_is_not_restated(knowledge_advisor: Advisor) -> None:
@@ -388,7 +400,8 @@ def test_a_clear_question_is_not_restated(knowledge_advisor: Advisor) -> None:
 
 
 def test_nothing_is_restated_where_that_is_switched_off(knowledge_advisor: Advisor) -> None:
-    asked = ask(knowledge_advisor, Ask(question=UNCLEAR["en"]), Reply("x"), fake={"forms": [RESTATED]}, restate=False)
+    unclear = Unclear(knowledge_advisor.knowledge)
+    asked = ask(unclear, about(KTO), Reply("x"), fake={"forms": [RESTATED]}, restate=False)
     assert asked.requests == ()
     assert asked.answer.causes == ()
 
@@ -406,15 +419,16 @@ def test_nothing_is_restated_where_that_is_switched_off(knowledge_advisor: Advis
     ],
 )
 def test_a_restatement_that_is_none_changes_nothing(knowledge_advisor: Advisor, reply: Reply) -> None:
-    request = Ask(question=UNCLEAR["en"])
-    asked = ask(knowledge_advisor, request, Reply("x"), fake={"forms": [reply]})
-    alone = knowledge_advisor.ask(request)
+    request, unclear = about(KTO), Unclear(knowledge_advisor.knowledge)
+    asked = ask(unclear, request, Reply("x"), fake={"forms": [reply]})
+    alone = unclear.ask(request)
+    assert asked.prompts == []
     assert settled(asked.answer) == settled(alone)
     assert asked.answer.answer == alone.answer
 
 
 def test_a_restatement_that_finds_nothing_clearer_changes_nothing(knowledge_advisor: Advisor) -> None:
-    request = Ask(question="My loss is NaN, why?")
+    request = Ask(question="our kto job in openrlhf broke at the first step")
     alone = knowledge_advisor.ask(request)
     assert alone.verdict == "need_input"
     assert alone.causes
@@ -437,7 +451,7 @@ def test_no_room_for_the_second_look_leaves_the_first(knowledge_advisor: Advisor
     async def scenario() -> Answer:
         with FakeModel(Reply("x"), forms=[RESTATED]) as server:
             async with chat(server.url) as model:
-                parts = Assistant(knowledge_advisor, model).stream(Ask(question=UNCLEAR["en"]), "", Once())
+                parts = Assistant(Unclear(knowledge_advisor.knowledge), model).stream(about(KTO), "", Once())
                 return await whole(parts)
 
     assert asyncio.run(scenario()).verdict == "need_input"

@@ -21,6 +21,8 @@ KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
 SOON_S = 0.2
 """A limit that is meant to pass."""
+REACHED_S = 1.0
+"""One that is meant to pass after the request has reached the server."""
 GOOD = Reply("The loss", " is NaN", " [1].")
 
 
@@ -211,7 +213,7 @@ def test_a_form_is_asked_for_by_its_schema_and_comes_filled() -> None:
 
 def test_a_form_that_takes_too_long_is_slow() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        call = model.structured(ASKED, Colour, max_tokens=50, within_s=SOON_S)
+        call = model.structured(ASKED, Colour, max_tokens=50, within_s=REACHED_S)
         assert (await failure(call)).kind == "slow"
         await server.until_disconnected()
 
@@ -431,7 +433,7 @@ def test_a_text_that_comes_too_late_is_left_at_the_server() -> None:
         assert (await failure(written(model))).kind == "slow"
         await server.until_disconnected()
 
-    against(SILENT, then=then, first_token_s=SOON_S)
+    against(SILENT, then=then, first_token_s=REACHED_S)
 
 
 # --- how many at once -----------------------------------------------------------------------------------------------

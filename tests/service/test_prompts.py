@@ -141,8 +141,7 @@ def test_what_was_pasted_stands_between_marks(knowledge_advisor: Advisor) -> Non
 
 def test_data_cannot_close_its_own_mark(knowledge_advisor: Advisor) -> None:
     def mark_of(text: str) -> str:
-        (mark,) = set(re.findall(r"</data-([0-9a-f]{12})>", text))
-        return mark
+        return str(re.findall(r"</data-([0-9a-f]{12})>", text)[-1])
 
     pasted = KTO_COMMAND
     for _ in range(3):  # who learns the mark and pastes it gets another
