@@ -15,8 +15,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 
 from benchmarks.retrieval import stock_over
 from kb.model.evidence import Evidence
@@ -80,7 +82,8 @@ def stock(advisor: Advisor, *, paste: bool) -> Order:
         for chunk in known.index.chunks
         if chunk.part != "rule"
     ]
-    pair = stock_over(documents, known.embedder.vectors([d.page_content for d in documents]), known.embedder)
+    vectors = known.embedder.vectors([d.page_content for d in documents])
+    pair = stock_over(documents, vectors, cast(Embeddings, known.embedder))
 
     def order(item: Item) -> Sequence[str]:
         files = [str(attachment.content) for attachment in item.attachments] if paste else []

@@ -52,9 +52,15 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def knowledge_advisor(tmp_path_factory: pytest.TempPathFactory) -> Advisor:
+def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder in which the shipped knowledge is indexed, once for all tests. Copy it, never write to it."""
+    return tmp_path_factory.mktemp("knowledge")
+
+
+@pytest.fixture(scope="session")
+def knowledge_advisor(knowledge_folder: Path) -> Advisor:
     """One advisor over the shipped knowledge, built once for all tests that ask whole questions."""
-    return Advisor(load_knowledge(Settings(data_dir=tmp_path_factory.mktemp("knowledge"))))
+    return Advisor(load_knowledge(Settings(data_dir=knowledge_folder)))
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ CLASH = NAMES.index("framework_clash")
 VAGUE = NONE_NAMES.index("vague")
 
 
-def sample(*questions: list[tuple[float, float, float]], vague: tuple[float, ...] = ()) -> Sample:
+def sample(*questions: Sequence[tuple[float, float, float]], vague: tuple[float, ...] = ()) -> Sample:
     """Questions of candidates (rule_fired, framework_clash, right); ``vague`` of each question, 0 where not given."""
     rows = [(number, row) for number, rows in enumerate(questions) for row in rows]
     x = np.zeros((len(rows), len(NAMES)))

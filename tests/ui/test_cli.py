@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from kb.errors import TrainmedicError
+from service.advisor import Advisor
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
 from ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
 from ui.cli import _input as cli_input
@@ -32,13 +34,14 @@ SWIFT_RULE = "swift-rlhf-sequence-parallel-nan"
 
 
 @pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
+def data_dir(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path, knowledge_advisor: Advisor) -> Path:
+    assert knowledge_advisor.knowledge.index  # by which the index lies in the folder
+    return Path(shutil.copytree(knowledge_folder, tmp_path_factory.mktemp("data") / "data"))
 
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> Path:
-    """A data folder that the tests of this module share, so that the index is built once."""
+    """A data folder that the tests of this module share, with the index that was built for all tests."""
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(data_dir))
     return data_dir
 
