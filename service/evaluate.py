@@ -12,6 +12,7 @@ from kb.errors import InvalidRequest
 from kb.model.place import Attachment
 from service.advisor import Ask
 from service.answer import Answer
+from service.compose import AHEAD
 
 VERDICTS = ("answered", "need_input", "not_in_kb", "no_fault")
 SPLITS = ("tune", "held_out")
@@ -45,6 +46,15 @@ class Outcome:
     causes: tuple[str, ...]
     confidences: tuple[str, ...]
     fired: tuple[str, ...]
+    scores: tuple[float, ...] = ()
+
+    @property
+    def named(self) -> bool:
+        """Whether the answer names its first cause as the one, sure or not; the others it only lists as possible."""
+        if not self.causes or self.verdict in ("answered", "no_fault"):
+            return bool(self.causes)
+        first, second = (*self.scores, 0.0, 0.0)[:2]
+        return first >= max(AHEAD, 2 * second)
 
     @property
     def rank(self) -> int | None:
@@ -84,7 +94,8 @@ class Share:
 class Figures:
     """The figures over one group of outcomes.
 
-    ``f1`` is micro-averaged over causes: the first cause listed is what was named, also for a question that has none.
+    ``f1`` is micro-averaged over causes: what an answer names as the cause, also for a question that has none, against
+    what it should name.
     """
 
     first: Share
@@ -202,6 +213,7 @@ def given(one: Item, got: Answer) -> Outcome:
         causes=tuple(cause.case_id for cause in got.causes),
         confidences=tuple(cause.confidence for cause in got.causes),
         fired=tuple(sorted({f.rule_id for f in got.findings if f.status == "fired"})),
+        scores=tuple(cause.score for cause in got.causes),
     )
 
 
@@ -224,8 +236,8 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
 
 def _f1(outcomes: Sequence[Outcome]) -> Share:
     """Twice the right names over all names given and all names wanted."""
-    right = sum(one.rank == 1 for one in outcomes)
-    named = sum(bool(one.causes) for one in outcomes)
+    right = sum(one.named and one.rank == 1 for one in outcomes)
+    named = sum(one.named for one in outcomes)
     wanted = sum(bool(one.item.cases) for one in outcomes)
     return Share(right=2 * right, total=named + wanted)
 

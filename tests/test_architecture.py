@@ -35,7 +35,10 @@ PURE = (
     "service/compose.py",
     "service/diagnose.py",
     "service/features.py",
+    "service/denial.py",
+    "service/prompts/sources.py",
     "service/query.py",
+    "service/verify",
     "service/views.py",
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}

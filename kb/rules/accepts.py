@@ -22,6 +22,8 @@ KNOWN, RETIRED, GONE, LATER, ELSEWHERE, UNKNOWN, OPEN = (
 )  # fmt: skip
 """``retired``: no version is known and the newest lacks it. ``open``: nothing certain can be said."""
 
+MOST_OPTIONS = 1_000
+"""Nobody writes more by hand; a near name for each of ten thousand would take seconds."""
 _OPENRLHF = re.compile(r"openrlhf[./]cli[./](train_\w+?|serve_rm|batch_inference|interactive_chat)(?:\.py)?$")
 _SWIFT = re.compile(r"^swift (sft|pt|rlhf)$|swift[./]cli[./](sft|pt|rlhf)(?:\.py)?$")
 _FACTORY = re.compile(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$")
@@ -83,7 +85,7 @@ def judged(facts: Facts) -> tuple[tuple[Option, Reader, Verdict], ...]:
 def _judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
     run = facts.run
     found = _Readers(facts)
-    for each in run.options:
+    for each in run.options[:MOST_OPTIONS]:
         reader = found.of(each)
         if reader is not None:
             name = _name(reader.catalogue, each.key)

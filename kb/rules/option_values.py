@@ -47,10 +47,17 @@ def readable(option: Option, verdict: Verdict) -> OptionInfo | None:
 
 def _declared(reader: Reader, info: OptionInfo, what: str) -> tuple[object, ...]:
     """``choices`` or ``type`` at every catalogued release that the run may use, for the command or class in use."""
-    known = table(info.framework)
+    release = reader.exact if info.framework == reader.catalogue else reader.inherits
+    return _declared_at(info.framework, info.key, what, release, reader.owners)
+
+
+@lru_cache(maxsize=4096)
+def _declared_at(
+    framework: str, key: str, what: str, release: str | None, owners: tuple[str, ...]
+) -> tuple[object, ...]:
+    known = table(framework)
     if known is None:
         return ()
-    release = reader.exact if info.framework == reader.catalogue else reader.inherits
     places: Sequence[str] = known.versions
     if release is not None:
         wanted = version_key(bare(release))
@@ -59,9 +66,9 @@ def _declared(reader: Reader, info: OptionInfo, what: str) -> tuple[object, ...]
         places = (*before[-1:], *after[:1])
     found = []
     for each in places:
-        declared = known.info(info.key, each)
+        declared = known.info(key, each)
         if declared is not None:
-            special = [declared.get(f"{what}_by", {})[o] for o in reader.owners if o in declared.get(f"{what}_by", {})]
+            special = [declared.get(f"{what}_by", {})[o] for o in owners if o in declared.get(f"{what}_by", {})]
             found.append(special[0] if special else declared.get(what))
     return tuple(found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -221,11 +222,13 @@ def test_first_and_in_three_count_where_the_right_cause_stands() -> None:
 
 
 def test_f1_counts_a_wrong_name_a_missed_one_and_a_name_where_there_is_none() -> None:
+    unsure = answer("need_input", "x")
     answers = {
         "right": answer("answered", "a"),
         "wrong": answer("answered", "x"),
         "missed": answer("not_in_kb"),
-        "named for nothing": answer("need_input", "x"),
+        "named for nothing": answer("answered", "x"),
+        "only listed": replace(unsure, causes=tuple(replace(each, score=0.2) for each in unsure.causes)),
         "rightly nothing": answer("not_in_kb"),
     }
     causes = {name: ("a",) if name in ("right", "wrong", "missed") else () for name in answers}

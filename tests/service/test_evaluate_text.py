@@ -22,7 +22,7 @@ KTO = INCIDENTS[0]
 ITEM = Item(id="kto", question=KTO.en, attachments=KTO.files, verdict="answered", cases=(KTO.case,))
 NOTHING = Item(id="cake", question="How do I bake a cake?", verdict="not_in_kb")
 GOOD = "The flag `--vanilla_loss` was blamed for NaN by a maintainer [1]. "
-BAD = "My cat sat on the keyboard again [1]. Lower the learning rate [77]. Keep `--vanilla_loss`. Try `--magic_wand_mode`."
+BAD = "My cat sat on the keyboard again [1]. Lower the learning rate [77]. Keep `--vanilla_loss`. Try `--magic_wand`."
 
 
 def evaluated(advisor: Advisor, *items: Item, script: tuple[Reply, ...]) -> tuple[Evaluation, TextFigures]:
