@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from kb.frameworks.canonical import keys_of
@@ -57,13 +57,16 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
     )
 
 
-def fired_rules(evidence: Evidence, ruleset: RuleSet) -> frozenset[str]:
-    """The ids of the rules that fire on any run: `check` without the findings. A rule that raises does not."""
+def fired_rules(evidence: Evidence, ruleset: RuleSet, among: Collection[str] | None = None) -> frozenset[str]:
+    """The ids of the rules (of those ``among``) that fire on any run: `check` without the findings.
+
+    A rule that raises does not.
+    """
     found = set()
     for run in evidence.runs or (evidence.run,):
         facts = Facts(evidence, run)
         for rule in ruleset.for_framework(run.framework.value if run.framework is not None else None):
-            if rule.id not in found:
+            if rule.id not in found and (among is None or rule.id in among):
                 with suppress(Exception):
                     if _fires(rule, facts):
                         found.add(rule.id)

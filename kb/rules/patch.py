@@ -103,7 +103,7 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
             known[fix.edits] = replace(
                 fix,
                 patch=_patch(evidence.sources, sources),
-                clears=tuple(sorted(fired - fired_rules(after, ruleset))),
+                clears=tuple(sorted(fired - fired_rules(after, ruleset, fired))),
                 appears=tuple(sorted(fired_rules(_configuration(after), ruleset) - before[0] - fired)),
             )
         done = known[fix.edits]
