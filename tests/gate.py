@@ -10,6 +10,12 @@ import sys
 from pathlib import Path
 
 GATED = ("kb/parse/", "kb/mask.py", "kb/rules/", "service/verify/")
+OF_RULES = (
+    *("accepts", "option_hints", "option_values", "shell_flaws", "deepspeed_files", "graphics_cards"),
+    *("package_pairs", "log_text", "memory_place", "series_of"),
+)
+"""Modules of `kb/rules` that belong to single rules, not to the engine: like the rules' own modules in the folders
+below, they are held by the examples that every page executes."""
 
 
 def misses(report: dict[str, object]) -> list[str]:
@@ -19,12 +25,18 @@ def misses(report: dict[str, object]) -> list[str]:
     lines = [f"{path}: not in the report" for path in GATED if not any(name.startswith(path) for name in files)]
     for name in sorted(files):
         entry = files[name]
-        if not name.startswith(GATED):
+        if not name.startswith(GATED) or of_rules(name):
             continue
         branches = [f"{start}->{end}" for start, end in entry.get("missing_branches", [])]
         if entry["missing_lines"] or branches:
             lines.append(f"{name}: lines {entry['missing_lines']} branches {branches}")
     return lines
+
+
+def of_rules(name: str) -> bool:
+    """Whether a file is a rule's logic, not the engine's."""
+    folder, _, rest = name.partition("kb/rules/")
+    return not folder and ("/" in rest or rest.removesuffix(".py") in OF_RULES)
 
 
 def main() -> int:

@@ -42,7 +42,7 @@ def lint_rules(
     ]
     for rule in ruleset.rules:
         problems += lint_rule(rule, ruleset, parse)
-        problems += [_problem(rule, 1, f"repeats a source: {said!r}") for said in _repeated(rule, read)]
+        problems += [_problem(rule, 1, f"repeats a source: {said!r}") for said in repeated(rule.text, read)]
         if cases is not None:
             problems += _links(rule, cases)
     if cases is not None:
@@ -137,15 +137,6 @@ def _hunks(diff: str) -> list[str]:
     """A diff without its file and hunk headers and without trailing blanks; a page may leave the context out."""
     lines = [line.rstrip() for line in diff.strip("\n").split("\n")]
     return [line for line in lines if line and not line.startswith(("--- ", "+++ ", "@@", "\\"))]
-
-
-def _repeated(rule: Rule, read: Collection[str]) -> tuple[str, ...]:
-    try:
-        body = read_body(rule)
-    except InvalidPage:
-        return ()
-    texts = [text for found in body.sections.values() for text in found.values()]
-    return repeated("\n\n".join(texts), read)
 
 
 def _form(rule: Rule, body: Body) -> Iterator[LintProblem]:
