@@ -7,7 +7,7 @@ and commands are left out (a script may hold the sentence that it prints), and s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kb.model.place import Source, Span
 from kb.rules.facts import Facts
@@ -33,6 +33,11 @@ def lines(facts: Facts, literal: str, pattern: re.Pattern[str] | None = None, mo
 def first(facts: Facts, literal: str, pattern: re.Pattern[str] | None = None) -> Span | None:
     """The first such place."""
     return next(lines(facts, literal, pattern), None)
+
+
+def any_of(facts: Facts, texts: Iterable[tuple[str, re.Pattern[str] | None]]) -> Outcome:
+    """The outcome of a rule that looks for one of several texts: the first of them, in the order given, that stands."""
+    return told(next((span for text, pattern in texts if (span := first(facts, text, pattern)) is not None), None))
 
 
 def told(span: Span | None, **shown: str) -> Outcome:

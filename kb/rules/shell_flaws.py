@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kb.model.evidence import Problem
 from kb.model.place import Span
 from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
 
 _OMITTED = ("...", "…")
 
@@ -29,6 +30,19 @@ def flaws(facts: Facts, codes: Sequence[str]) -> list[Problem]:
         if any(each.span.attachment == name and first <= each.span.line <= last for name, first, last in places)
         if not _omission(each.span, facts)
     ]
+
+
+def told(found: Sequence[Problem]) -> Outcome:
+    """The outcome of a rule about these problems; the message may use ``{lost}``, what the shell does not read."""
+    if not found:
+        return Outcome(value=False)
+    said = "; ".join(dict.fromkeys(each.message.partition("lost to it: ")[2] for each in found))
+    return Outcome(
+        value=True,
+        evidence=tuple(dict.fromkeys(each.span for each in found if each.span is not None)),
+        brought=True,
+        values={"lost": said},
+    )
 
 
 def _omission(span: Span, facts: Facts) -> bool:

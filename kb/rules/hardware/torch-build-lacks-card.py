@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kb.rules.facts import Facts
-from kb.rules.log_text import first, told
+from kb.rules.log_text import any_of
 from kb.rules.outcome import Outcome
 
 _TEXTS = (
@@ -17,8 +17,4 @@ _TEXTS = (
 
 def check(facts: Facts) -> Outcome:
     """Fires on the first of these texts that a log holds."""
-    for literal, pattern in _TEXTS:
-        span = first(facts, literal, pattern)
-        if span is not None:
-            return told(span)
-    return told(None)
+    return any_of(facts, _TEXTS)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.shell_flaws import flaws
+from kb.rules.shell_flaws import flaws, told
 
 
 def check(facts: Facts) -> Outcome:
     """Fires where a blank behind a backslash, a comment or a missing backslash ends the command early."""
     found = flaws(facts, ("blank_after_backslash", "comment_in_command", "missing_backslash"))
     found = [each for each in found if "lost to it: " in each.message]
-    if not found:
-        return Outcome(value=False)
-    said = "; ".join(dict.fromkeys(each.message.partition("lost to it: ")[2] for each in found))
-    return Outcome(
-        value=True,
-        evidence=tuple(dict.fromkeys(each.span for each in found if each.span is not None)),
-        brought=True,
-        values={"lost": said},
-    )
+    return told(found)
