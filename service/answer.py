@@ -161,6 +161,37 @@ class ReceiptView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesView:
+    """A logged metric over the run, thinned out: ``steps`` and ``values`` go together.
+
+    Steps are the log's own, else the row's number from 1. ``marked`` is the step at which a failure shows, or None.
+    """
+
+    name: str
+    attachment: str | None
+    steps: tuple[int, ...]
+    values: tuple[float | str, ...]  # "nan", "inf", "-inf" on the wire
+    marked: int | None = None
+
+    @property
+    def points(self) -> tuple[tuple[int, float], ...]:
+        """(step, value) in order; not every value is finite."""
+        return tuple(zip(self.steps, map(float, self.values), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One step of an investigation: the tool asked, what that was in the reader's words, and what came back."""
+
+    number: int
+    tool: str
+    what: str
+    arguments: Mapping[str, str]
+    result: str
+    ok: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
     """The answer of ``/v1/check`` and ``trainmedic check --format json``: rules only."""
 
@@ -196,3 +227,5 @@ class Answer:
     usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     timings_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     trace_id: str = ""
+    series: tuple[SeriesView, ...] = ()
+    steps: tuple[StepView, ...] = ()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
+from kb.model.place import Source
 from service.advisor import Advisor, Ask
-from service.answer import Answer
+from service.answer import Answer, StepView
 
 T = TypeVar("T")
 
@@ -23,8 +25,20 @@ class Run(Protocol):
         """The result of ``call``."""
 
 
-Parts: TypeAlias = AsyncGenerator[str | Answer, None]
-"""Pieces of the text as they come, then the answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The program's whole answer before a model writes, and the masked texts that it read.
+
+    Verdict, causes, findings and patch are final; the text may yet be a model's.
+    """
+
+    answer: Answer
+    sources: tuple[Source, ...]
+
+
+StreamPart: TypeAlias = Draft | StepView | str | Answer
+Parts: TypeAlias = AsyncGenerator[StreamPart, None]
+"""One draft; the steps of an investigation and pieces of the text as they come; then the answer."""
 
 
 class Asker(Protocol):
@@ -42,8 +56,11 @@ class Composed:
 
     async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
         """The composed text at once, then its answer."""
-        answer = await run(lambda: self._advisor.ask(request, trace_id))
+        prepared = await run(lambda: self._advisor.prepare(request, trace_id))
+        answer = prepared.answer
+        yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         yield answer.answer
+        await run(lambda: self._advisor.remember(prepared, answer))
         yield answer
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -23,7 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.engine import Engine, make_url
+from sqlalchemy.engine import Engine, Row, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -46,6 +47,12 @@ _turns = Table(
     Column("causes", Text, nullable=False),
     Column("versions", Text, nullable=False),
 )
+_answers = Table(
+    "answers",
+    _metadata,
+    Column("answer_id", String(64), primary_key=True),
+    Column("body", Text, nullable=False),
+)
 _feedback = Table(
     "feedback",
     _metadata,
@@ -58,6 +65,7 @@ _feedback = Table(
     UniqueConstraint("answer_id", name="one_reaction_per_answer"),
 )
 _ADD = insert(_turns)
+_KEEP = insert(_answers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +89,14 @@ class Feedback:
     comment: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """An answer as it was given, in the shape of the wire, and the conversation up to it."""
+
+    answer: Mapping[str, Any]
+    turns: tuple[Turn, ...]
+
+
 class History:
     """Conversations and feedback in the database at ``url``. Safe to use from several threads.
 
@@ -100,19 +116,32 @@ class History:
         query = select(_turns).where(_turns.c.conversation_id == conversation_id).order_by(_turns.c.id)
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
-        return tuple(
-            Turn(
-                question=row.question,
-                attachments=tuple(Attachment(name=n, content=c) for n, c in json.loads(row.attachments)),
-                answer_id=row.answer_id,
-                verdict=row.verdict,
-                causes=tuple(json.loads(row.causes)),
-            )
-            for row in rows
-        )
+        return tuple(_turn(row) for row in rows)
 
-    def add(self, conversation_id: str, turn: Turn, versions: Sequence[str], now: datetime | None = None) -> None:
-        """Store one turn. ``versions`` are those of the knowledge, the rules and the index that answered."""
+    def kept(self, answer_id: str) -> Kept | None:
+        """An answer given before, or None."""
+        asked = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
+        with self._engine.connect() as connection:
+            body = connection.execute(select(_answers.c.body).where(_answers.c.answer_id == answer_id)).scalar()
+            place = connection.execute(asked).first()
+            if body is None or place is None:
+                return None
+            until = (_turns.c.conversation_id == place.conversation_id) & (_turns.c.id <= place.id)
+            rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).all()
+        return Kept(answer=json.loads(body), turns=tuple(_turn(row) for row in rows))
+
+    def add(
+        self,
+        conversation_id: str,
+        turn: Turn,
+        versions: Sequence[str],
+        now: datetime | None = None,
+        answer: str | None = None,
+    ) -> None:
+        """Store one turn, and with it the answer's JSON where that is to be shown again.
+
+        ``versions`` are those of the knowledge, the rules and the index that answered.
+        """
         values = {
             "conversation_id": conversation_id,
             "answer_id": turn.answer_id,
@@ -125,6 +154,8 @@ class History:
         }
         with self._engine.begin() as connection:
             connection.execute(_ADD, values)  # one statement for all turns: compiled once
+            if answer is not None:
+                connection.execute(_KEEP, {"answer_id": turn.answer_id, "body": answer})
 
     def give_feedback(self, feedback: Feedback, now: datetime | None = None) -> None:
         """Store or replace what is said about an answer. Raises `NotFound` for an unknown answer."""
@@ -158,11 +189,22 @@ class History:
         old = select(_turns.c.answer_id).where(_turns.c.asked_at < limit)
         with self._engine.begin() as connection:
             connection.execute(delete(_feedback).where(_feedback.c.answer_id.in_(old)))
+            connection.execute(delete(_answers).where(_answers.c.answer_id.in_(old)))
             return connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
 
     def close(self) -> None:
         """Give the connections back."""
         self._engine.dispose()
+
+
+def _turn(row: Row[Any]) -> Turn:
+    return Turn(
+        question=row.question,
+        attachments=tuple(Attachment(name=n, content=c) for n, c in json.loads(row.attachments)),
+        answer_id=row.answer_id,
+        verdict=row.verdict,
+        causes=tuple(json.loads(row.causes)),
+    )
 
 
 def _engine(url: str) -> Engine:

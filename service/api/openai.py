@@ -7,10 +7,13 @@ messages and sampling parameters are accepted and mean nothing here: no paste an
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
@@ -19,16 +22,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import InvalidRequest
 from kb.model.place import Attachment
+from service import phrases
 from service.advisor import Ask
-from service.answer import Answer
+from service.answer import Answer, StepView
 from service.api.errors import trace_id_of
 from service.api.limits import Metrics
 from service.api.routes import ERRORS, Worker, chained, count, pieces
-from service.asking import Asker, Parts, whole
+from service.asking import Asker, Draft, Parts, StreamPart, whole
 from service.wire import plain
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 200
+_KIND = re.compile(r"[a-z_]{1,32}")
 
 
 class Part(BaseModel):
@@ -104,19 +109,19 @@ def make_openai_router(asker: Asker, worker: Worker, metrics: Metrics) -> APIRou
     @router.post("/chat/completions", response_model=dict[str, Any])
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
-        ask = question_of(body.messages)
+        ask, unread = question_of(body.messages), unread_parts(body.messages)
         parts = asker.stream(ask, trace_id_of(request), worker.run)
         if body.stream:
             usage = body.stream_options is not None and body.stream_options.include_usage
             headers = {"Cache-Control": "no-store"}
             first = await anext(parts)
-            streamed = chunks(first, parts, metrics, usage)
+            streamed = chunks(first, parts, metrics, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
-        answer = await whole(parts)
+        answer = with_notice(await whole(parts), unread)
         count(metrics, answer)
         choice = {
             "index": 0,
-            "message": {"role": "assistant", "content": answer.answer},
+            "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},
             "finish_reason": "stop",
         }
         shown = {**head(answer.id, "chat.completion"), "choices": [choice], "usage": usage_of(answer), **extra(answer)}
@@ -137,6 +142,31 @@ def question_of(messages: Sequence[Message]) -> Ask:
     return Ask(question=said[-1], attachments=tuple(earlier))
 
 
+def unread_parts(messages: Sequence[Message]) -> str:
+    """What the user sent besides text, as ``image_url (2), file (1)``; empty where there is nothing else."""
+    parts = [
+        part
+        for message in messages
+        if message.role == "user" and not isinstance(message.content, str)
+        for part in message.content or ()
+        if part.type != "text"
+    ]
+    kinds = Counter(part.type if _KIND.fullmatch(part.type) else "other" for part in parts)
+    return ", ".join(f"`{kind}` ({number})" for kind, number in kinds.items())
+
+
+def unread_text(unread: str, language: str) -> str:
+    """The same before an answer's text, since most clients show nothing else of an answer."""
+    return f"> {phrases.NOT_TEXT.get(language).format(parts=unread)}\n\n" if unread else ""
+
+
+def with_notice(answer: Answer, unread: str) -> Answer:
+    """The answer with a notice that names what was not read."""
+    if not unread:
+        return answer
+    return replace(answer, notices=(*answer.notices, phrases.NOT_TEXT.get(answer.language).format(parts=unread)))
+
+
 def head(id: str, kind: str) -> dict[str, Any]:
     """What every object of the protocol begins with."""
     return {"id": f"chatcmpl-{id}", "object": kind, "created": int(time.time()), "model": MODEL}
@@ -155,7 +185,9 @@ def usage_of(answer: Answer) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-async def chunks(first: str | Answer, parts: Parts, metrics: Metrics, usage: bool) -> AsyncIterator[str]:
+async def chunks(
+    first: StreamPart, parts: Parts, metrics: Metrics, usage: bool, unread: str = ""
+) -> AsyncIterator[str]:
     """The text as it comes, in the protocol's chunks; the last one holds the citations and the whole answer.
 
     Text once sent cannot be replaced here: what verification found in a model's text is said behind it.
@@ -169,14 +201,18 @@ async def chunks(first: str | Answer, parts: Parts, metrics: Metrics, usage: boo
     yield chunk({"role": "assistant", "content": ""})
     async with aclosing(parts):
         async for part in chained(first, parts):
+            if isinstance(part, Draft):
+                for text in pieces(unread_text(unread, part.answer.language)):
+                    yield chunk({"content": text})
+                continue
             if not isinstance(part, Answer):
-                for text in pieces(part):
+                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part):
                     yield chunk({"content": text})
                 continue
             count(metrics, part)
             for text in pieces(behind_text(part)):
                 yield chunk({"content": text})
-            yield chunk({}, "stop", **extra(part))
+            yield chunk({}, "stop", **extra(with_notice(part, unread)))
             if usage:
                 yield f"data: {json.dumps({**shared, 'choices': [], 'usage': usage_of(part)})}\n\n"
     yield "data: [DONE]\n\n"

@@ -17,7 +17,7 @@ from kb.cases.render import render as render_case
 from kb.errors import NotFound, TooLarge, TrainmedicError
 from kb.rules.render import render as render_rule
 from service.advisor import Advisor
-from service.answer import Answer, ReportView
+from service.answer import Answer, ReportView, StepView
 from service.api.errors import trace_id_of
 from service.api.limits import Metrics
 from service.api.schemas import (
@@ -35,7 +35,7 @@ from service.api.schemas import (
     SearchIn,
     SearchOut,
 )
-from service.asking import Asker, Parts, whole
+from service.asking import Asker, Draft, Parts, StreamPart, whole
 from service.history import Feedback
 from service.wire import plain, to_json
 
@@ -113,6 +113,14 @@ def make_router(advisor: Advisor, asker: Asker, worker: Worker, metrics: Metrics
         answer = await whole(parts)
         count(metrics, answer)
         return json_response(answer)
+
+    @router.get("/answers/{answer_id}", response_model=Answer)
+    async def given(answer_id: str) -> Response:
+        """An answer given before, as it was; 404 where it is not kept."""
+        kept = await worker.run(lambda: advisor.answer(answer_id))
+        if kept is None:
+            raise NotFound(f"no answer {answer_id!r}")
+        return Response(json.dumps(kept.answer, ensure_ascii=False), media_type="application/json")
 
     @router.post("/check", response_model=ReportView)
     async def check(body: CheckIn) -> Response:
@@ -257,8 +265,10 @@ def json_response(value: object) -> Response:
     return Response(to_json(value), media_type="application/json")
 
 
-async def events(first: str | Answer, parts: Parts, metrics: Metrics) -> AsyncIterator[str]:
+async def events(first: StreamPart, parts: Parts, metrics: Metrics) -> AsyncIterator[str]:
     """Server-sent events: the text as it comes, then the whole answer as JSON; an ``error`` where that fails.
+
+    An investigation's steps come as ``answer.step``.
 
     A client that leaves closes ``parts``, and with them whatever is still being written.
     """
@@ -268,14 +278,16 @@ async def events(first: str | Answer, parts: Parts, metrics: Metrics) -> AsyncIt
                 if isinstance(part, Answer):
                     count(metrics, part)
                     yield sse("answer", to_json(part))
-                else:
+                elif isinstance(part, StepView):
+                    yield sse("answer.step", to_json(part))
+                elif not isinstance(part, Draft):
                     for text in pieces(part):
                         yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
         except TrainmedicError as error:
             yield sse("error", json.dumps({"error": {"code": error.code, "message": error.message}}))
 
 
-async def chained(first: str | Answer, parts: Parts) -> Parts:
+async def chained(first: StreamPart, parts: Parts) -> Parts:
     """``parts`` with the one that was taken already."""
     yield first
     async for part in parts:

@@ -26,7 +26,7 @@ from tests.service.schema import problems
 ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
     "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
-    "trace_id",
+    "trace_id", "series", "steps",
 ]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
@@ -84,12 +84,20 @@ class Broken(Advisor):
         super().__init__(whole.knowledge, whole.history)
         self.error = error
 
-    def ask(self, request: Ask, trace_id: str = "") -> NoReturn:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> NoReturn:
         raise self.error
 
 
 def failing(advisor: Advisor, error: Exception) -> TestClient:
     return TestClient(create_app(Broken(advisor, error), Settings()), raise_server_exceptions=False)
+
+
+def test_an_answer_can_be_read_again_as_it_was(client: TestClient) -> None:
+    answer = client.post("/v1/ask", json=body(INCIDENTS[0])).json()
+    again = client.get(f"/v1/answers/{answer['id']}")
+    assert again.status_code == 200
+    assert again.json() == answer
+    assert_error(client.get("/v1/answers/nobody"), 404)
 
 
 # --- ask ------------------------------------------------------------------------------------------------------------
