@@ -23,17 +23,17 @@ $(VENV)/.python:
 
 # The default: no torch, no CUDA.
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
-	$(PIP) --editable '.[ui,slack,ingest]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest]'
 	@touch $@
 
 # Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14'
-	$(PIP) --editable '.[ui,slack,ingest,st,dev]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,st,dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) --editable '.[ui,slack,ingest,st,dev,bench]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,st,dev,bench]'
 	@touch $@
 
 install: $(VENV)/.installed

@@ -3,8 +3,8 @@
     python -m benchmarks.first_token URL       an endpoint that is running, up to and with /v1
     python -m benchmarks.first_token --tiny    the real vLLM server on CPU with random weights, as in `make test-vllm`
 
-Ours: the prompt is built (each part counted by the endpoint, as in the service, where it keeps the counts of parts that
-came before), then streamed through langchain-openai. Raw: the same messages by the standard library's client over one
+Ours: the prompt is built (counted by the endpoint, as in the service, where its bytes alone do not show that it fits),
+then streamed through langchain-openai. Raw: the same messages by the standard library's client over one
 connection that stays open. Both find the prompt in the server's prefix cache, for it was sent once before; the two take
 turns, and which comes first alternates. Every question is asked once in its life. Retrieval is not part of either.
 Budget: 10 ms added (the difference of the medians). Exit code 1 where it is missed.

@@ -25,17 +25,21 @@ from kb.rules.page import RuleSet
 from kb.rules.patch import with_patches
 from kb.store.embedder import Embedder
 from kb.store.index import Index
+from service import conversation, phrases
 from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.denial import denied
 from service.diagnose import Diagnosis, diagnose
 from service.features import Context, Scored, symptoms_of
 from service.field import ASKS_IF_NORMAL, field_weight, is_vague, length
-from service.history import Feedback, History, Turn
+from service.history import Feedback, History, Kept, Turn
 from service.query import MAX_QUESTION, Query, build_query
 from service.retrieve import Hit, retrieve
+from service.series import series_views
 from service.views import finding_view, missing_view, receipt_view, report_view, run_view, settings_used, signal_views
 from service.weights import Weights, shipped
+from service.whatif import WhatIf, what_if
+from service.wire import to_json
 
 CANDIDATES = 20
 """Cases that retrieval hands to ranking."""
@@ -49,7 +53,10 @@ Mode = Literal["auto", "deterministic", "investigate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One question with what was pasted. ``language`` auto follows the question."""
+    """One question with what was pasted. ``language`` auto follows the question.
+
+    ``said`` are the user's earlier messages, where the caller keeps the conversation and not the history.
+    """
 
     question: str
     attachments: tuple[Attachment, ...] = ()
@@ -57,6 +64,7 @@ class Ask:
     language: Literal["auto", "en", "zh"] = "auto"
     top_k: int = 5
     mode: Mode = "auto"
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +93,8 @@ class Knowledge:
 class Prepared:
     """One question worked on as far as no model is needed: ``answer`` is complete by itself.
 
-    ``earlier`` holds the conversation's turns before this one.
+    ``earlier`` holds the conversation's turns before this one, as far as they were read. ``supposed`` is what the rules
+    say of a change that the question only supposes.
     """
 
     request: Ask
@@ -94,6 +103,7 @@ class Prepared:
     context: Context
     diagnosis: Diagnosis
     answer: Answer
+    supposed: WhatIf | None = None
 
 
 class Advisor:
@@ -119,23 +129,25 @@ class Advisor:
         if not request.question.strip() and not request.attachments:
             raise InvalidRequest("nothing was asked: send a question or an attachment")
         watch = Stopwatch()
-        earlier = self._earlier(request.conversation_id)
         attachments = named(request.attachments)
-        evidence = parse(request.question, (*attachments, *remembered(earlier, attachments)))
+        read = conversation.read(request.question, attachments, self._earlier(request), self.knowledge.glossary)
+        evidence, question = read.evidence, read.question
         watch.lap("parse")
         report = self._check(evidence)
         watch.lap("rules")
-        question = "\n".join((*(turn.question for turn in earlier), evidence.question))
         sought = f"{question}\n{restated}" if restated else question
         query = build_query(evidence, report, sought, glossary=self.knowledge.glossary)
         if restated and question.strip():
             query = replace(query, language=language_of_text(question))  # the user's, not that of the other words
+        if read.language:
+            query = replace(query, language=read.language)
         language = language_of(request.language, evidence.question, query)
+        supposed = what_if(evidence, read.supposed, self.knowledge.rules) if read.supposed else None
         hits = self._retrieve(query, CANDIDATES)
         watch.lap("retrieve")
         context = self._context(evidence, report, question)
         diagnosis = diagnose(self._candidates(hits, report), context, self.knowledge.weights, request.top_k)
-        text, citations = compose(diagnosis, context, language)
+        text, citations = compose(diagnosis, context, language, supposed)
         watch.lap("compose")
         answer = Answer(
             id=uuid.uuid4().hex,
@@ -150,18 +162,20 @@ class Advisor:
             citations=citations,
             missing=tuple(missing_view(item, language) for item in diagnosis.missing),
             signals=signal_views(evidence, language),
+            series=series_views(evidence),
             run=run_view(evidence, settings_used(report)),
             receipt=receipt_view(evidence.receipt),
             kb_version=self.knowledge.cases.version,
             ruleset_version=report.ruleset_version,
-            notices=(NO_MODEL.get(language),),
+            notices=(NO_MODEL.get(language), *unread(read.left_out, language)),
             timings_ms=watch.laps,
             trace_id=trace_id,
         )
         return Prepared(
             request=request,
             attachments=attachments,
-            earlier=earlier,
+            earlier=read.turns,
+            supposed=supposed,
             context=context,
             diagnosis=diagnosis,
             answer=answer,
@@ -189,6 +203,10 @@ class Advisor:
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""
         return self._published.get(case_id)
+
+    def answer(self, answer_id: str) -> Kept | None:
+        """An answer given before with its conversation, as far as a history is kept; or None."""
+        return self.history.kept(answer_id) if self.history is not None else None
 
     def give_feedback(self, feedback: Feedback) -> None:
         """Store what is said about an answer. Raises `NotFound` for an unknown one."""
@@ -260,10 +278,14 @@ class Advisor:
                     scored[case_id] = Scored(case=self._published[case_id], score=0.0, lead=0.0)
         return tuple(scored.values())
 
-    def _earlier(self, conversation_id: str | None) -> tuple[Turn, ...]:
-        if self.history is None or conversation_id is None:
-            return ()
-        return self.history.turns(conversation_id)
+    def _earlier(self, request: Ask) -> tuple[Turn, ...]:
+        said = tuple(
+            Turn(question=mask(text).text[:KEPT_CHARACTERS], attachments=(), answer_id="", verdict="", causes=())
+            for text in request.said
+        )
+        if self.history is None or request.conversation_id is None:
+            return said
+        return (*self.history.turns(request.conversation_id), *said)
 
     def remember(self, prepared: Prepared, answer: Answer) -> None:
         """Keep the turn, with the answer that was given in the end."""
@@ -280,22 +302,12 @@ class Advisor:
             causes=tuple(cause.case_id for cause in answer.causes),
         )
         versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
-        self.history.add(answer.conversation_id, turn, versions)
+        self.history.add(answer.conversation_id, turn, versions, answer=to_json(answer))
 
 
-def remembered(turns: Sequence[Turn], given: Sequence[Attachment] = ()) -> tuple[Attachment, ...]:
-    """What earlier turns of the conversation pasted, as attachments; their questions too, since facts stand in them.
-
-    A file that is ``given`` now, or was pasted again later, replaces the earlier one of its name: it was corrected.
-    """
-    latest = {attachment.name: attachment for turn in turns for attachment in turn.attachments}
-    pasted = [attachment for name, attachment in latest.items() if name not in {each.name for each in given}]
-    said = [
-        Attachment(name=f"message-{number}", content=turn.question)
-        for number, turn in enumerate(turns, start=1)
-        if turn.question.strip()
-    ]
-    return (*pasted, *said)
+def unread(turns: int, language: str) -> tuple[str, ...]:
+    """The notice that so many earlier turns were not read again; none where all were."""
+    return (phrases.UNREAD_TURNS.get(language).format(count=turns),) if turns else ()
 
 
 def named(attachments: Sequence[Attachment]) -> tuple[Attachment, ...]:

@@ -7,7 +7,7 @@ has nothing to add, the answer is the advisor's own, with a notice that says whi
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
@@ -17,13 +17,13 @@ from kb.frameworks.names import is_option
 from service import phrases
 from service.advisor import Advisor, Ask, Prepared
 from service.answer import Answer, Citation
-from service.asking import Parts, Run, directly
-from service.compose import Citations, behind, receipt_line
+from service.asking import Draft, Parts, Run, directly
+from service.compose import Citations, behind, receipt_line, shown_name
 from service.model import ChatModel, ModelFailure
-from service.prompts import Prompt, Source, build, system_text
+from service.prompts import Prompt, Source
 from service.restate import restated
-from service.verify import Denial, Ground, Verified, denials_of, verify
-from service.withhold import Withhold
+from service.verify import Denial, Ground, Verified, complete, denials_of, verify
+from service.writing import Writing
 
 
 class Assistant:
@@ -42,14 +42,19 @@ class Assistant:
         """
         prepared = await run(lambda: self.advisor.prepare(request, trace_id))
         if self.model is None or request.mode == "deterministic":
-            yield prepared.answer.answer
             answer = prepared.answer
+            if self.model is not None:
+                answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language),))
+            yield Draft(answer=answer, sources=prepared.context.evidence.sources)
+            yield answer.answer
         else:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
                 prepared = await self._restated(prepared, self.model, trace_id, run)
-            answer = prepared.answer
-            async with aclosing(self._written(prepared, self.model, started)) as parts:
+            answer = replace(prepared.answer, notices=())  # which ones there are shows when the model is done
+            yield Draft(answer=answer, sources=prepared.context.evidence.sources)
+            write = self._investigated if request.mode == "investigate" else self._written
+            async with aclosing(write(prepared, self.model, started, run)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = part
@@ -70,7 +75,14 @@ class Assistant:
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _written(self, prepared: Prepared, model: ChatModel, started: float) -> Parts:
+    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Run) -> Parts:
+        """The steps and the text of an investigation; by the advisor where it fails."""
+        investigated = await run(_machinery)
+        async with aclosing(investigated(prepared, model, self.advisor, started, run)) as parts:
+            async for part in parts:
+                yield _timed(part, started) if isinstance(part, Answer) else part
+
+    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Run = directly) -> Parts:
         """The text of one answer by the model; by the advisor where the model fails.
 
         ``started`` is when the model's time began to run (`time.perf_counter`).
@@ -83,39 +95,30 @@ class Assistant:
             yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
             return
         said = False
-        first: float | None = None
+        writing = Writing(prepared, model)
         try:
-            options = model.options
-            prompt = await build(
-                prepared, model.count, context_tokens=options.context_tokens, max_tokens=options.max_tokens
-            )
             head = receipt_line(prepared.context.evidence.receipt, language)
             head = f"{head}\n\n" if head else ""
-            withhold = Withhold(system_text(), {source.marker for source in prompt.sources})
-            draft: list[str] = []
-            usage: Mapping[str, int] = {}
-            left_s = options.timeout_s - (time.perf_counter() - started)
-            async with aclosing(model.stream(prompt.messages, within_s=left_s)) as deltas:
-                async for delta in deltas:
-                    usage = delta.usage or usage
-                    if delta.text and first is None:
-                        first = time.perf_counter()
-                    draft.append(delta.text)
-                    if shown := withhold.push(delta.text):
-                        yield shown if said else head + shown
-                        said = True
-            if rest := withhold.end():
-                yield rest if said else head + rest
-                said = True
-            answer, tail = finished(prepared, prompt, "".join(draft), await model.name(), head)
-            answer = replace(answer, usage=MappingProxyType(dict(usage)))
+            async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
+                async for piece in pieces:
+                    yield piece if said else head + piece
+                    said = True
+            answer, tail = finished(prepared, writing.prompt, writing.draft, await model.name(), head, cut=writing.cut)
+            answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
             if tail:
                 yield f"\n\n{tail}" if said else head + tail
         except ModelFailure as failure:
             answer = replace(composed, notices=(failed(failure.kind, language),))
         if answer.mode == "deterministic":
             yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if said else composed.answer
-        yield _timed(answer, started, first)
+        yield _timed(answer, started, writing.first)
+
+
+def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Run], Parts]:
+    """The agent's machinery, only for those who ask for it: loading it takes a second and must hold up nobody."""
+    from service.investigate import investigated
+
+    return investigated
 
 
 def failed(kind: str, language: str) -> str:
@@ -132,16 +135,21 @@ def _timed(answer: Answer, started: float, first: float | None = None) -> Answer
     return replace(answer, timings_ms=MappingProxyType(timings))
 
 
-def finished(prepared: Prepared, prompt: Prompt, draft: str, model: str, head: str) -> tuple[Answer, str]:
+def finished(
+    prepared: Prepared, prompt: Prompt, draft: str, model: str, head: str, *, cut: bool = False
+) -> tuple[Answer, str]:
     """The answer with the model's text, verified; and the program's own parts, which stand behind that text. Pure.
 
-    Where no sentence of the model's could stand, the answer is the composed one, with notices that say so.
+    ``cut``: the limit of tokens ended the text, so that its last sentence is none. Where no sentence of the model's
+    could stand, the answer is the composed one, with notices that say so.
     """
     composed, context = prepared.answer, prepared.context
     language = composed.language
-    checked = verify(draft, ground_of(prepared, prompt), language)
+    checked = verify(complete(draft) if cut else draft, ground_of(prepared, prompt), language)
     if not checked.text:
-        return replace(composed, notices=(failed("garbage", language), *notices(checked, prompt, language))), ""
+        return replace(
+            composed, notices=(failed("garbage", language), *notices(checked, prompt, language, cut=cut))
+        ), ""
     citations = seeded(prompt.sources, checked.citations, language)
     tail = behind(prepared.diagnosis, context, citations)
     text = "\n\n".join(part for part in (f"{head}{checked.text}".rstrip(), tail) if part)
@@ -151,7 +159,7 @@ def finished(prepared: Prepared, prompt: Prompt, draft: str, model: str, head: s
         mode="llm",
         model=model,
         citations=citations.all(),
-        notices=notices(checked, prompt, language),
+        notices=notices(checked, prompt, language, cut=cut),
     )
     return answer, tail
 
@@ -164,7 +172,7 @@ def ground_of(prepared: Prepared, prompt: Prompt) -> Ground:
         corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
         known=is_option,
         denials=denials(prepared),
-        protected=(system_text(),),
+        protected=(prompt.messages[0].content,),
     )
 
 
@@ -186,15 +194,17 @@ def seeded(sources: Sequence[Source], used: Sequence[int], language: str) -> Cit
     return citations
 
 
-def notices(checked: Verified, prompt: Prompt, language: str) -> tuple[str, ...]:
+def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """What was done to the model's text, and what it was not shown."""
-    said = []
+    said = [phrases.CUT_SHORT.get(language)] if cut else []
     if checked.withdrawn:
         said.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
+    if checked.leaked:
+        said.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
     if checked.flagged:
         said.append(phrases.FLAGGED.get(language).format(names=", ".join(f"`{name}`" for name in checked.flagged)))
     if unknown := checked.stats.get("unknown_markers", 0):
         said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
     if prompt.left_out:
-        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(prompt.left_out)))
+        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
     return tuple(said)

@@ -11,7 +11,8 @@ State = Literal["closed", "open", "half_open"]
 class Breaker:
     """Closed: calls go through. Open: they are refused for ``rest_s`` seconds. Half open: one of them may try.
 
-    Meant for one event loop; its methods never wait.
+    Meant for one event loop; its methods never wait. How a call went is told with the number that `admit` gave it: one
+    that was let through before the breaker opened says nothing about the trial that runs now.
     """
 
     def __init__(self, clock: Callable[[], float], *, failures: int = 3, rest_s: float = 30.0) -> None:
@@ -20,7 +21,9 @@ class Breaker:
         self._rest_s = rest_s
         self._failed = 0
         self._opened: float | None = None
-        self._trying = False
+        self._calls = 0
+        self._trial = 0
+        """The number of the call that tries now, 0: none does."""
 
     @property
     def state(self) -> State:
@@ -29,26 +32,29 @@ class Breaker:
             return "closed"
         return "half_open" if self._clock() - self._opened >= self._rest_s else "open"
 
-    def admit(self) -> bool:
-        """Whether a call may be made. In the half-open state only the first asker may."""
-        if self.state == "closed":
-            return True
-        if self.state == "half_open" and not self._trying:
-            self._trying = True
-            return True
-        return False
+    def admit(self) -> int:
+        """The number of a call that may be made, 0 where it may not. In the half-open state only the first may."""
+        state = self.state
+        if state == "open" or (state == "half_open" and self._trial):
+            return 0
+        self._calls += 1
+        if state == "half_open":
+            self._trial = self._calls
+        return self._calls
 
     def succeeded(self) -> None:
-        """A call came back as it should."""
-        self._failed, self._opened, self._trying = 0, None, False
+        """A call came back as it should, whichever it was: the other side is there."""
+        self._failed, self._opened, self._trial = 0, None, 0
 
-    def failed(self) -> None:
+    def failed(self, call: int) -> None:
         """A call failed in a way that the next one would too."""
         self._failed += 1
-        self._trying = False
-        if self._opened is not None or self._failed >= self._most:
+        if call == self._trial:
+            self._trial, self._opened = 0, self._clock()
+        elif self._opened is None and self._failed >= self._most:
             self._opened = self._clock()
 
-    def abandoned(self) -> None:
+    def abandoned(self, call: int) -> None:
         """A call was given up by whoever asked: that says nothing about the other side."""
-        self._trying = False
+        if call == self._trial:
+            self._trial = 0

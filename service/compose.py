@@ -14,7 +14,9 @@ from service import phrases
 from service.answer import CauseView, Citation, RefutationView
 from service.diagnose import Cause, Diagnosis, relevant
 from service.features import Context
+from service.supposition import supposition
 from service.views import finding_view, missing_view
+from service.whatif import Effect, WhatIf
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
@@ -23,6 +25,8 @@ AHEAD = 0.3
 MAX_QUOTE = 160
 """Code points of one quoted place."""
 _TICKS = re.compile("`+")  # a pasted fence must not end the block that its text is quoted in
+_ORDINARY = re.compile(r"[\w.\-/ +,@=~()（）]{1,200}")
+_BRACKETS = str.maketrans("[]<>`", "［］‹›'")
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
 _MARKS = re.compile(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
 
@@ -44,6 +48,10 @@ class Citations:
         """The marker of a rule."""
         return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
 
+    def effect(self, effect: Effect) -> str:
+        """The marker of a rule that a supposed change concerns."""
+        return self._marker("rule", effect.rule_id, effect.title.get(self.language), None, None)
+
     def place(self, span: Span) -> str:
         """The marker of a pasted place."""
         name = place(span, self.language)
@@ -61,10 +69,15 @@ class Citations:
         return f"[{self.found[key].marker}]"
 
 
-def compose(diagnosis: Diagnosis, context: Context, language: str) -> tuple[str, tuple[Citation, ...]]:
-    """The answer's Markdown and what its markers point at."""
+def compose(
+    diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None
+) -> tuple[str, tuple[Citation, ...]]:
+    """The answer's Markdown and what its markers point at. What a supposed change does stands first."""
     citations = Citations(language)
     parts = [receipt_line(context.evidence.receipt, language)]
+    if supposed is not None:
+        first = diagnosis.causes[0] if diagnosis.causes else None
+        parts.append(supposition(supposed, first, citations.effect, language))
     lead = diagnosis.causes[0] if diagnosis.causes and diagnosis.verdict in ("answered", "no_fault") else None
     likely = None
     if lead is None:
@@ -98,7 +111,7 @@ def receipt_line(receipt: Receipt, language: str) -> str:
     """One line (two or three where something was masked or unreadable) on what was read."""
     inputs = []
     for item in receipt.inputs:
-        name = item.name or phrases.QUESTION.get(language)
+        name = shown_name(item.name) if item.name else phrases.QUESTION.get(language)
         cut = phrases.CUT.get(language) if item.truncated else ""
         inputs.append(phrases.LINES.get(language).format(name=name, kind=item.kind, lines=item.lines, cut=cut))
     joiner = "、" if language == "zh" else ", "
@@ -272,8 +285,18 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
 
 def place(span: Span, language: str) -> str:
     """``train.sh:12:3``, or the question's own name."""
-    name = span.attachment if span.attachment is not None else phrases.QUESTION.get(language)
+    name = shown_name(span.attachment) if span.attachment is not None else phrases.QUESTION.get(language)
     return f"{name}:{span.line}:{span.column}"
+
+
+def shown_name(name: str) -> str:
+    """The name of a pasted text in Markdown: ordinary ones as they are, any other as code that has no brackets.
+
+    Whoever names a file chooses what stands in every answer: it must not look like a citation, a link or a tag.
+    """
+    if _ORDINARY.fullmatch(name) and not name.lower().startswith("www."):
+        return name
+    return f"`{' '.join(name.translate(_BRACKETS).split())}`"
 
 
 def quote(span: Span) -> str:

@@ -17,7 +17,7 @@ from service.answer import Answer
 from service.asking import T, whole
 from service.assistant import Assistant, ground_of
 from service.evaluate import Evaluation, Item, Outcome, Share, evaluated, given, request_of
-from service.model import ChatModel, Delta, Form, Message, ModelFailure
+from service.model import ChatModel, Delta, Form, Message, ModelFailure, Room
 from service.prompts import build
 from service.verify import verify
 
@@ -65,6 +65,9 @@ class _Overheard(ChatModel):
     async def name(self) -> str:
         return await self._inner.name()
 
+    async def room(self) -> Room:
+        return await self._inner.room()
+
     async def count(self, texts: Sequence[str]) -> list[int]:
         return await self._inner.count(texts)
 
@@ -79,6 +82,8 @@ class _Overheard(ChatModel):
         try:
             async with aclosing(self._inner.stream(messages, max_tokens=max_tokens, within_s=within_s)) as deltas:
                 async for delta in deltas:
+                    if delta.anew:
+                        self.draft.clear()
                     self.draft.append(delta.text)
                     yield delta
         except ModelFailure as failure:
@@ -100,11 +105,9 @@ async def written(item: Item, advisor: Advisor, model: ChatModel, *, restate: bo
         answer = await whole(Assistant(advisor, overheard, restate=restate).stream(request_of(item), "", run))
         if overheard.failure or not overheard.draft:
             return Written(answer=answer, failure=overheard.failure)
-        options = model.options
+        room = await model.room()
         prepared = next(each for each in seen if each.answer.id == answer.id)
-        prompt = await build(
-            prepared, model.count, context_tokens=options.context_tokens, max_tokens=options.max_tokens
-        )
+        prompt = await build(prepared, model.count, context_tokens=room.context_tokens, max_tokens=room.max_tokens)
         checked = verify("".join(overheard.draft), ground_of(prepared, prompt), answer.language)
         return Written(answer=answer, stats=checked.stats)
     finally:

@@ -2,47 +2,38 @@
 
 Whatever goes wrong is one `ModelFailure` with a kind; nothing else leaves this module. One instance belongs to one
 event loop. Cancelling whoever reads a stream closes the connection, by which vLLM stops the generation.
+
+What a model thinks aloud is never text here: templates that can are asked for none (``enable_thinking: false``; an
+endpoint that refuses the field is asked without it), and what comes all the same is left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import httpx
-import openai
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage
-from langchain_openai import ChatOpenAI
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from service.breaker import Breaker, State
+from service.client import Chat, Delta, Message, delta_of, messages_of, text_of, thinks
+from service.failures import BREAKS, TRIED_AGAIN, ModelFailure, failures
+from service.thinking import Thoughts, without
+from service.tokens import COUNTING_S, Counter
+
+__all__ = ["ChatModel", "Delta", "Form", "Message", "ModelFailure", "ModelOptions", "Room"]
 
 Form = TypeVar("Form", bound=BaseModel)
-BREAKS = frozenset({"absent", "slow", "server_error", "overloaded", "cut"})
-"""Failures that the next call would meet too: they open the breaker."""
-TRIED_AGAIN = frozenset({"absent", "server_error", "overloaded"})
-"""Failures before the first token that are worth a second try."""
 PAUSE_S = 0.2
-COUNTING_S = 3.0
-"""How long counting tokens may take; an estimate will do."""
-COUNTS_KEPT = 2048
-BYTES_PER_TOKEN = 3
-"""A careful estimate where the endpoint cannot count: Chinese takes about three bytes a token, English four."""
-_TOO_LONG = (
-    "context length",
-    "maximum context",
-    "max_model_len",
-    "too many tokens",
-    "longer than the maximum",
-    "context window",
-)
+ANSWER_SHARE = 4
+"""The answer gets no more than one in so many tokens of a small context."""
+SILENT: Mapping[str, Any] = {"enable_thinking": False}
+"""What chat templates of models that can think are told (Qwen3 and others; the rest ignore it)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,33 +55,11 @@ class ModelOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """One message of a prompt."""
+class Room:
+    """How many tokens prompt and answer take together at most, and how many of them are the answer's."""
 
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
-    """A piece of what the model writes; the last one may carry token counts and why it ended."""
-
-    text: str = ""
-    usage: Mapping[str, int] | None = None
-    finish: str | None = None
-
-
-class ModelFailure(Exception):
-    """The model did not do what was asked. ``detail`` holds no secret and is safe to log.
-
-    ``kind``: absent, slow, refused, overloaded, server_error, cut, garbage, unknown_model, too_long, busy (no slot) or
-    open (the circuit breaker is).
-    """
-
-    def __init__(self, kind: str, detail: str = "") -> None:
-        super().__init__(f"{kind}: {detail}" if detail else kind)
-        self.kind = kind
-        self.detail = detail
+    context_tokens: int
+    max_tokens: int
 
 
 class ChatModel:
@@ -110,8 +79,14 @@ class ChatModel:
         self._slots = asyncio.Semaphore(options.concurrency)
         self._http = httpx.AsyncClient(timeout=httpx.Timeout(options.timeout_s, connect=min(5.0, options.timeout_s)))
         self._name = options.name
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
-        self._tokenizer = Breaker(clock, failures=1)
+        self._counter = Counter(self._tokenize, clock)
+        self._chat: Chat | None = None
+        self._served: Mapping[str, Mapping[str, Any]] | None = None
+        self._listing = Breaker(clock, failures=1)
+        self._template: Literal["unknown", "likely", "taken", "refused"] = "unknown"
+        """Whether the endpoint takes what is meant for the chat template."""
+        self._opened = False
+        """The template ends a prompt inside a block of thought."""
 
     @property
     def state(self) -> State:
@@ -122,14 +97,49 @@ class ChatModel:
         """Close the connections."""
         await self._http.aclose()
 
+    async def warm(self, messages: Sequence[Message]) -> None:
+        """Learn what is served and write one token after ``messages``, so that no user waits for imports, for the
+        connection, or for the server to read a beginning that all prompts share. Never raises."""
+        with suppress(ModelFailure):
+            await self.room()
+            await self.count([message.content for message in messages])
+            async with aclosing(self.stream(messages, max_tokens=1)) as deltas:
+                async for _ in deltas:
+                    pass
+
     async def name(self) -> str:
         """The model's name: the one configured, or the first that the endpoint lists. Raises `ModelFailure`."""
         if not self._name:
-            names = await self._listed()
+            names = list(self._served or await self._listed())
             if not names:
                 raise ModelFailure("unknown_model", "the endpoint lists no model")
             self._name = names[0]
         return self._name
+
+    async def room(self) -> Room:
+        """The smaller of what the settings give and what the endpoint says it takes (vLLM's ``max_model_len``).
+
+        Never raises: an endpoint that does not answer is believed to take what the settings say.
+        """
+        if self._served is None and self.state != "open" and (call := self._listing.admit()):
+            try:
+                async with asyncio.timeout(COUNTING_S):
+                    await self._listed()
+                    await self._learn(await self.name())
+            except (ModelFailure, TimeoutError):
+                self._listing.failed(call)
+            except BaseException:
+                self._listing.abandoned(call)
+                raise
+            else:
+                self._listing.succeeded()
+        most, served = self.options.context_tokens, self._served or {}
+        entry = served.get(self._name, {})
+        for each in (entry, served.get(str(entry.get("parent")), {})):  # an adapter has the context of its base
+            length = each.get("max_model_len")
+            if isinstance(length, int) and length > 0:
+                most = min(most, length)
+        return Room(context_tokens=most, max_tokens=min(self.options.max_tokens, max(1, most // ANSWER_SHARE)))
 
     async def probe(self) -> str | None:
         """What is wrong with the endpoint in a word, or None."""
@@ -139,10 +149,18 @@ class ChatModel:
             return failure.kind
         return None if (self.options.name in names if self.options.name else names) else "unknown_model"
 
-    async def runnable(self, **bound: Any) -> ChatOpenAI:
+    async def runnable(self, **bound: Any) -> Chat:
         """The LangChain runnable, for chains and agents. Raises `ModelFailure` where no model can be named."""
+        if self._chat is None:
+            self._chat = await self._made()
+        if not bound:
+            return self._chat
+        taken = self._template in ("likely", "taken")
+        return await self._made(**({**_silenced(), **bound} if taken else bound))
+
+    async def _made(self, **bound: Any) -> Chat:
         options = self.options
-        return ChatOpenAI(
+        return Chat(
             model=await self.name(),
             base_url=options.base_url,
             api_key=SecretStr(options.api_key or "none"),
@@ -169,7 +187,8 @@ class ChatModel:
                 try:
                     async with aclosing(self._attempt(messages, limit, deadline)) as deltas:
                         async for delta in deltas:
-                            said, ended = said or bool(delta.text.strip()), ended or delta.finish is not None
+                            said = bool(delta.text.strip()) or (said and not delta.anew)
+                            ended = ended or delta.finish is not None
                             yield delta
                     break
                 except ModelFailure as failure:
@@ -191,62 +210,62 @@ class ChatModel:
         Not tried a second time. Raises `ModelFailure`.
         """
         schema = {"name": form.__name__, "schema": form.model_json_schema(), "strict": True}
+        shape = {"response_format": {"type": "json_schema", "json_schema": schema}, "max_tokens": max_tokens}
         async with self._turn(within_s) as deadline:
-            with _failures():
-                async with asyncio.timeout(max(0.0, deadline - self._clock())):
-                    model = await self.runnable(max_tokens=max_tokens)
-                    asked = model.bind(response_format={"type": "json_schema", "json_schema": schema})
-                    answer = await asked.ainvoke(_messages(messages))
+            answer = None
+            for way in self._ways():
+                try:
+                    with failures():
+                        async with asyncio.timeout(max(0.0, deadline - self._clock())):
+                            asked = (await self.runnable()).bind(**shape, **way)
+                            answer = await asked.ainvoke(messages_of(messages))
+                    self._settle(way)
+                    break
+                except ModelFailure as failure:
+                    if not (failure.invalid and way and self._undecided):
+                        raise
             try:
-                return form.model_validate_json(_text(answer))
+                return form.model_validate_json(without(text_of(answer)))
             except ValidationError as error:
                 raise ModelFailure("garbage", f"not in the form asked for: {error.error_count()} problems") from None
 
+    @asynccontextmanager
+    async def turn(self, within_s: float | None = None) -> AsyncIterator[float]:
+        """A slot for one call that is made through `runnable`, and how many seconds it may take.
+
+        Whatever the client raises inside comes out as a `ModelFailure`, and the breaker hears of it.
+        """
+        async with self._turn(within_s) as deadline:
+            with failures():
+                yield max(0.0, deadline - self._clock())
+
     async def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, counted by the endpoint (vLLM's ``/tokenize``) or estimated. Never raises."""
-        keys = [blake2b(text.encode("utf-8", "replace"), digest_size=12).digest() for text in texts]
-        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._counts}
-        self._counts.update(zip(unknown, await self._tokenized(list(unknown.values())), strict=False))
-        numbers = [self._counts.get(key, _estimate(text)) for key, text in zip(keys, texts, strict=True)]
-        for key in self._counts.keys() & set(keys):
-            self._counts.move_to_end(key)
-        while len(self._counts) > COUNTS_KEPT:
-            self._counts.popitem(last=False)
-        return numbers
+        return await self._counter.count(texts, ask=self.state != "open")
 
-    async def _tokenized(self, texts: Sequence[str]) -> Sequence[int]:
-        """Counts by the endpoint, all at once; none where it cannot, and then it is not asked again for a while."""
-        if not texts or self.state == "open" or not self._tokenizer.admit():
-            return ()
-        try:
-            async with asyncio.timeout(COUNTING_S):
-                name = await self.name()
-                found = await asyncio.gather(*(self._tokenize(name, text) for text in texts))
-        except Exception:  # whatever it is, an estimate will do
-            self._tokenizer.failed()
-            return ()
-        except BaseException:
-            self._tokenizer.abandoned()
-            raise
-        self._tokenizer.succeeded()
+    async def _tokenize(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        root = self.options.base_url.rstrip("/").removesuffix("/v1")
+        asked = {"model": await self.name(), **body}
+        answer = await self._http.post(f"{root}/tokenize", json=asked, headers=self._headers())
+        answer.raise_for_status()
+        found: Mapping[str, Any] = answer.json()
         return found
 
-    async def _tokenize(self, name: str, text: str) -> int:
-        root = self.options.base_url.rstrip("/").removesuffix("/v1")
-        body = {"model": name, "prompt": text, "add_special_tokens": False}
-        answer = await self._http.post(f"{root}/tokenize", json=body, headers=self._headers())
-        answer.raise_for_status()
-        count = answer.json().get("count")
-        if not isinstance(count, int):
-            raise ValueError("no count")
-        return count
+    async def _learn(self, name: str) -> None:
+        """Whether a vLLM server's template opens a block of thought, before a model that only closes it is heard."""
+        entry = (self._served or {}).get(name, {})
+        if entry.get("owned_by") == "vllm" and self._template == "unknown":
+            self._template = "likely"
+            self._opened = await self._counter.ends_inside("think", **SILENT)
 
-    async def _listed(self) -> list[str]:
-        """The models that the endpoint serves. Raises `ModelFailure`."""
+    async def _listed(self) -> Mapping[str, Mapping[str, Any]]:
+        """The models that the endpoint serves, by name. Raises `ModelFailure`."""
         data = (await self._get("models")).get("data")
         if not isinstance(data, list):
             raise ModelFailure("garbage", "models: no list")
-        return [each["id"] for each in data if isinstance(each, dict) and isinstance(each.get("id"), str)]
+        named = [each for each in data if isinstance(each, dict) and isinstance(each.get("id"), str)]
+        self._served = {each["id"]: each for each in named}
+        return self._served
 
     async def _get(self, path: str) -> Mapping[str, Any]:
         try:
@@ -291,121 +310,83 @@ class ChatModel:
     @asynccontextmanager
     async def _told(self) -> AsyncIterator[None]:
         """The breaker lets a call through, and hears how it went."""
-        if not self._breaker.admit():
+        call = self._breaker.admit()
+        if not call:
             raise _left_alone()
         try:
             yield
         except ModelFailure as failure:
             if failure.kind in BREAKS:
-                self._breaker.failed()
+                self._breaker.failed(call)
             else:
                 self._breaker.succeeded()  # it answered, if only with a refusal
             raise
         except BaseException:
-            self._breaker.abandoned()
+            self._breaker.abandoned(call)
             raise
         else:
             self._breaker.succeeded()
 
+    @property
+    def _undecided(self) -> bool:
+        return self._template in ("unknown", "likely")
+
+    def _ways(self) -> tuple[Mapping[str, Any], ...]:
+        """How a request may be made, the next where the endpoint refuses the form of the one before."""
+        if self._undecided:
+            return _silenced(), {}
+        return (_silenced(),) if self._template == "taken" else ({},)
+
+    def _settle(self, way: Mapping[str, Any]) -> None:
+        """The endpoint has answered a request of this form."""
+        if self._undecided:
+            self._template = "taken" if way else "refused"
+
     async def _attempt(self, messages: Sequence[Message], limit: int, deadline: float) -> AsyncGenerator[Delta, None]:
-        """One request. The first token has a limit of its own, everything together the deadline."""
-        with _failures():
-            first = min(self._clock() + self.options.first_token_s, deadline)
-            async with asyncio.timeout(max(0.0, first - self._clock())):
-                model = await self.runnable(max_tokens=limit)
-            async with aclosing(model.astream(_messages(messages))) as chunks:  # type: ignore[type-var]
-                until = first
+        """One request, made in another form where the endpoint refuses that."""
+        for way in self._ways():
+            try:
+                async with aclosing(self._pieces(messages, limit, deadline, way)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+                return
+            except ModelFailure as failure:
+                if not (failure.invalid and way and self._undecided):
+                    raise
+
+    async def _pieces(
+        self, messages: Sequence[Message], limit: int, deadline: float, way: Mapping[str, Any]
+    ) -> AsyncGenerator[Delta, None]:
+        """What comes, without what was thought. The first token has a limit of its own, everything the deadline."""
+        thoughts, whole = Thoughts(opened=self._opened), False
+        with failures():
+            until = min(self._clock() + self.options.first_token_s, deadline)
+            async with asyncio.timeout(max(0.0, until - self._clock())):
+                model = await self.runnable()
+            async with aclosing(model.astream(messages_of(messages), max_tokens=limit, **way)) as chunks:  # type: ignore[type-var]
                 while True:
                     async with asyncio.timeout(max(0.0, until - self._clock())):
                         chunk = await anext(chunks, None)
                     if chunk is None:
-                        return
-                    delta = _delta(chunk)
-                    if delta.text:
+                        break
+                    self._settle(way)
+                    delta, apart = delta_of(chunk), thinks(chunk)
+                    if delta.text or apart:
                         until = deadline
-                    yield delta
+                    if apart:
+                        thoughts.apart()
+                    shown = thoughts.push(delta.text)
+                    self._opened, anew = self._opened or thoughts.orphaned, thoughts.orphaned
+                    thoughts.orphaned = False
+                    whole = whole or delta.finish not in (None, "length")
+                    yield delta if shown == delta.text and not anew else replace(delta, text=shown, anew=anew)
+                if rest := thoughts.end(whole=whole):
+                    yield Delta(text=rest)
 
 
-def _estimate(text: str) -> int:
-    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+def _silenced() -> dict[str, Any]:
+    return {"extra_body": {"chat_template_kwargs": dict(SILENT)}}
 
 
 def _left_alone() -> ModelFailure:
     return ModelFailure("open", "it failed several times running and is left alone for a while")
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    """Whatever the client raises, as a `ModelFailure`.
-
-    Without its cause: a server's message may repeat the key and what was pasted, and a traceback would print it.
-    """
-    try:
-        yield
-    except ModelFailure:
-        raise
-    except Exception as error:
-        raise failure_of(error) from None
-
-
-def failure_of(error: Exception) -> ModelFailure:
-    """What an exception of the client means. Only its type and the server's own code are told, never its headers."""
-    name = type(error).__name__
-    match error:
-        case TimeoutError() | openai.APITimeoutError() | httpx.TimeoutException():
-            return ModelFailure("slow", name)
-        case openai.APIStatusError(status_code=code):
-            return ModelFailure(_status(code, str(error)), f"{name} {code}")
-        case openai.APIConnectionError() | httpx.ConnectError():
-            return ModelFailure("absent", name)
-        case httpx.TransportError():
-            return ModelFailure("cut", name)
-        case openai.APIResponseValidationError():
-            return ModelFailure("garbage", name)
-        case openai.APIError():  # an error that the server reports inside its stream
-            return ModelFailure("too_long" if _is_too_long(str(error)) else "server_error", name)
-        case _:
-            return ModelFailure("garbage", name)
-
-
-def _is_too_long(message: str) -> bool:
-    return any(words in message.lower() for words in _TOO_LONG)
-
-
-def _status(code: int, message: str) -> str:
-    if _is_too_long(message):
-        return "too_long"
-    if code == 404:
-        return "unknown_model"
-    if code in (408, 504):
-        return "slow"
-    if code in (429, 503):
-        return "overloaded"
-    return "server_error" if code >= 500 else "refused"
-
-
-def _messages(messages: Sequence[Message]) -> list[BaseMessage]:
-    kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-    return [kinds[message.role](content=message.content) for message in messages]
-
-
-def _delta(chunk: object) -> Delta:
-    if not isinstance(chunk, AIMessageChunk):
-        return Delta()
-    counted = chunk.usage_metadata
-    usage = (
-        {
-            "prompt_tokens": counted["input_tokens"],
-            "completion_tokens": counted["output_tokens"],
-            "cached_tokens": (counted.get("input_token_details") or {}).get("cache_read", 0) or 0,
-        }
-        if counted
-        else None
-    )
-    finish = chunk.response_metadata.get("finish_reason")
-    return Delta(text=_text(chunk), usage=usage, finish=str(finish) if finish else None)
-
-
-def _text(message: object) -> str:
-    content = getattr(message, "content", "")
-    return content if isinstance(content, str) else ""

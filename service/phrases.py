@@ -65,6 +65,10 @@ NO_MODEL = Text(
     en="No language model is configured: this answer was composed from the rules and cases alone.",
     zh="未配置语言模型：本回答完全由规则和案例生成。",
 )
+AS_ASKED = Text(
+    en="Composed from the rules and cases alone, as asked; the language model was not used.",
+    zh="按要求仅由规则和案例生成，未使用语言模型。",
+)
 AT = Text(en="{place}: `{text}`", zh="{place}：`{text}`")
 DEFAULT = Text(en="{place}: not written, a default", zh="{place}：未显式设置，取默认值")
 NOTHING_TO_WRITE = Text(
@@ -92,6 +96,14 @@ WITHDRAWN = Text(
     en="Sentences of the model taken out because they contradict a finding or recommend what does not help: {count}.",
     zh="因与检查结果矛盾、或推荐无效做法而删去的模型语句数：{count}。",
 )
+LEAKED = Text(
+    en="Passages taken out of the model's text because they repeat its own instructions: {count}.",
+    zh="因复述自身指令而从模型文本中删去的段落数：{count}。",
+)
+CUT_SHORT = Text(
+    en="The model's text reached its limit of length; its last, unfinished sentence was left out.",
+    zh="模型的文本达到长度上限，最后未写完的句子已略去。",
+)
 FLAGGED = Text(
     en="Named by the model, but in no evidence and no catalogue: {names}.",
     zh="模型提到、但任何证据和参数目录中都没有的名称：{names}。",
@@ -101,5 +113,43 @@ UNKNOWN_MARKERS = Text(
     zh="已移除模型中没有对应来源的引用数：{count}。",
 )
 LEFT_OUT = Text(en="Not shown to the model for lack of room: {what}.", zh="因篇幅限制未给模型看的内容：{what}。")
+NOT_TEXT = Text(
+    en="Not read, for only text is: {parts}. Paste what it shows as text.",
+    zh="以下内容不是文本，未读取：{parts}。请把其中的内容以文本形式粘贴。",
+)
 PLACES = Text(en="pasted places", zh="粘贴内容中的位置")
 EARLIER = Text(en="earlier turns", zh="之前的对话")
+SUPPOSED = Text(
+    en="**Supposing {changes}**, the rules over your configuration say:",
+    zh="**假设 {changes}**，规则对你的配置的判断是：",
+)
+SUPPOSED_ONE = Text(en="`{name}` = `{after}` (now `{before}`)", zh="`{name}` = `{after}`（现在是 `{before}`）")
+SUPPOSED_NEW = Text(en="`{name}` = `{after}` (now not known)", zh="`{name}` = `{after}`（现在的值未知）")
+SUPPOSED_EFFECTS = {
+    "clears": Text(en="no longer found: {titles}", zh="不再触发：{titles}"),
+    "appears": Text(en="newly found: {titles}", zh="新触发：{titles}"),
+    "stays": Text(en="still found: {titles}", zh="仍然触发：{titles}"),
+    "logged": Text(
+        en="seen in the log of the run before, so only a new run can tell: {titles}",
+        zh="来自之前那次运行的日志，只有重新运行才能确定：{titles}",
+    ),
+    "nothing": Text(en="no finding goes away and none comes up", zh="没有发现消失，也没有新的发现"),
+}
+SUPPOSED_CAUSE = {
+    "stands": Text(en="The likeliest cause still stands.", zh="最可能的原因依然成立。"),
+    "falls": Text(en="The likeliest cause no longer holds then.", zh="这样一来，最可能的原因不再成立。"),
+    "touched": Text(
+        en="The change is about what the likeliest cause is about, but no rule decides it: see that cause below.",
+        zh="这一改动正涉及最可能的原因，但没有规则能就此下结论：请看下文对该原因的说明。",
+    ),
+    "open": Text(
+        en="The change is about nothing that the likeliest cause names, so that cause still stands.",
+        zh="这一改动与最可能的原因所涉及的内容无关，该原因依然成立。",
+    ),
+}
+SUPPOSED_SAME = Text(en="**Nothing changes: {names} is so already.**", zh="**没有变化：{names} 当前已是该值。**")
+SUPPOSED_NOT = Text(en="Not tried: `{name}` ({why}).", zh="未尝试：`{name}`（{why}）。")
+UNREAD_TURNS = Text(
+    en="Earlier messages of this conversation that were not read again for this answer: {count}.",
+    zh="本次回答没有重新读取的较早对话消息数：{count}。",
+)

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from kb.errors import InvalidSettings
@@ -17,7 +17,21 @@ from kb.errors import InvalidSettings
 PREFIX = "TRAINMEDIC_"
 CONFIG_VARIABLE = "TRAINMEDIC_CONFIG"
 FILE_SUFFIX = "_FILE"
-SECRET_FIELDS = ("api_keys", "database_url", "embedder_api_key", "model_api_key")
+WELL_KNOWN = {
+    "slack_bot_token": "SLACK_BOT_TOKEN",
+    "slack_app_token": "SLACK_APP_TOKEN",
+    "slack_signing_secret": "SLACK_SIGNING_SECRET",
+}
+"""Secrets that are also read under the names that everybody gives them."""
+SECRET_FIELDS = (
+    *WELL_KNOWN,
+    "api_keys",
+    "database_url",
+    "embedder_api_key",
+    "model_api_key",
+    "webhook_url",
+    "webhook_secret",
+)
 MEBIBYTE = 1024 * 1024
 
 
@@ -25,6 +39,17 @@ def default_data_dir() -> Path:
     """Where the index and the history live by default: the user's data folder, never the working directory."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "trainmedic"
+
+
+class SlackChannel(BaseModel):
+    """How one Slack channel is answered. ``answers``: mentions, or all messages that begin a thread."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    answers: Literal["mentions", "all"] = "mentions"
+    quiet: bool = False
+    ephemeral: bool = False
+    language: Literal["auto", "en", "zh"] = "auto"
 
 
 class Settings(BaseSettings):
@@ -62,6 +87,29 @@ class Settings(BaseSettings):
     request_timeout_s: float = Field(30.0, gt=0, description="a request over this is answered with an error")
     concurrency: int = Field(4, ge=1, le=64, description="questions worked on at once")
     history_days: int = Field(90, ge=0, description="days that conversations are kept; 0 keeps none")
+    public_url: str = Field("", description="address under which people open the service; links to answers use it")
+    webhook_url: SecretStr = Field(SecretStr(""), description="address that is told of answers; empty: none")
+    webhook_secret: SecretStr = Field(SecretStr(""), description="key that signs what the webhook is sent")
+
+    slack_bot_token: SecretStr = Field(SecretStr(""), description="token of the Slack app's bot (xoxb-)")
+    slack_app_token: SecretStr = Field(SecretStr(""), description="token for Slack's Socket Mode (xapp-)")
+    slack_signing_secret: SecretStr = Field(
+        SecretStr(""), description="secret of Slack's HTTP requests; used where there is no slack_app_token"
+    )
+    slack_api_url: str = Field("https://slack.com/api/", pattern="^https?://", description="Slack's Web API")
+    slack_channels: dict[str, SlackChannel] = Field(
+        default_factory=dict, description="channel id (or * for all) to answers, quiet, ephemeral, language"
+    )
+    slack_human_group: str = Field(
+        "", pattern="^(S[A-Z0-9]+)?$", description="id of the user group that 'ask a human' mentions"
+    )
+    slack_human_channel: str = Field(
+        "", pattern="^([CG][A-Z0-9]+)?$", description="channel for 'ask a human' where the thread is private"
+    )
+    slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
+    slack_live_text: bool = Field(
+        False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -98,17 +146,21 @@ class Settings(BaseSettings):
 
 
 class SecretFiles(PydanticBaseSettingsSource):
-    """``TRAINMEDIC_API_KEYS_FILE=/run/secrets/keys`` and the like."""
+    """``TRAINMEDIC_API_KEYS_FILE=/run/secrets/keys`` and the like; secrets under their well-known names."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         """The content of the file named for this field, or None."""
-        path = os.environ.get(f"{PREFIX}{field_name.upper()}{FILE_SUFFIX}")
+        well_known = WELL_KNOWN.get(field_name, "")
+        if value := os.environ.get(well_known):
+            return value, field_name, False
+        names = [f"{base}{FILE_SUFFIX}" for base in (PREFIX + field_name.upper(), well_known) if base]
+        name = next((name for name in names if name in os.environ), "")
+        path = os.environ.get(name)
         if path is None or field_name not in SECRET_FIELDS:
             return None, field_name, False
         try:
             return Path(path).read_text(encoding="utf-8").strip(), field_name, False
         except OSError as error:
-            name = f"{PREFIX}{field_name.upper()}{FILE_SUFFIX}"
             raise InvalidSettings(f"{name}: {path} cannot be read ({error.strerror})") from error
 
     def __call__(self) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-PASSAGE = 8
-"""So many words running of the protected text are a passage of it."""
+from service.verify.words import PASSAGE, passages, repeated, running
+
 SUSPECT = 4
 """So many words running of it at the end of the text make what follows wait."""
 LONGEST_MARKER = 64
 _MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,，、]\s*\d{1,4})*)\]")
 _OPEN = re.compile(r"\[[\d\s,，、]*$")
-_WORD = re.compile(r"\w+")
 
 
 class Withhold:
@@ -24,12 +23,7 @@ class Withhold:
 
     def __init__(self, protected: str, markers: Collection[int]) -> None:
         self._markers = frozenset(markers)
-        words = [match.group().casefold() for match in _WORD.finditer(protected)]
-        self._runs = {
-            tuple(words[n : n + length])
-            for length in range(SUSPECT, PASSAGE + 1)
-            for n in range(len(words) - length + 1)
-        }
+        self._runs = frozenset().union(*(passages(protected, length) for length in range(SUSPECT, PASSAGE + 1)))
         self._shown = ""  # the last words shown: a passage may have begun there
         self._waiting = ""
         self._silent = False
@@ -47,11 +41,11 @@ class Withhold:
             return ""
         self._waiting += text
         known = self._shown + self._waiting
-        words = list(_WORD.finditer(known))
+        words = list(running(known))
         if words and words[-1].end() == len(known) and not ended:
             words.pop()  # it may go on in the next piece
-        plain = [word.group().casefold() for word in words]
-        if any(tuple(plain[n : n + PASSAGE]) in self._runs for n in range(len(plain) - PASSAGE + 1)):
+        plain = [word.group() for word in words]
+        if repeated(plain, self._runs):
             self._silent = True
             return ""
         keep = len(known) if ended else self._from(known, words, plain)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 from pathlib import Path
@@ -54,7 +55,14 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder in which the shipped knowledge is indexed, once for all tests. Copy it, never write to it."""
-    return tmp_path_factory.mktemp("knowledge")
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return tmp_path_factory.mktemp("knowledge")
+    shared = tmp_path_factory.getbasetemp().parent / "knowledge"  # by all processes of this test run
+    shared.mkdir(exist_ok=True)
+    with (shared / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # one builds the index, the others find it
+        load_knowledge(Settings(data_dir=shared))
+    return shared
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,12 @@ NAME = "fake-7b"
 PATIENCE_S = 10.0
 """How long a test waits for something that is about to happen."""
 PATHS = ("/v1/models", "/v1/chat/completions", "/tokenize")
+REASONING = "reasoning_content"
 End = Literal["done", "cut", "hold", "unfinished"]
+
+
+class Thought(str):
+    """A piece of text that the model only thinks, as servers with a parser for it say."""
 
 
 class Reply:
@@ -31,7 +36,8 @@ class Reply:
     ``end``: done; cut (the socket closes); hold (nothing more comes until `FakeModel.release`, then done); unfinished
     (the stream ends as it should, but says no reason). ``before_s`` is waited before the first piece and ``between_s``
     before each further one. ``status`` other than 200 sends ``error`` as the server's message; ``raw`` replaces the
-    whole body of a 200.
+    whole body of a 200. ``calls`` are tools called after the text: name and arguments (a string goes as it is).
+    Pieces that are a `Thought` are told apart from the text.
     """
 
     def __init__(
@@ -44,10 +50,12 @@ class Reply:
         status: int = 200,
         error: str = "it went wrong",
         raw: bytes | None = None,
+        calls: Sequence[tuple[str, Mapping[str, Any] | str]] = (),
     ) -> None:
         self.pieces = pieces
+        self.calls = calls
         self.end = end
-        self.finish = finish
+        self.finish = "tool_calls" if calls and finish == "stop" else finish
         self.before_s = before_s
         self.between_s = between_s
         self.status = status
@@ -58,6 +66,11 @@ class Reply:
 def failing(status: int, error: str = "it went wrong") -> Reply:
     """A refusal with this status and message."""
     return Reply(status=status, error=error)
+
+
+def calling(name: str, **arguments: Any) -> Reply:
+    """One call of a tool."""
+    return Reply(calls=[(name, arguments)])
 
 
 def form(value: object) -> Reply:
@@ -85,15 +98,16 @@ class Request:
     @property
     def prompt(self) -> str:
         """All that the model is shown, messages one after the other."""
-        return "\n".join(message["content"] for message in self.body.get("messages", []))
+        return "\n".join(message["content"] or "" for message in self.body.get("messages", []))
 
 
 class FakeModel:
     """The server, running between ``with`` and its end in a thread of its own.
 
     ``tokenize`` counts a text's tokens, None: there is no such endpoint, a `Reply`: what it answers instead.
-    ``models`` are the names that it lists, or what it answers instead. Past the end of the script the last reply comes
-    again.
+    ``models`` are the names (or whole entries) that it lists, or what it answers instead. ``refused`` is a field that
+    no request may have; ``template`` is how its chat template ends a prompt. Past the end of the script the last reply
+    comes again.
     """
 
     def __init__(
@@ -101,8 +115,12 @@ class FakeModel:
         *script: Reply,
         forms: Sequence[Reply] = (),
         tokenize: Callable[[str], int] | Reply | None = lambda text: len(text.encode()) // 4,
-        models: Sequence[str] | Reply = (NAME,),
+        models: Sequence[str | Mapping[str, Any]] | Reply = (NAME,),
+        refused: str = "",
+        template: str = "",
     ) -> None:
+        self._refused = refused
+        self._template = template
         self.requests: list[Request] = []
         self._script = script
         self._forms = forms
@@ -144,7 +162,7 @@ class FakeModel:
     @property
     def counted(self) -> list[str]:
         """The texts whose tokens were asked for."""
-        return [each.body["prompt"] for each in self.requests if each.path == "/tokenize"]
+        return [each.body["prompt"] for each in self.requests if "prompt" in each.body]
 
     @property
     def disconnected(self) -> int:
@@ -225,14 +243,22 @@ class FakeModel:
     async def _answer(self, asked: Request, writer: asyncio.StreamWriter) -> None:
         match asked.path:
             case "/v1/models":
-                data = [] if isinstance(self._models, Reply) else [{"id": name} for name in self._models]
+                data = (
+                    []
+                    if isinstance(self._models, Reply)
+                    else [{"id": each} if isinstance(each, str) else each for each in self._models]
+                )
                 reply = self._models if isinstance(self._models, Reply) else Reply()
                 await self._whole(reply, {"object": "list", "data": data}, writer)
+            case "/tokenize" if "messages" in asked.body:
+                await self._whole(Reply(), {"count": 3, "token_strs": ["?", "assistant", self._template]}, writer)
             case "/tokenize" if self._tokenize is not None:
                 tokenize = self._tokenize
                 counted = 0 if isinstance(tokenize, Reply) else tokenize(asked.body["prompt"])
                 reply = tokenize if isinstance(tokenize, Reply) else Reply()
                 await self._whole(reply, {"count": counted}, writer)
+            case "/v1/chat/completions" if self._refused and self._refused in asked.body:
+                await self._whole(failing(400, "Unrecognized request argument supplied"), {}, writer)
             case "/v1/chat/completions":
                 before = self.forms if asked.is_form else self.texts
                 script = self._forms if asked.is_form else self._script
@@ -259,7 +285,7 @@ class FakeModel:
 
     async def _streamed(self, reply: Reply, asked: Request, writer: asyncio.StreamWriter) -> None:
         """An answer in server-sent events."""
-        if reply.status != 200 or (not reply.pieces and reply.end in ("cut", "hold")):
+        if reply.status != 200 or (not (reply.pieces or reply.calls) and reply.end in ("cut", "hold")):
             await self._whole(reply, {}, writer)
             return
         writer.write(_head(200, "text/event-stream", "transfer-encoding: chunked"))
@@ -275,7 +301,15 @@ class FakeModel:
         await _event(writer, _piece(asked, {"role": "assistant", "content": ""}))
         for number, piece in enumerate(reply.pieces):
             await self._pause(reply.between_s if number else reply.before_s)
-            await _event(writer, _piece(asked, {"content": piece}))
+            await _event(writer, _piece(asked, {REASONING if isinstance(piece, Thought) else "content": piece}))
+        for number, call in enumerate(_calls(reply)):
+            # As vLLM does: name first, then the arguments in pieces.
+            name, arguments = call["function"]["name"], call["function"]["arguments"]
+            begun = {**call, "index": number, "function": {"name": name, "arguments": ""}}
+            await _event(writer, _piece(asked, {"tool_calls": [begun]}))
+            for part in (arguments[:7], arguments[7:]):
+                more = {"index": number, "function": {"arguments": part}}
+                await _event(writer, _piece(asked, {"tool_calls": [more]}))
         if reply.end == "hold":
             await self._hold()
         if reply.end in ("done", "hold"):
@@ -316,14 +350,28 @@ async def _event(writer: asyncio.StreamWriter, value: object) -> None:
     await _chunk(writer, f"data: {json.dumps(value)}\n\n".encode())
 
 
-def _piece(asked: Request, delta: Mapping[str, str], finish: str | None = None) -> dict[str, Any]:
+def _calls(reply: Reply) -> list[dict[str, Any]]:
+    """The tools that it calls, in the protocol's form."""
+    return [
+        {"id": f"call-{id(reply):x}-{number}", "type": "function", "function": {"name": name, "arguments": said}}
+        for number, (name, given) in enumerate(reply.calls)
+        for said in [given if isinstance(given, str) else json.dumps(given)]
+    ]
+
+
+def _piece(asked: Request, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     named = {"id": "chatcmpl-1", "created": 1, "model": asked.body["model"]}
     return {**named, "object": "chat.completion.chunk", "choices": [choice]}
 
 
 def _completion(reply: Reply, asked: Request) -> dict[str, Any]:
-    message = {"role": "assistant", "content": "".join(reply.pieces)}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": "".join(each for each in reply.pieces if not isinstance(each, Thought)),
+    }
+    if reply.calls:
+        message["tool_calls"] = _calls(reply)
     choice = {"index": 0, "message": message, "finish_reason": reply.finish}
     named = {"id": "chatcmpl-1", "created": 1, "model": asked.body["model"]}
     return {**named, "object": "chat.completion", "choices": [choice], "usage": _usage(reply)}

@@ -42,7 +42,7 @@ PURE = (
     "service/views.py",
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
-READS_ENVIRONMENT = {"service/settings.py", "ui/cli/check.py", "kb/store/embedder.py", "ingest/export_model.py"}
+READS_ENVIRONMENT = {"service/settings.py", "ui/cli/check.py", "ui/cli/watch.py", "kb/store/embedder.py", "ingest/export_model.py"}
 BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
 
 

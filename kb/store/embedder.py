@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,16 @@ MAX_CHARACTERS = 4_000
 """What is tokenised of a text: far more than the 256 tokens that the model sees."""
 REMEMBERED = 512
 """Query vectors kept: the same question asked again costs nothing."""
+ASKED_AT_ONCE = 64
+"""Texts in one request to an endpoint."""
+BULK_S, QUESTION_S = 60.0, 4.0
+"""How long an endpoint may take for one request: of many texts, and of a question that somebody waits for."""
+REST_S = 30.0
+"""How long an endpoint that failed is not asked for questions."""
+LEAST_CHARACTERS = 100
+"""Texts are not cut below this for a model that calls them too long."""
+PROBES = ("loss is nan", "CUDA out of memory", "stock prices fell in London")
+log = logging.getLogger("trainmedic.embedder")
 Array = npt.NDArray[np.float32]
 
 
@@ -76,6 +88,11 @@ class _Remembering(Embeddings):
         """Without a vocabulary to look at, everything counts as known."""
         return 1.0
 
+    def _embedded(self, text: str) -> Array:
+        """The vector of one question."""
+        row: Array = self.vectors([text])[0]
+        return row
+
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """LangChain's interface."""
         return [list(map(float, row)) for row in self.vectors(texts)]
@@ -87,7 +104,7 @@ class _Remembering(Embeddings):
             if key in self._seen:
                 self._seen.move_to_end(key)
                 return self._seen[key]
-        vector = list(map(float, self.vectors([key])[0]))
+        vector = list(map(float, self._embedded(key)))
         with self._lock:
             self._seen[key] = vector
             while len(self._seen) > REMEMBERED:
@@ -175,8 +192,8 @@ class SentenceTransformerEmbedder(_Remembering):
             self._model = SentenceTransformer(model, device=None)
         except (OSError, ValueError) as error:
             raise InvalidSettings(f"the model {model} cannot be loaded", hint=str(error).split("\n")[0]) from error
-        probe = self.vectors(["loss is nan"])
-        digest = hashlib.sha256(np.round(probe, 3).tobytes()).hexdigest()[:16]
+        probe = self.vectors(PROBES)
+        digest = fingerprint(probe)
         self.identity = Identity(name=f"st:{Path(model).name}", dimension=int(probe.shape[1]), digest=digest)
 
     def vectors(self, texts: Sequence[str]) -> Array:
@@ -188,31 +205,132 @@ class SentenceTransformerEmbedder(_Remembering):
 
 
 class OpenAIEmbedder(_Remembering):
-    """An OpenAI-compatible embeddings endpoint, such as vLLM serves."""
+    """An OpenAI-compatible embeddings endpoint, such as vLLM serves.
 
-    def __init__(self, model: str, base_url: str, api_key: str) -> None:
+    At start and while an index is built, a failure is a `StoreError` with a hint. A question is not held up by one:
+    what the endpoint cannot embed in a few seconds is searched for by its words alone, and the endpoint is left alone
+    for half a minute.
+    """
+
+    def __init__(self, model: str, base_url: str, api_key: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """Ask the endpoint who it is. Raises `InvalidSettings` without an address, `StoreError` where that fails."""
         super().__init__()
-        from langchain_openai import OpenAIEmbeddings
+        import openai
 
         if not base_url:
             raise InvalidSettings(f"the embedder openai:{model} needs embedder_base_url")
-        # Token ids are OpenAI's own tokeniser's; other servers want text.
-        options: dict[str, Any] = {"base_url": base_url, "api_key": api_key or "none", "timeout": 30}
-        self._client = OpenAIEmbeddings(model=model, check_embedding_ctx_length=False, max_retries=1, **options)
-        probe = self.vectors(["loss is nan"])
-        digest = hashlib.sha256(np.round(probe, 2).tobytes()).hexdigest()[:16]
-        self.identity = Identity(name=f"openai:{model}", dimension=int(probe.shape[1]), digest=digest)
+        self._model = model
+        self._client = openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=1, timeout=BULK_S)
+        self._clock = clock
+        self._resting_until: float | None = None
+        self._trouble: str | None = None
+        probe = self._asked(PROBES, BULK_S)
+        self.identity = Identity(
+            name=f"openai:{model}", dimension=int(probe.shape[1]), digest=fingerprint(_normalised(probe))
+        )
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the last question was not embedded, in a few words; None where it was."""
+        return self._trouble
 
     def vectors(self, texts: Sequence[str]) -> Array:
-        """One normalised row for each text. Raises `StoreError` where the endpoint does not answer."""
+        """One normalised row for each text, `ASKED_AT_ONCE` in a request. Raises `StoreError` where that fails."""
+        return self._rows(texts, BULK_S)
+
+    def known_share(self, text: str) -> float:
+        """1, or 0 where the endpoint does not embed the text in time: then it is searched for by its words alone."""
+        if self._resting_until is not None and self._clock() < self._resting_until:
+            return 0.0
+        try:
+            self.embed_query(text)
+        except StoreError as error:
+            self._resting_until, self._trouble = self._clock() + REST_S, error.message
+            log.warning("questions are searched for by their words alone for %d s: %s", REST_S, error.message)
+            return 0.0
+        self._resting_until = self._trouble = None
+        return 1.0
+
+    def _embedded(self, text: str) -> Array:
+        row: Array = self._rows([text], QUESTION_S)[0]
+        return row
+
+    def _rows(self, texts: Sequence[str], timeout_s: float) -> Array:
+        dimension = self.identity.dimension
+        found = np.zeros((len(texts), dimension), np.float32)
+        for start in range(0, len(texts), ASKED_AT_ONCE):
+            rows = self._asked(texts[start : start + ASKED_AT_ONCE], timeout_s)
+            if rows.shape[1] != dimension:
+                raise StoreError(
+                    f"the embeddings endpoint sent {rows.shape[1]} dimensions, {dimension} before",
+                    hint="another model is served under this name: start again, and the index is built anew",
+                )
+            found[start : start + ASKED_AT_ONCE] = _normalised(rows)
+        return found
+
+    def _asked(self, texts: Sequence[str], timeout_s: float) -> Array:
+        """One request. Texts too long for the model are cut until it takes them, as a local model would cut them."""
         import openai
 
-        try:
-            found = np.asarray(self._client.embed_documents(list(texts)), np.float32)
-        except openai.OpenAIError as error:
-            raise StoreError("the embeddings endpoint does not answer", hint=type(error).__name__) from error
-        norms = np.linalg.norm(found, axis=1, keepdims=True)
-        return np.asarray(found / np.maximum(norms, 1e-12), np.float32)
+        client = self._client.with_options(timeout=timeout_s)
+        # An empty text is refused by most servers.
+        given = [text[:MAX_CHARACTERS] or " " for text in texts]
+        while True:
+            try:
+                return _rows_of(client.embeddings.create(model=self._model, input=given), len(given))
+            except openai.APIStatusError as error:
+                longest = max(map(len, given))
+                if error.status_code in (400, 413, 422) and _says_too_long(str(error)) and longest > LEAST_CHARACTERS:
+                    given = [text[: longest // 2] for text in given]
+                    continue
+                hint = _HINTS.get(error.status_code, "see the log of that server")
+                raise StoreError(f"the embeddings endpoint answers {error.status_code}", hint=hint) from None
+            except openai.OpenAIError as error:
+                # Not its message or its cause: they may repeat the key and what was pasted.
+                name = type(error).__name__
+                raise StoreError("the embeddings endpoint does not answer", hint=f"{ADDRESS} ({name})") from None
+            except (ValueError, TypeError, AttributeError):
+                raise StoreError("the embeddings endpoint sends no embeddings", hint=ADDRESS) from None
+
+
+ADDRESS = "check embedder_base_url: it ends with /v1 on most servers"
+_HINTS = {
+    400: "it may not serve this model for embeddings",
+    401: "set embedder_api_key",
+    403: "set embedder_api_key",
+    404: f"it may not serve this model; {ADDRESS}",
+    429: "it is overloaded; try again later",
+}
+
+
+def _says_too_long(message: str) -> bool:
+    """Whether a server's refusal is about the length of a text (vLLM, text-embeddings-inference, OpenAI)."""
+    lower = message.lower()
+    return any(
+        words in lower for words in ("context length", "too long", "maximum", "must have less than", "max_model")
+    )
+
+
+def _rows_of(answer: Any, count: int) -> Array:
+    """The rows of an embeddings response in the order asked for. Raises `ValueError` where it is none."""
+    data = sorted(answer.data, key=lambda item: int(item.index))
+    rows = np.asarray([item.embedding for item in data], np.float32)
+    if rows.ndim != 2 or len(rows) != count or not rows.shape[1] or not np.isfinite(rows).all():
+        raise ValueError("not one finite vector for each text")
+    return rows
+
+
+def _normalised(rows: Array) -> Array:
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
+
+
+def fingerprint(rows: Array) -> str:
+    """Tells models of one name and dimension apart by how near the normalised `PROBES` are to each other.
+
+    The vectors themselves differ from card to card and from batch to batch; these cosines do not, to two digits.
+    """
+    cosines = [f"{round(float(rows[a] @ rows[b]) * 20)}" for a, b in ((0, 1), (0, 2), (1, 2))]
+    return hashlib.sha256(" ".join(cosines).encode()).hexdigest()[:16]
 
 
 def make_embedder(setting: str, *, base_url: str = "", api_key: str = "") -> Embedder:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version as package_version
 
 from fastapi import FastAPI
@@ -19,22 +20,40 @@ from service.settings import MEBIBYTE, Settings
 
 Probe = Callable[[], Awaitable[str | None]]
 """Says in a word what is wrong, or None."""
+Running = Callable[[], AbstractAsyncContextManager[None]]
+"""Begins something that goes on beside the requests, such as a connection to a chat service."""
 
 
 def create_app(
-    advisor: Advisor, settings: Settings, probes: Mapping[str, Probe] | None = None, asker: Asker | None = None
+    advisor: Advisor,
+    settings: Settings,
+    probes: Mapping[str, Probe] | None = None,
+    asker: Asker | None = None,
+    *,
+    worker: Worker | None = None,
+    running: Sequence[Running] = (),
 ) -> FastAPI:
     """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
 
-    ``asker`` answers the questions; without one the advisor does, which has no model.
+    ``asker`` answers the questions; without one the advisor does, which has no model. ``worker`` runs the advisor's
+    calls. What is ``running`` starts and ends with the application, in this order and back.
     """
     metrics = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for start in running:
+                await stack.enter_async_context(start())
+            yield
+
     app = FastAPI(
         title="trainmedic",
         version=package_version("trainmedic"),
         description="Why is my LLM training run broken, and what do I change?",
         docs_url="/docs",
         redoc_url=None,
+        lifespan=lifespan,
     )
     app.add_middleware(
         Gate,
@@ -43,7 +62,7 @@ def create_app(
         metrics=metrics,
     )
     add_handlers(app)
-    worker = Worker(settings.concurrency, settings.request_timeout_s)
+    worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
     asker = asker or Composed(advisor)
     app.include_router(make_router(advisor, asker, worker, metrics, settings.max_attachments))
     app.include_router(make_openai_router(asker, worker, metrics))

@@ -21,7 +21,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
-GUARDED_PREFIXES = ("/v1/", "/metrics", "/openapi.json")
+GUARDED_PREFIXES = ("/v1/", "/mcp", "/metrics", "/openapi.json")
 TRACE_HEADER = b"x-trace-id"
 
 

@@ -21,18 +21,39 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from kb.errors import InvalidRequest
-from kb.model.place import Attachment
 from service import phrases
 from service.advisor import Ask
 from service.answer import Answer, StepView
 from service.api.errors import trace_id_of
 from service.api.limits import Metrics
 from service.api.routes import ERRORS, Worker, chained, count, pieces
+from service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from service.asking import Asker, Draft, Parts, StreamPart, whole
 from service.wire import plain
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 200
+ASKING: dict[str, Any] = {
+    "type": "object",
+    "required": ["role", "content"],
+    "properties": {
+        "role": {"const": "user"},
+        "content": {
+            "anyOf": [
+                {"type": "string", "pattern": r"\S"},
+                {
+                    "type": "array",
+                    "contains": {
+                        "type": "object",
+                        "required": ["type", "text"],
+                        "properties": {"type": {"const": "text"}, "text": {"type": "string", "pattern": r"\S"}},
+                    },
+                },
+            ]
+        },
+    },
+}
+"""JSON Schema of a message that can be the question. One of the messages must be one; for the API's description."""
 _KIND = re.compile(r"[a-z_]{1,32}")
 
 
@@ -66,7 +87,7 @@ class StreamOptions(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    include_usage: bool = False
+    include_usage: YesNo = False
 
 
 class Completion(BaseModel):
@@ -75,8 +96,8 @@ class Completion(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     model: str = MODEL
-    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES)
-    stream: bool = False
+    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": ASKING})
+    stream: YesNo = False
     stream_options: StreamOptions | None = None
 
 
@@ -106,7 +127,7 @@ def make_openai_router(asker: Asker, worker: Worker, metrics: Metrics) -> APIRou
         """What can be named as ``model``."""
         return ModelList(data=[ModelCard(id=MODEL, created=started, owned_by=MODEL)])
 
-    @router.post("/chat/completions", response_model=dict[str, Any])
+    @router.post("/chat/completions", response_model=CompletionOut, responses=COMPLETION_EVENTS)
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
         ask, unread = question_of(body.messages), unread_parts(body.messages)
@@ -131,15 +152,14 @@ def make_openai_router(asker: Asker, worker: Worker, metrics: Metrics) -> APIRou
 
 
 def question_of(messages: Sequence[Message]) -> Ask:
-    """The last user message as the question, earlier user messages as what was pasted before.
+    """The last user message as the question, earlier user messages as what was said before; no other's are evidence.
 
     Raises `InvalidRequest` where no user message holds any text.
     """
     said = [message.text for message in messages if message.role == "user" and message.text.strip()]
     if not said:
         raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
-    earlier = [Attachment(name=f"message-{n}", content=text) for n, text in enumerate(said[:-1], start=1)]
-    return Ask(question=said[-1], attachments=tuple(earlier))
+    return Ask(question=said[-1], said=tuple(said[:-1]))
 
 
 def unread_parts(messages: Sequence[Message]) -> str:

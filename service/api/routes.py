@@ -21,6 +21,7 @@ from service.answer import Answer, ReportView, StepView
 from service.api.errors import trace_id_of
 from service.api.limits import Metrics
 from service.api.schemas import (
+    ANSWER_EVENTS,
     AskIn,
     AttachmentIn,
     CasePage,
@@ -100,7 +101,7 @@ def make_router(advisor: Advisor, asker: Asker, worker: Worker, metrics: Metrics
         if len(attachments) > max_attachments:
             raise TooLarge(f"{len(attachments)} attachments; at most {max_attachments} in one request")
 
-    @router.post("/ask", response_model=Answer)
+    @router.post("/ask", response_model=Answer, responses=ANSWER_EVENTS)
     async def ask(body: AskIn, request: Request) -> Response:
         """Diagnose: the whole answer, or with ``stream`` the text as it comes and then the answer."""
         bounded(body.attachments)

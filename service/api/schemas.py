@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from kb.model.place import Attachment
 from service.advisor import Ask
+from service.answer import Answer, Citation
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
+YesNo = Annotated[bool, Field(strict=True)]
+
+
+def number(value: object) -> object:
+    """Refuses what is no number in JSON but would be taken for one: "5" and true."""
+    if isinstance(value, bool | str):
+        raise ValueError("Input should be a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(number)]
 
 
 class Body(BaseModel):
@@ -30,14 +42,23 @@ class AttachmentIn(Body):
 
 
 class AskIn(Body):
-    """A question with what was pasted."""
+    """A question with what was pasted: at least one of the two."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["question"], "properties": {"question": {"pattern": r"\S"}}},
+                {"required": ["attachments"], "properties": {"attachments": {"minItems": 1}}},
+            ]
+        }
+    )
 
     question: str = ""
     attachments: list[AttachmentIn] = Field(default_factory=list)
     conversation_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = None
     language: Literal["auto", "en", "zh"] = "auto"
-    stream: bool = False
-    top_k: int = Field(5, ge=1, le=20)
+    stream: YesNo = False
+    top_k: Whole = Field(5, ge=1, le=20)
     mode: Literal["auto", "deterministic", "investigate"] = "auto"
 
     def value(self) -> Ask:
@@ -71,7 +92,7 @@ class SearchIn(Body):
     """A search over the cases."""
 
     query: Annotated[str, Field(min_length=1)]
-    top_k: int = Field(10, ge=1, le=50)
+    top_k: Whole = Field(10, ge=1, le=50)
     filters: Filters = Filters()
     language: Literal["auto", "en", "zh"] = "auto"
 
@@ -83,6 +104,68 @@ class FeedbackIn(Body):
     reaction: Literal["up", "down", "resolved"]
     reason: Annotated[str, Field(max_length=2_000)] = ""
     comment: Annotated[str, Field(max_length=20_000)] = ""
+
+
+class CompletionMessage(BaseModel):
+    """The answer as a message: its text, Markdown with citation markers."""
+
+    role: Literal["assistant"]
+    content: str
+
+
+class CompletionChoice(BaseModel):
+    """The one choice there is."""
+
+    index: int
+    message: CompletionMessage
+    finish_reason: Literal["stop"]
+
+
+class CompletionUsage(BaseModel):
+    """Tokens of the model that wrote the text; none where it was composed."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionOut(BaseModel):
+    """A chat completion, with the citations and the whole answer beside it."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[CompletionChoice]
+    usage: CompletionUsage
+    citations: list[Citation]
+    trainmedic: Answer
+
+
+def streams(example: str, description: str) -> dict[int | str, dict[str, Any]]:
+    """A response that is a stream of server-sent events where the request wants one, for the API's description."""
+    one = {
+        "type": "object",
+        "required": ["data"],
+        "properties": {
+            "event": {"type": "string"},
+            "data": {"type": "string", "contentMediaType": "application/json"},
+        },
+        "description": description,
+    }
+    events = {"itemSchema": one, "example": example}
+    return {200: {"content": {"text/event-stream": events}}}
+
+
+ANSWER_EVENTS = streams(
+    'event: answer.delta\ndata: {"text": "..."}\n\nevent: answer\ndata: {"id": "...", "verdict": "answered"}\n\n',
+    "With `stream`: events `answer.delta` (`{text}`) and `answer.step` (a step of an investigation), then `answer` "
+    "(the whole answer object, whose text replaces the pieces) or `error` (the error object).",
+)
+COMPLETION_EVENTS = streams(
+    'data: {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "..."}}]}\n\ndata: [DONE]\n\n',
+    "With `stream`: chunks of the OpenAI protocol; the one with `finish_reason` has `citations` and `trainmedic`.",
+)
 
 
 class HitOut(BaseModel):

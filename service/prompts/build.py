@@ -18,7 +18,10 @@ from service import phrases
 from service.advisor import Prepared
 from service.model import Message
 from service.prompts.sources import Source, case_text, more_text, seen_at, sources_of
+from service.supposition import settled
 
+FEWEST_BYTES = 2
+"""No tokenizer in use makes more tokens of such a text than one for so many bytes, but of long rows of digits."""
 Count = Callable[[Sequence[str]], Awaitable[list[int]]]
 MARGIN = 96
 """Tokens kept free for what a chat template adds."""
@@ -67,16 +70,24 @@ def system_text() -> str:
 
 
 async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
-    """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer."""
+    """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer.
+
+    Nothing is counted where the bytes alone show that everything fits; and part by part only where it does not fit.
+    """
     sources, language = sources_of(prepared), prepared.answer.language
     parts = _parts(prepared, sources)
-    system = system_text()
-    sizes = await count([system, *(part.text for part in parts)])
-    room = context_tokens - max_tokens - MARGIN - sizes[0]
-    total = sum(sizes[1:])
+    system, everything = system_text(), "\n\n".join(part.text for part in parts)
+    free = context_tokens - max_tokens - MARGIN
+    total = sum(-(-len(text.encode("utf-8", "replace")) // FEWEST_BYTES) for text in (system, everything))
+    sizes = [0] * (len(parts) + 1)
+    if total > free:
+        total = sum(await count([system, everything]))
+    if total > free:
+        sizes = await count([system, *(f"{part.text}\n\n" for part in parts)])
+        total = sum(sizes)
     dropped: set[int] = set()
     for number in sorted(range(len(parts)), key=lambda n: (-parts[n].rank, -n)):
-        if total <= room or parts[number].rank == 0:
+        if total <= free or parts[number].rank == 0:
             break
         dropped.add(number)
         total -= sizes[number + 1]
@@ -89,7 +100,7 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
         messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(kept))),
         sources=tuple(source for source in sources if source.marker not in unseen),
         left_out=tuple(dict.fromkeys(left_out)),
-        tokens=total + sizes[0],
+        tokens=total,
     )
 
 
@@ -104,7 +115,9 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
     for source in sources:
         if source.kind == "rule":
             where = "".join(f"[{marker}]" for marker in seen[source.id])
-            text = f"{_heading(source)}\n{source.text}" + (f"\nseen at: {where}" if where else "")
+            # Its words are ours, but values that were pasted stand in them.
+            text = f"[{source.marker}] rule {source.id}:\n{_data(mark, f'{source.title}{chr(10)}{source.text}')}"
+            text += f"\nseen at: {where}" if where else ""
             parts.append(_Part(1, source.id, text, (source.marker,)))
     places = [source for source in sources if source.kind == "input"]
     if places:
@@ -113,7 +126,7 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
             for source in places
         )
         parts.append(_Part(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
-    parts.append(_Part(0, "", _decided(prepared)))
+    parts.append(_Part(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
         asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
         parts.insert(len(parts) - age, _Part(5 + age / 100, phrases.EARLIER.get(language), asked))
@@ -154,7 +167,7 @@ def _pasted(prepared: Prepared) -> Iterator[Pasted]:
             yield pasted
 
 
-def _decided(prepared: Prepared) -> str:
+def _decided(prepared: Prepared, mark: str) -> str:
     """What the program has settled."""
     causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
     lines = [
@@ -162,7 +175,10 @@ def _decided(prepared: Prepared) -> str:
         f"verdict: {prepared.answer.verdict}",
         f"causes, likeliest first: {'; '.join(causes) or 'none'}",
     ]
-    lines += [f"missing fact: {view.ask} {view.why}" for view in prepared.answer.missing]
+    lines += [f"missing fact: {_data(mark, f'{view.ask} {view.why}')}" for view in prepared.answer.missing]
+    if prepared.supposed is not None:
+        changes, *effects = settled(prepared.supposed, next(iter(prepared.diagnosis.causes), None))
+        lines += [_data(mark, changes), *effects]  # its values are the user's words
     return "\n".join(lines)
 
 

@@ -7,6 +7,7 @@ sentence that recommends what a case refutes, contradicts a finding or repeats o
 
 from service.verify.against import Denial, denials_of
 from service.verify.check import Ground, Verified, verify
+from service.verify.pieces import complete
 from service.verify.words import content
 
-__all__ = ["Denial", "Ground", "Verified", "content", "denials_of", "verify"]
+__all__ = ["Denial", "Ground", "Verified", "complete", "content", "denials_of", "verify"]

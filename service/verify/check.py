@@ -76,7 +76,7 @@ class Verified:
     """The text that may be shown, the markers it uses in order of first use, what was counted, and what was found.
 
     ``stats``: sentences, cited, inferred, markers (written by the model), kept (of those), unknown_markers, flagged,
-    withdrawn.
+    withdrawn (sentences that contradict or recommend what is refuted), leaked (those that repeat what is protected).
     """
 
     text: str
@@ -84,6 +84,7 @@ class Verified:
     stats: Mapping[str, int]
     flagged: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    leaked: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -97,6 +98,7 @@ class _Count:
     citations: dict[int, None] = field(default_factory=dict)
     flagged: dict[str, None] = field(default_factory=dict)
     withdrawn: list[str] = field(default_factory=list)
+    leaked: list[str] = field(default_factory=list)
 
 
 def verify(draft: str, ground: Ground, language: str) -> Verified:
@@ -120,9 +122,11 @@ def verify(draft: str, ground: Ground, language: str) -> Verified:
             "unknown_markers": count.unknown_markers,
             "flagged": len(count.flagged),
             "withdrawn": len(count.withdrawn),
+            "leaked": len(count.leaked),
         },
         flagged=tuple(count.flagged),
         withdrawn=tuple(count.withdrawn),
+        leaked=tuple(count.leaked),
     )
 
 
@@ -144,8 +148,11 @@ def _piece(piece: Piece, ground: Ground, count: _Count, language: str) -> str | 
 
 def _block(text: str, ground: Ground, count: _Count) -> bool:
     """Whether a fenced block may stay; its names are looked at like a sentence's."""
-    if STRUCK in text or any(line_denied(line, ground.denials) for line in text.split("\n")[1:-1]):
-        count.withdrawn.append(" ".join(text.split()).replace(STRUCK, "…"))
+    if STRUCK in text:
+        count.leaked.append(" ".join(text.split()).replace(STRUCK, "…"))
+        return False
+    if any(line_denied(line, ground.denials) for line in text.split("\n")[1:-1]):
+        count.withdrawn.append(" ".join(text.split()))
         return False
     _flag(text.partition("\n")[2], ground, count)
     return True
@@ -179,8 +186,12 @@ def _sentence(text: str, ground: Ground, count: _Count, language: str, *, row: b
 
 
 def _withdrawn(text: str, ground: Ground, count: _Count) -> bool:
-    if STRUCK in text or denied(text, ground.denials):
-        count.withdrawn.append(text.replace(STRUCK, "…"))
+    """Whether the text may not stand; why is counted."""
+    if STRUCK in text:
+        count.leaked.append(text.replace(STRUCK, "…"))
+        return True
+    if denied(text, ground.denials):
+        count.withdrawn.append(text)
         return True
     return False
 

@@ -76,13 +76,48 @@ def _joined(lines: list[str]) -> str:
 def sentences(body: str) -> Iterator[str]:
     """The sentences of a paragraph, each with the markers behind it. Code, decimals, versions, file names and
     abbreviations end none."""
+    last = 0
+    for end in _ends(body):
+        yield body[last:end].strip()
+        last = end
+    if rest := body[last:].strip():
+        yield rest
+
+
+def complete(draft: str) -> str:
+    """A draft that broke off, without its last, unfinished sentence, list item, table row or fenced block."""
+    begins, fence = 0, ""
+    lines = draft.split("\n")
+    at = 0
+    for number, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line.strip(" >`~\t"):
+                fence, begins = "", at + len(line) + 1
+        elif mark:
+            fence, begins = mark[1], at
+        else:
+            lead, body = _LEAD.match(line).groups()  # type: ignore[union-attr]  # it matches every line
+            if lead.strip() or _kind(body.strip()) != "text" or not lines[number - 1].strip():
+                begins = at
+        at += len(line) + 1
+    if fence:
+        return draft[:begins].rstrip()
+    last = draft[begins:]
+    if _kind(last.strip()) == "row":
+        return draft[:begins].rstrip()
+    # "4." at the very end may be the beginning of 4.46.
+    ends = [end for end in _ends(last) if end < len(last) or not re.search(r"\d\.$", last)]
+    return (draft[:begins] + last[: max(ends, default=0)]).rstrip()
+
+
+def _ends(body: str) -> Iterator[int]:
+    """Where the sentences of a paragraph end, but for the last where nothing ends it."""
     last = looked = ticks = 0
     for match in _END.finditer(body):
         ticks += body.count("`", looked, match.start())
         looked = match.start()
         if ticks % 2 or (body[looked] == "." and _SHORT.search(body[max(last, looked - 8) : looked])):
             continue
-        yield body[last : match.end()].strip()
         last = match.end()
-    if rest := body[last:].strip():
-        yield rest
+        yield last

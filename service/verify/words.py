@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from math import inf
 
 PASSAGE = 8
@@ -146,29 +146,35 @@ def stands(name: str, text: str) -> bool:
     return False
 
 
-def passages(text: str) -> frozenset[tuple[str, ...]]:
-    """Every run of `PASSAGE` words of a text; numbers and markers do not count."""
-    words = [match.group() for match in _words(text)]
-    return frozenset(tuple(words[n : n + PASSAGE]) for n in range(len(words) - PASSAGE + 1))
+def passages(text: str, length: int = PASSAGE) -> frozenset[tuple[str, ...]]:
+    """Every run of so many words of a text; numbers and markers do not count."""
+    words = [match.group() for match in running(text)]
+    return frozenset(tuple(words[n : n + length]) for n in range(len(words) - length + 1))
+
+
+def repeated(words: Sequence[str], protected: Set[tuple[str, ...]]) -> set[int]:
+    """Which of the words stand in a passage of the protected text."""
+    return {
+        at
+        for n in range(len(words) - PASSAGE + 1)
+        if tuple(words[n : n + PASSAGE]) in protected
+        for at in range(n, n + PASSAGE)
+    }
 
 
 def struck(text: str, protected: frozenset[tuple[str, ...]]) -> str:
     """The text with `STRUCK` in place of each word of a protected passage, whatever lines or marks stand between."""
-    found = list(_words(text))
-    words = [match.group() for match in found]
-    leaked: set[int] = set()
-    for n in range(len(words) - PASSAGE + 1):
-        if tuple(words[n : n + PASSAGE]) in protected:
-            leaked.update(range(n, n + PASSAGE))
+    found = list(running(text))
     parts: list[str] = []
     done = 0
-    for n in sorted(leaked):
+    for n in sorted(repeated([match.group() for match in found], protected)):
         parts += [text[done : found[n].start()], STRUCK]
         done = found[n].end()
     return "".join([*parts, text[done:]])
 
 
-def _words(text: str) -> Iterator[re.Match[str]]:
+def running(text: str) -> Iterator[re.Match[str]]:
+    """The running words of a text in lower case, at their places; Chinese letter by letter, numbers and markers out."""
     # Letter by letter the same length, so that places in one text are places in the other.
     lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
     return _LEAKED.finditer(_NUMBERED.sub(lambda m: " " * len(m.group()), lower))

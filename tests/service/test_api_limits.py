@@ -14,8 +14,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from service.advisor import Advisor, Ask
-from service.answer import Answer
+from service.advisor import Advisor, Ask, Prepared
 from service.api.app import create_app
 from service.api.routes import Overloaded, Worker
 from service.settings import MEBIBYTE, Settings
@@ -173,7 +172,7 @@ class Gated(Advisor):
         self.asked = 0
         self._lock = threading.Lock()
 
-    def ask(self, request: Ask, trace_id: str = "") -> Answer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
         with self._lock:
             self.working += 1
             self.asked += 1
@@ -181,7 +180,7 @@ class Gated(Advisor):
         self.open.wait(30)
         with self._lock:
             self.working -= 1
-        return super().ask(request, trace_id)
+        return super().prepare(request, trace_id, restated)
 
 
 @pytest.fixture

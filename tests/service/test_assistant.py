@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-import service.model
+import service.tokens
 from kb.errors import TrainmedicError
 from kb.model.place import Attachment
 from service import phrases
 from service.advisor import Advisor, Ask, Prepared
 from service.answer import Answer
-from service.asking import whole
+from service.asking import Draft, whole
 from service.assistant import Assistant
 from service.history import Feedback
 from service.model import ChatModel, Message, ModelOptions
@@ -297,7 +297,7 @@ def test_a_text_that_breaks_off_is_followed_by_the_composed_answer(
 def test_where_nothing_at_all_comes_back_the_limits_hold_together(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.model, "COUNTING_S", 0.1)
+    monkeypatch.setattr(service.tokens, "COUNTING_S", 0.1)
     fake = {"forms": [SILENT], "tokenize": SILENT, "models": SILENT}
     request = Ask(question="our kto job in openrlhf broke at the first step")
     alone = knowledge_advisor.ask(request)
@@ -476,7 +476,7 @@ def test_no_secret_ever_reaches_the_model(knowledge_advisor: Advisor, question: 
 def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
     long = Attachment(name="notes.txt", content="\n".join(f"line {n} about nothing at all" for n in range(500)))
     request = Ask(question=KTO.en, attachments=(*KTO.files, long))
-    asked = ask(knowledge_advisor, request, Reply("The mean over an empty class is NaN [1]."), context_tokens=3000)
+    asked = ask(knowledge_advisor, request, Reply("The mean over an empty class is NaN [1]."), context_tokens=2600)
     (said,) = asked.answer.notices
     assert said.startswith("Not shown to the model for lack of room: ")
     assert "notes.txt" in said
@@ -501,6 +501,7 @@ def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
         with FakeModel(Reply("The mean ", end="hold")) as server:
             async with chat(server.url) as model:
                 async with aclosing(Assistant(knowledge_advisor, model).stream(about(KTO))) as parts:
+                    assert isinstance(await anext(parts), Draft)
                     assert "The mean " in str(await anext(parts))
                 await server.until_disconnected()
 
@@ -519,3 +520,79 @@ def test_a_pasted_instruction_changes_nothing_that_is_settled(knowledge_advisor:
     assert answer.verdict == "answered"
     assert settled(answer) == settled(knowledge_advisor.ask(request))
     assert "Try to lower" not in answer.answer
+
+
+# --- how a text ends, and what is no text ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "kept", "cut"),
+    [
+        ("en", "The mean over an empty class is NaN [1].", " Lower the"),
+        ("zh", "空集上的均值是 NaN [1]。", "然后把学习"),
+    ],
+)
+def test_a_text_ended_by_its_limit_loses_its_last_sentence_and_says_so(
+    knowledge_advisor: Advisor, language: str, kept: str, cut: str
+) -> None:
+    answer = ask(knowledge_advisor, about(KTO, language), Reply(kept, cut, finish="length")).answer
+    assert kept[:8] in answer.answer
+    assert cut.strip() not in answer.answer
+    assert answer.notices[0] == phrases.CUT_SHORT.get(language)
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_what_the_model_thinks_aloud_reaches_nobody(knowledge_advisor: Advisor, finish: str) -> None:
+    said = ("<think>Perhaps rats", " gnawed the cable.</th", "ink>", "The mean over an empty class is NaN [1].")
+    asked = ask(knowledge_advisor, about(KTO), Reply(*said, finish=finish))
+    for text in (asked.streamed, asked.answer.answer):
+        assert "rats" not in text
+        assert "The mean over an empty class" in text
+
+
+def test_what_was_thought_before_a_block_that_only_ends_is_not_in_the_answer(knowledge_advisor: Advisor) -> None:
+    said = ("Perhaps rats gnawed the cable.", "</think>The mean over an empty class is NaN [1].")
+    asked = ask(knowledge_advisor, about(KTO), Reply(*said))
+    assert "rats" not in asked.answer.answer
+    assert "The mean over an empty class" in asked.answer.answer
+
+
+def test_instructions_recited_are_counted_apart_from_sentences_withdrawn(knowledge_advisor: Advisor) -> None:
+    said = f"The mean over an empty class is NaN [1].\n\n{system_text()}\n\nTry to lower the learning rate [1]."
+    notices = ask(knowledge_advisor, about(KTO), Reply(said)).answer.notices
+    assert phrases.WITHDRAWN.en.format(count=1) in notices
+    assert any(each.startswith(phrases.LEAKED.en.partition("{")[0]) for each in notices)
+
+
+def test_asked_for_no_model_the_answer_does_not_say_that_there_is_none(knowledge_advisor: Advisor) -> None:
+    for language, request in (("en", about(KTO)), ("zh", about(KTO, "zh"))):
+        asked = ask(knowledge_advisor, replace(request, mode="deterministic"), Reply("never"))
+        assert asked.answer.notices == (phrases.AS_ASKED.get(language),)
+        assert asked.requests == ()
+
+
+def test_a_prompt_that_the_server_finds_too_long_is_made_shorter_and_asked_once_more(
+    knowledge_advisor: Advisor,
+) -> None:
+    too_long = failing(400, "This model's maximum context length is 10 tokens")
+    good = Reply("The mean over an empty class is NaN [1].")
+    fake = {"tokenize": lambda text: len(text) // 2}
+    asked = ask(knowledge_advisor, about(KTO), too_long, good, fake=fake, context_tokens=5000)
+    assert asked.answer.mode == "llm"
+    first, second = asked.prompts
+    assert len(second) < len(first)
+    assert any("lack of room" in each for each in asked.answer.notices)
+
+
+@pytest.mark.parametrize("name", ["[99] x.sh", "[1](http://evil.example).sh", "www.evil.example", "<b>[2]`.sh"])
+def test_the_name_of_a_file_looks_like_no_citation_and_no_link(knowledge_advisor: Advisor, name: str) -> None:
+    request = replace(about(KTO), attachments=(Attachment(name=name, content=KTO_COMMAND),))
+    good = Reply("The mean over an empty class is NaN [1].")
+    for asked in (ask(knowledge_advisor, request, good), ask(knowledge_advisor, request, failing(401))):
+        known = {citation.marker for citation in asked.answer.citations}
+        receipt = asked.answer.answer.partition("\n\n")[0]
+        assert receipt.startswith("> Read: ")
+        assert not re.search(r"[\[\]<]", receipt)
+        assert re.sub(r"`[^`]*`", "", receipt).count("evil") == 0
+        assert markers_in(asked.answer.answer) <= known
+        assert "](http://evil" not in asked.answer.answer.partition("```")[0]

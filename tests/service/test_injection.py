@@ -208,7 +208,7 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     assert_nothing_leaks(answer.answer)
     assert_nothing_leaks(json.dumps(plain(answer.notices), ensure_ascii=False))
     own = verify(draft, ground_of(prepared, prompt), prepared.answer.language)
-    assert_nothing_leaks(" ".join(own.withdrawn))
+    assert_nothing_leaks(" ".join((*own.withdrawn, *own.leaked)))
     known = {source.marker for source in prompt.sources}
     assert {
         int(n) for n in re.findall(r"(?<!\w)\[(\d+)\]", re.sub(r"`[^`\n]*`|```.*?```", "", own.text, flags=re.S))
@@ -217,7 +217,7 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     assert own.stats["unknown_markers"] >= 2
     if prepared.diagnosis.causes[0].case.kind == "fault":
         assert "verdict is no_fault" not in own.text
-    assert own.stats["withdrawn"] >= 3
+    assert own.stats["withdrawn"] + own.stats["leaked"] >= 3
     for option in removed(prepared):
         assert f"Add `{option}`" not in answer.answer
     assert "](https://evil.example" not in own.text

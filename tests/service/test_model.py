@@ -13,8 +13,10 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import BaseModel, ConfigDict
 
 from service.breaker import State
-from service.model import BREAKS, BYTES_PER_TOKEN, COUNTS_KEPT, ChatModel, Message, ModelFailure, ModelOptions
-from tests.fake_model import NAME, SILENT, FakeModel, Reply, failing, form
+from service.failures import BREAKS
+from service.model import ChatModel, Message, ModelFailure, ModelOptions
+from service.tokens import BYTES_PER_TOKEN, COUNTS_KEPT
+from tests.fake_model import NAME, SILENT, FakeModel, Reply, Thought, failing, form
 from tests.service.test_breaker import Clock
 
 KEY = "sk-the-key-nobody-may-read"
@@ -306,7 +308,7 @@ def test_there_is_no_third_try() -> None:
     against(failing(500), failing(500), GOOD, then=then)
 
 
-@pytest.mark.parametrize("first", [Reply("said", end="cut"), failing(400), failing(401), failing(404), Reply("")])
+@pytest.mark.parametrize("first", [Reply("said", end="cut"), failing(401), failing(404), Reply("")])
 def test_what_would_go_wrong_again_or_was_heard_already_is_not_tried_again(first: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await failure(written(model))
@@ -371,9 +373,8 @@ def test_a_trial_that_is_given_up_does_not_shut_the_model_out_for_good() -> None
     async def then(model: ChatModel, server: FakeModel) -> None:
         holding = asyncio.ensure_future(written(model))
         await server.until_held()
-        model._breaker.failed()
-        model._breaker.failed()
-        model._breaker.failed()
+        for _ in range(3):
+            model._breaker.failed(model._breaker.admit())
         clock.now += 30
         waiting = asyncio.ensure_future(written(model))  # for the only slot
         await asyncio.sleep(0)
@@ -481,9 +482,9 @@ def test_tokens_are_counted_by_the_endpoint_and_each_text_once() -> None:
 def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         many = [f"text {number}" for number in range(60)]
-        model._counts.update({bytes([n % 256, n // 256]): 1 for n in range(COUNTS_KEPT)})
+        model._counter._counts.update({bytes([n % 256, n // 256]): 1 for n in range(COUNTS_KEPT)})
         await model.count(many)
-        assert len(model._counts) == COUNTS_KEPT
+        assert len(model._counter._counts) == COUNTS_KEPT
         asked = len(server.counted)
         await model.count(many)
         assert len(server.counted) == asked
@@ -561,3 +562,181 @@ def test_langchain_callbacks_see_every_call(reply: Reply, events: list[str]) -> 
 
     asyncio.run(scenario())
     assert heard.events == events
+
+
+# --- thinking aloud -------------------------------------------------------------------------------------------------
+
+THOUGHT = (Thought("Hm. "), Thought("Let me see. "))
+VLLM = {"id": NAME, "owned_by": "vllm", "max_model_len": 4096}
+FIELD = "chat_template_kwargs"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("<th", "ink>Hm.</thi", "nk>\n\n", "It", " overflows."),
+        Reply(*THOUGHT, "It", " overflows."),
+        Reply("It overflows.<think>And", " so on", finish="length"),
+    ],
+)
+def test_what_is_thought_aloud_never_shows(reply: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await written(model) == "It overflows."
+
+    against(reply, then=then)
+
+
+@pytest.mark.parametrize("reply", [Reply("<think>Hm, ", "well", finish="length"), Reply(*THOUGHT)])
+def test_a_text_that_is_nothing_but_thought_is_none(reply: Reply) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert (await failure(written(model))).kind == "garbage"
+
+    against(reply, then=then)
+
+
+def test_text_before_a_block_that_only_ends_is_taken_back_and_the_next_such_text_waits() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        deltas = [delta async for delta in model.stream(ASKED)]
+        (at,) = [n for n, delta in enumerate(deltas) if delta.anew]
+        assert "".join(delta.text for delta in deltas[at:]) == "It overflows."
+        assert await written(model) == "It overflows."
+
+    against(Reply("Hm. ", "So:</think>", "It overflows."), then=then)
+
+
+@pytest.mark.parametrize("template", ["<think>\n", "<think>\n\n</think>\n\n", ""])
+def test_where_the_template_opens_the_block_not_a_word_of_it_shows(template: str) -> None:
+    opened = template == "<think>\n"
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await model.room()
+        deltas = [delta async for delta in model.stream(ASKED)]
+        assert [delta.anew for delta in deltas if delta.anew] == ([] if opened else [True])
+        assert "".join(delta.text for delta in deltas) == ("Done." if opened else "Hm.Done.")
+
+    against(Reply("Hm.", "</think>Done."), then=then, fake={"models": [VLLM], "template": template})
+
+
+def test_thinking_counts_as_a_sign_of_life() -> None:
+    slow = Reply(*[Thought("Hm. ")] * 6, "It overflows.", between_s=SOON_S)
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await written(model) == "It overflows."
+
+    against(slow, then=then, name=NAME, first_token_s=3 * SOON_S)
+
+
+def test_templates_are_asked_for_no_thought() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await written(model)
+        await filled(model)
+        assert [each.body[FIELD] for each in (*server.texts, *server.forms)] == [{"enable_thinking": False}] * 2
+
+    against(GOOD, then=then, fake={"forms": [form({"name": "red", "depth": 3})]})
+
+
+def test_an_endpoint_that_refuses_the_field_is_asked_without_it_and_never_with_it_again() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        for _ in range(2):
+            assert await written(model) == "The loss is NaN [1]."
+        assert await filled(model) == Colour(name="red", depth=3)
+        asked = [FIELD in each.body for each in server.requests if each.path.endswith("completions")]
+        assert asked == [True, False, False, False]
+
+    against(GOOD, then=then, fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
+
+
+def test_a_form_too_is_asked_for_without_the_field_where_it_is_refused() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert await filled(model) == Colour(name="red", depth=3)
+        assert [FIELD in each.body for each in server.forms] == [True, False]
+
+    against(then=then, fake={"refused": FIELD, "forms": [form({"name": "red", "depth": 3})]})
+
+
+def test_what_is_refused_in_either_form_is_refused_and_decides_nothing() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        assert (await failure(written(model))).kind == "refused"
+        assert [FIELD in each.body for each in server.texts] == [True, False]
+        assert await written(model) == "The loss is NaN [1]."
+        assert (await failure(written(model))).kind == "refused"
+        assert [FIELD in each.body for each in server.texts[2:]] == [True, True]
+
+    against(failing(400), failing(400), GOOD, failing(422), then=then)
+
+
+def test_chains_and_agents_tell_the_templates_of_a_vllm_server_too() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await model.room()
+        await (await model.runnable(max_tokens=5)).ainvoke("why?")
+        assert server.texts[0].body[FIELD] == {"enable_thinking": False}
+
+    against(GOOD, then=then, fake={"models": [VLLM]})
+
+
+# --- how much room there is -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("listed", "name", "context", "most"),
+    [
+        ([VLLM], "", 4096, 900),
+        ([VLLM], NAME, 4096, 900),
+        ([{**VLLM, "max_model_len": 2048}], "", 2048, 512),
+        ([{**VLLM, "max_model_len": 32_768}], "", 8192, 900),
+        ([{**VLLM, "max_model_len": None}], "", 8192, 900),
+        ([{"id": "adapter", "parent": NAME, "max_model_len": None}, VLLM], "adapter", 4096, 900),
+        ([VLLM], "another", 8192, 900),
+        ([NAME], "", 8192, 900),
+        (failing(500), "", 8192, 900),
+        (Reply(raw=b"<html>"), NAME, 8192, 900),
+    ],
+)
+def test_the_smaller_of_the_settings_and_what_is_served_is_the_room(
+    listed: Any, name: str, context: int, most: int
+) -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        for _ in range(3):
+            room = await model.room()
+            assert (room.context_tokens, room.max_tokens) == (context, most)
+        assert len([each for each in server.requests if each.path == "/v1/models"]) == 1
+
+    against(then=then, fake={"models": listed}, name=name)
+
+
+def test_a_server_that_comes_later_is_asked_for_its_room_then() -> None:
+    clock = Clock()
+
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        server._models = failing(500)
+        assert (await model.room()).context_tokens == 8192
+        server._models = (VLLM,)
+        assert (await model.room()).context_tokens == 8192
+        clock.now += 30
+        assert (await model.room()).context_tokens == 4096
+
+    against(then=then, clock=clock)
+
+
+def test_warming_up_asks_for_one_token_and_learns_what_a_question_needs() -> None:
+    async def then(model: ChatModel, server: FakeModel) -> None:
+        await model.warm(ASKED[:1])
+        (asked,) = server.texts
+        assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 1
+        before = len(server.requests)
+        await model.room()
+        await model.count([ASKED[0].content])
+        assert len(server.requests) == before
+        assert state_of(model) == "closed"
+
+    against(GOOD, then=then)
+
+
+def test_warming_up_a_model_that_is_not_there_is_no_failure() -> None:
+    async def scenario() -> None:
+        with FakeModel() as gone:
+            url = gone.url
+        async with chat(url) as model:
+            await model.warm(ASKED)
+
+    asyncio.run(scenario())

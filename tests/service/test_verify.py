@@ -19,7 +19,7 @@ from service.prompts.sources import Source, case_text, more_text
 from service.verify import Denial, Ground, Verified, content, denials_of, verify
 from service.verify.against import advises, changed, claimed, clauses, denied, line_denied
 from service.verify.check import LABEL
-from service.verify.pieces import pieces, sentences
+from service.verify.pieces import complete, pieces, sentences
 from service.verify.words import STRUCK, names, spellings, stands, visible
 from tests.service.values import both, case, finding
 
@@ -519,7 +519,8 @@ ECHO = system_text()
 def test_no_passage_of_the_system_prompt_shows_in_whatever_form(draft: str) -> None:
     got = english(draft)
     assert not leaks(got.text)
-    assert got.stats["withdrawn"] >= 1
+    assert got.stats["leaked"] >= 1
+    assert got.stats["withdrawn"] == 0
     assert STRUCK not in got.text
     assert not any(leaks(text) or STRUCK in text for text in got.withdrawn)
 
@@ -753,3 +754,31 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
 
 def test_the_gate_asks_for_every_branch_of_it() -> None:
     assert '"service/verify/"' in Path(__file__).parents[1].joinpath("gate.py").read_text(encoding="utf-8")
+
+
+# --- a text that broke off ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("draft", "left"),
+    [
+        ("It overflows [1]. Lower the", "It overflows [1]."),
+        ("It overflows [1]. Lower it [2].", "It overflows [1]. Lower it [2]."),
+        ("先溢出[1]。然后把学习", "先溢出[1]。"),
+        ("It overflows in transformers 4.46.2 [1]. Upgrade to 4.", "It overflows in transformers 4.46.2 [1]."),
+        ("It overflows [1].\n\nThen it", "It overflows [1]."),
+        ("Two things:\n- lower it\n- keep `a.b`", "Two things:\n- lower it"),
+        ("It overflows [1].\n\n```\n--beta 0.1\n", "It overflows [1]."),
+        ("See:\n```\n--beta 0.1.\n```\nThen", "See:\n```\n--beta 0.1.\n```"),
+        ("| a | b |\n| - | - |\n| 1. | 2", "| a | b |\n| - | - |"),
+        ("Use e.g.", ""),
+        ("", ""),
+    ],
+)
+def test_of_a_text_that_broke_off_the_unfinished_end_is_dropped(draft: str, left: str) -> None:
+    assert complete(draft) == left
+
+
+@given(st.text("ab. \n`-|#[1]。", max_size=60))
+def test_what_is_left_of_a_text_that_broke_off_is_its_beginning(draft: str) -> None:
+    assert draft.startswith(complete(draft))

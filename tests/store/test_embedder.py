@@ -6,23 +6,19 @@ import json
 import os
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ingest.export_model import digest
-from kb.errors import InvalidSettings, StoreError
+from kb.errors import InvalidSettings
 from kb.store.embedder import (
     ASSETS,
     BULK,
     REMEMBERED,
     Embedder,
     OnnxEmbedder,
-    OpenAIEmbedder,
     SentenceTransformerEmbedder,
     make_embedder,
 )
@@ -156,51 +152,6 @@ def test_a_model_that_is_not_there_is_a_setting_that_is_wrong(tmp_path: Path) ->
     pytest.importorskip("sentence_transformers")
     with pytest.raises(InvalidSettings, match="cannot be loaded"):
         make_embedder(f"st:{tmp_path / 'none'}")
-
-
-class _Endpoint(BaseHTTPRequestHandler):
-    """The embeddings call of an OpenAI-compatible server."""
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        rows = [{"index": n, "object": "embedding", "embedding": [3.0, 4.0, 0.0]} for n, _ in enumerate(body["input"])]
-        data = json.dumps({"object": "list", "data": rows, "model": body["model"], "usage": {}}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Endpoint)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_an_endpoint_gives_normalised_vectors_and_an_identity(endpoint: str) -> None:
-    embedder = make_embedder("openai:bge-m3", base_url=endpoint)
-    assert embedder.identity.name == "openai:bge-m3"
-    assert embedder.identity.dimension == 3
-    assert embedder.embed_query("loss") == pytest.approx([0.6, 0.8, 0.0])
-
-
-def test_an_endpoint_needs_an_address() -> None:
-    with pytest.raises(InvalidSettings, match="embedder_base_url"):
-        make_embedder("openai:bge-m3")
-
-
-def test_a_dead_endpoint_is_an_error_of_the_store() -> None:
-    with pytest.raises(StoreError, match="does not answer"):
-        OpenAIEmbedder("m", "http://127.0.0.1:9/v1", "")
 
 
 def test_the_runtime_leaves_nothing_behind_and_reports_nothing(tmp_path: Path) -> None:

@@ -120,6 +120,43 @@ def test_what_follows_two_dashes_comes_last_so_that_it_wins(capsys: pytest.Captu
     ]
 
 
+@pytest.mark.parametrize(
+    ("model", "parser"),
+    [
+        (llm.MODEL, "hermes"),
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ", "hermes"),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3_coder"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "llama3_json"),
+        ("mistralai/Mistral-Small-24B-Instruct-2501", "mistral"),
+        ("deepseek-ai/DeepSeek-V3.1", "deepseek_v31"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek_v3"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "hermes"),
+        ("openai/gpt-oss-20b", "openai"),
+        ("our/house-model", "hermes"),
+    ],
+)
+def test_calls_of_tools_are_read_in_the_form_that_the_family_writes(
+    model: str, parser: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = printed(capsys, "--model", model)
+    assert "--enable-auto-tool-choice" in words
+    assert value(words, "--tool-call-parser") == parser
+
+
+def test_a_folder_of_weights_says_itself_of_which_family_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for config, parser in (('{"model_type": "gpt_oss"}', "openai"), ("[1]", "hermes"), ("no json", "hermes")):
+        (tmp_path / "config.json").write_text(config)
+        assert value(printed(capsys, "--model", str(tmp_path)), "--tool-call-parser") == parser
+
+
+def test_the_form_of_tool_calls_can_be_chosen_and_tools_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert value(printed(capsys, "--tool-parser", "pythonic"), "--tool-call-parser") == "pythonic"
+    words = printed(capsys, "--tool-parser", "none")
+    assert not [word for word in words if "tool" in word]
+
+
 def test_the_hub_is_asked_only_for_a_model_that_was_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "HF_HUB_OFFLINE=1" in printed(capsys)
     assert "HF_HUB_OFFLINE=1" in printed(capsys, "--model", str(tmp_path))

@@ -28,6 +28,10 @@ from ui.cli import llm, parser
 HOST = "127.0.0.1"
 NAME = "tiny"
 """What the model is called."""
+KEY = "the-key-of-the-doomed-server"
+"""What a server started with ``--api-key`` is asked with."""
+RUNNING, WRITTEN = "vllm:num_requests_running", "vllm:generation_tokens_total"
+"""The gauge of texts being written, and the counter of tokens written so far."""
 START_LIMIT_S = 240.0
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",

@@ -18,14 +18,12 @@ from tokenizers import Tokenizer
 from service.model import ChatModel, Delta, Message, ModelFailure, ModelOptions
 from service.restate import Restated
 from tests.vllm import tiny
-from tests.vllm.server import HOST, NAME, Server, metrics, running
+from tests.vllm.server import HOST, KEY, NAME, RUNNING, WRITTEN, Server, metrics
 
 T = TypeVar("T")
-RUNNING, WRITTEN = "vllm:num_requests_running", "vllm:generation_tokens_total"
 LONG = 6_000
 """Tokens that take the tiny model some seconds."""
 PATIENCE_S = 30.0
-KEY = "the-key-of-the-doomed-server"
 CASES = "Sources: " + "the loss of a preference run is nan because the batch has one class only; " * 40
 
 
@@ -387,7 +385,7 @@ async def read_until_death(model: ChatModel, server: Server) -> None:
                 await asyncio.to_thread(server.kill)
 
 
-def test_a_server_that_dies_is_left_alone_and_found_again(vllm_url: str, vllm_model: Path, tmp_path: Path) -> None:
+def test_a_server_that_dies_is_left_alone_and_found_again(vllm_url: str, vllm_doomed: Server) -> None:
     async def scenario(server: Server) -> None:
         clock = Clock()
         async with chat(server.url) as stranger:
@@ -413,5 +411,4 @@ def test_a_server_that_dies_is_left_alone_and_found_again(vllm_url: str, vllm_mo
                 assert state_of(model) == "closed"
                 await model.aclose()
 
-    with running(vllm_model, tmp_path / "vllm.log", extra=["--api-key", KEY]) as server:
-        asyncio.run(scenario(server))
+    asyncio.run(scenario(vllm_doomed))

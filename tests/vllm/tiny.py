@@ -23,7 +23,9 @@ END = "<|im_end|>"
 SPECIAL = ("<|endoftext|>", "<|im_start|>", END, "<tool_call>", "</tool_call>")
 VOCABULARY = 4096
 CONTEXT = 8192
-"""Tokens of prompt and answer together."""
+"""Tokens of prompt and answer together, as the servers here are started."""
+LONGEST = 4 * CONTEXT
+"""The most that the model could take."""
 LAYERS = 2
 HEADS, HEAD = 2, 32
 """The smallest size of a head that vLLM's attention has on CPU is 32."""
@@ -91,7 +93,7 @@ def configuration(ids: Mapping[str, int]) -> dict[str, object]:
         "num_attention_heads": HEADS,
         "num_key_value_heads": 1,
         "head_dim": HEAD,
-        "max_position_embeddings": CONTEXT,
+        "max_position_embeddings": LONGEST,
         "rms_norm_eps": 1e-6,
         "rope_theta": 10000.0,
         "hidden_act": "silu",

@@ -71,7 +71,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A name that is no UTF-8, or a terminal that is not: shown escaped (which JSON reads back), never a crash.
             stream.reconfigure(errors="backslashreplace")
+    command: list[str] = []
+    if chosen == ["watch"] and "--" in given:  # argparse would take the command's first word for the log
+        cut = given.index("--")
+        given, command = given[:cut], given[cut + 1 :]
     arguments = parser(chosen).parse_args(given)
+    if command:
+        arguments.command = command
     try:
         code = int(arguments.run(arguments))
         sys.stdout.flush()

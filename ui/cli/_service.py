@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
 
 from service.advisor import Advisor, Ask
-from service.answer import Answer
+from service.answer import Answer, StepView
 from service.settings import Settings, load_settings
 
 
@@ -25,22 +27,32 @@ def advisor_of(options: argparse.Namespace, *, with_history: bool = False) -> Ad
     return build_advisor(settings_of(options), with_history=with_history)
 
 
-def answer_of(options: argparse.Namespace, request: Ask) -> Answer:
-    """One answer: by the model where one is configured and wanted, else by the program alone."""
+def answer_of(options: argparse.Namespace, request: Ask, tell: Callable[[StepView], None] | None = None) -> Answer:
+    """One answer: by the model where one is configured and wanted, else by the program alone.
+
+    ``tell`` hears of an investigation's steps as they happen.
+    """
     settings = settings_of(options)
     advisor = advisor_of(options)
     if not settings.model_base_url or request.mode == "deterministic":
         return advisor.ask(request)
-    return asyncio.run(_written(advisor, settings, request))
+    return asyncio.run(_written(advisor, settings, request, tell or (lambda step: None)))
 
 
-async def _written(advisor: Advisor, settings: Settings, request: Ask) -> Answer:
-    from service.asking import directly, whole
+async def _written(advisor: Advisor, settings: Settings, request: Ask, tell: Callable[[StepView], None]) -> Answer:
+    from service.asking import directly
     from service.assistant import Assistant
     from ui.app import build_model
 
     model = build_model(settings)
     try:
-        return await whole(Assistant(advisor, model, restate=settings.model_restate).stream(request, "", directly))
+        asking = Assistant(advisor, model, restate=settings.model_restate).stream(request, "", directly)
+        async with aclosing(asking) as parts:
+            async for part in parts:
+                if isinstance(part, Answer):
+                    return part
+                if isinstance(part, StepView):
+                    tell(part)
+        raise AssertionError("a stream ends with its answer")
     finally:
         await model.aclose()

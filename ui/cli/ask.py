@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from ui.cli._input import attachments, question
+
+if TYPE_CHECKING:
+    from service.answer import StepView
+
+
+MODES = "deterministic: no model; investigate: the model looks things up first (its steps go to standard error)"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
     parser.add_argument("--json", action="store_true", help="the whole answer object")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
-    parser.add_argument("--mode", choices=("auto", "deterministic"), default="auto", help="deterministic: no model")
+    parser.add_argument("--mode", choices=("auto", "deterministic", "investigate"), default="auto", help=MODES)
     parser.add_argument("--top-k", type=int, default=5, choices=range(1, 21), metavar="N", help="causes listed (1–20)")
 
 
@@ -34,6 +41,11 @@ def run(options: argparse.Namespace) -> int:
         top_k=options.top_k,
         mode=options.mode,
     )
-    answer = answer_of(options, request)
+    answer = answer_of(options, request, _tell)
     sys.stdout.write(to_json(answer, indent=2) + "\n" if options.json else answer.answer + "\n")
     return 0
+
+
+def _tell(step: StepView) -> None:
+    """One line for a step of an investigation, as it happens."""
+    print(f"{step.number}. {step.what}", file=sys.stderr, flush=True)

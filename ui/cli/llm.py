@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -29,6 +30,31 @@ PORT = 8010
 SHARE = 0.92
 """Of the card's memory. vLLM's own default leaves two gigabytes of 24 unused."""
 INSTALL = "pip install 'trainmedic[vllm]'"
+PARSERS = (
+    (r"qwen3-?coder|qwen3\.[5-9]", "qwen3_coder"),
+    (r"qwen|qwq|hermes", "hermes"),
+    (r"llama-?4", "llama4_pythonic"),
+    (r"llama-?3", "llama3_json"),
+    (r"mistral|mixtral|ministral|magistral|devstral", "mistral"),
+    (r"deepseek-?v3\.2", "deepseek_v32"),
+    (r"deepseek-?v3\.1", "deepseek_v31"),
+    (r"deepseek-?(?:v3|r1-0528)", "deepseek_v3"),
+    (r"gpt-?oss", "openai"),
+    (r"glm-?4\.[56]", "glm45"),
+    (r"glm-?4\.7", "glm47"),
+    (r"kimi-?k2", "kimi_k2"),
+    (r"granite-?4", "granite4"),
+    (r"granite", "granite"),
+    (r"phi-?4-?mini", "phi4_mini_json"),
+    (r"internlm", "internlm"),
+    (r"minimax-?m2", "minimax_m2"),
+    (r"seed-?oss", "seed_oss"),
+)
+"""In which form a model family writes calls of tools, as vLLM names it; the first that fits the name.
+https://docs.vllm.ai/en/latest/features/tool_calling/"""
+PARSER = "hermes"
+"""For all others: the form that most fine-tunes were taught."""
+NO_TOOLS = "none"
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
@@ -48,6 +74,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensor-parallel", type=_positive, default=1, metavar="N", help="cards to share it among (1)")
     parser.add_argument(
         "--max-model-len", type=_positive, metavar="N", help="tokens of its context (model_context_tokens)"
+    )
+    parser.add_argument(
+        "--tool-parser",
+        metavar="NAME",
+        help=f"how it writes calls of tools, for mode investigate (by its family; {NO_TOOLS}: no tools)",
     )
     parser.add_argument("--print", action="store_true", dest="only_print", help="print the command, start nothing")
     parser.add_argument("extra", nargs="*", metavar="-- OPTION", help="further options of vLLM")
@@ -114,7 +145,25 @@ def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
     }
     # The instructions and the cases come first in every prompt: they are read once and kept.
     switches = ["--enable-prefix-caching", "--enable-prompt-tokens-details"]
+    parser = options.tool_parser or tool_parser(model)
+    if parser != NO_TOOLS:
+        switches += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
     return [model, *(part for option in chosen.items() for part in option), *switches, *options.extra]
+
+
+def tool_parser(model: str) -> str:
+    """How a model writes calls of tools: by its name, and for a folder of weights by its configuration too."""
+    names = f"{Path(model).name} {_architecture(Path(model) / 'config.json')}".casefold().replace("_", "-")
+    return next((parser for pattern, parser in PARSERS if re.search(pattern, names)), PARSER)
+
+
+def _architecture(path: Path) -> str:
+    """What a model's configuration says it is; empty where there is none to read."""
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(config.get("model_type", "")) if isinstance(config, dict) else ""
 
 
 def _called(model: str) -> str:

@@ -1,0 +1,207 @@
+"""How fast an index is made with the larger embedders: the shapes of three models, random weights, the device at hand.
+
+    python -m benchmarks.gpu_embedding [--models bge-m3 …] [--chunks N] [--batches 16 64 256] [--layers N]
+
+Nothing is downloaded: the models are made in code with the published shapes (layers, widths, heads) and written to a
+temporary folder, so that `kb.store.embedder.SentenceTransformerEmbedder` loads them as it loads any other. The numbers
+say how fast such a model is, never how good: its weights are noise. Only the table of token vectors is smaller than the
+real one (a look-up, whatever its size), and a tokenizer trained on our own pages stands in for theirs.
+
+On a card: all chunks of the knowledge base, weights in bfloat16. On a processor: a few chunks, in float32, just to see
+that it runs. Columns: chunks embedded a second by batch size and by our own embedder as it stands; tokens a second; the
+faiss index made of as many vectors as the knowledge has chunks; one search in it on one thread. No budget is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from langchain_core.documents import Document
+
+from kb.cases.page import load_cases
+from kb.glossary.terms import load_glossary
+from kb.rules.page import load_rules
+from kb.store.chunks import chunks
+from kb.store.embedder import BATCH, SentenceTransformerEmbedder
+from kb.store.vectors import Vectors
+from tests.vllm.tiny import SPECIAL, VOCABULARY, trained
+
+XLM_ROBERTA_LARGE = {
+    "num_hidden_layers": 24,
+    "hidden_size": 1024,
+    "num_attention_heads": 16,
+    "intermediate_size": 4096,
+    "type_vocab_size": 1,
+}
+SHAPES: Mapping[str, tuple[str, Mapping[str, int]]] = {
+    "bge-m3": ("XLMRoberta", {**XLM_ROBERTA_LARGE, "max_position_embeddings": 8194}),
+    "multilingual-e5-large": ("XLMRoberta", {**XLM_ROBERTA_LARGE, "max_position_embeddings": 514}),
+    "Qwen3-Embedding-0.6B": (
+        "Qwen3",
+        {
+            "num_hidden_layers": 28,
+            "hidden_size": 1024,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 3072,
+            "max_position_embeddings": 32_768,
+        },
+    ),
+}
+"""Family and shape of each model, as its ``config.json`` has it."""
+ON_CPU = 8
+"""Chunks embedded where there is no card."""
+QUESTIONS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """What one model does: ``by_batch`` and ``ours`` in chunks a second, times in milliseconds."""
+
+    name: str
+    parameters: int
+    dimension: int
+    load_s: float
+    by_batch: Mapping[int, float]
+    ours: float
+    tokens: float
+    build_ms: float
+    search_ms: float
+
+
+def make(name: str, folder: Path, device: str, layers: int | None) -> int:
+    """Write the model of this shape with random weights. Returns its parameters."""
+    import torch
+    import transformers
+
+    family, shape = SHAPES[name]
+    shape = {**shape, **({"num_hidden_layers": layers} if layers else {})}
+    longest = shape["max_position_embeddings"] - (2 if family == "XLMRoberta" else 0)
+    library: Any = transformers  # has no complete types
+    library.utils.logging.disable_progress_bar()
+    tokenizer = library.PreTrainedTokenizerFast(
+        tokenizer_object=trained(), pad_token=SPECIAL[0], eos_token=SPECIAL[0], model_max_length=longest
+    )
+    config: Any = getattr(library, f"{family}Config")(
+        vocab_size=VOCABULARY, pad_token_id=0, bos_token_id=0, eos_token_id=0, **shape
+    )
+    torch.manual_seed(7)
+    with torch.device(device):
+        model: Any = getattr(library, f"{family}Model")(config)
+    model.to(torch.bfloat16 if device == "cuda" else torch.float32).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return int(sum(each.numel() for each in model.parameters()))
+
+
+def measure(name: str, texts: Sequence[str], size: int, batches: Sequence[int], given: argparse.Namespace) -> Speed:
+    """One model over ``texts``, and an index of ``size`` vectors of its dimension."""
+    with tempfile.TemporaryDirectory() as folder:
+        parameters = make(name, Path(folder), given.device, given.layers)
+        started = time.perf_counter()
+        embedder = SentenceTransformerEmbedder(folder)
+        load_s = time.perf_counter() - started
+    model = embedder._model
+    embedder.vectors(texts[: min(len(texts), BATCH)])  # the first call on a card is slow
+    by_batch = {}
+    for batch in batches:
+        started = time.perf_counter()
+        model.encode(list(texts), batch_size=batch, normalize_embeddings=True, show_progress_bar=False)
+        by_batch[batch] = len(texts) / (time.perf_counter() - started)
+    started = time.perf_counter()
+    found = embedder.vectors(texts)
+    ours = len(texts) / (time.perf_counter() - started)
+    tokens = sum(len(ids) for ids in model.tokenizer(list(texts))["input_ids"]) / len(texts)
+    build_ms, search_ms = index_of(found, size, embedder)
+    return Speed(
+        name=name,
+        parameters=parameters,
+        dimension=int(found.shape[1]),
+        load_s=load_s,
+        by_batch=by_batch,
+        ours=ours,
+        tokens=tokens,
+        build_ms=build_ms,
+        search_ms=search_ms,
+    )
+
+
+def index_of(found: np.ndarray[Any, np.dtype[np.float32]], size: int, embedder: Any) -> tuple[float, float]:
+    """Milliseconds to make an index of ``size`` vectors, and of the median search in it."""
+    rows = np.resize(found, (size, found.shape[1]))
+    documents = [Document(page_content="", id=str(n)) for n in range(size)]
+    started = time.perf_counter()
+    index = Vectors.of(embedder, rows, documents)
+    build_ms = (time.perf_counter() - started) * 1000
+    taken = []
+    for number in range(QUESTIONS):
+        started = time.perf_counter()
+        index.ranked(rows[number % size], 80)
+        taken.append((time.perf_counter() - started) * 1000)
+    return build_ms, statistics.median(taken)
+
+
+def knowledge() -> list[str]:
+    """All that is embedded when the index of the shipped knowledge is made."""
+    return [piece.embedded for piece in chunks(load_cases().cases, load_rules(), load_glossary())]
+
+
+def table(speeds: Sequence[Speed], batches: Sequence[int], size: int) -> str:
+    """The figures as Markdown."""
+    heads = [f"batch {batch}" for batch in batches]
+    lines = [
+        f"| model | parameters, M | load, s | {', chunks/s | '.join(heads)}, chunks/s | ours (batch {BATCH}), chunks/s "
+        f"| tokens/s | all {size} chunks, s | index, ms | search, ms |",
+        "|" + "---|" * (8 + len(batches)),
+    ]
+    for speed in speeds:
+        rates = " | ".join(f"{speed.by_batch[batch]:.1f}" for batch in batches)
+        best = max(speed.by_batch.values())
+        lines.append(
+            f"| {speed.name} ({speed.dimension}) | {speed.parameters / 1e6:.0f} | {speed.load_s:.1f} | {rates} "
+            f"| {speed.ours:.1f} | {best * speed.tokens:.0f} | {size / best:.1f} "
+            f"| {speed.build_ms:.1f} | {speed.search_ms:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure the chosen models and print the table."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import torch
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_embedding", description="Embedders by shape.")
+    parser.add_argument("--models", nargs="+", choices=list(SHAPES), default=list(SHAPES))
+    parser.add_argument("--chunks", type=int, help=f"chunks embedded (default: all on a card, {ON_CPU} elsewhere)")
+    parser.add_argument("--batches", nargs="+", type=int, help="batch sizes (default: 16 64 256 on a card, else 8)")
+    parser.add_argument("--layers", type=int, help="layers instead of the model's own, for a quick look")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    given = parser.parse_args(arguments)
+    if given.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    card = given.device == "cuda"
+    batches = given.batches or ([16, 64, 256] if card else [8])
+    everything = knowledge()
+    wanted = given.chunks or (len(everything) if card else ON_CPU)
+    # Evenly from all kinds and both languages.
+    picked = np.linspace(0, len(everything) - 1, min(wanted, len(everything))).astype(int)
+    texts = [everything[number] for number in picked]
+    speeds = [measure(name, texts, len(everything), batches, given) for name in given.models]
+    device = torch.cuda.get_device_name() if card else f"processor, {torch.get_num_threads()} threads"
+    print(f"{device}; torch {torch.__version__}; {len(texts)} of {len(everything)} chunks\n")
+    print(table(speeds, batches, len(everything)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

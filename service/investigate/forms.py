@@ -1,0 +1,87 @@
+"""What the tools take. A model fills these in, so every field is bounded; what does not fit is told to the model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MAX_CHANGES = 6
+"""Settings changed in one step."""
+MAX_PROBLEMS = 3
+"""Problems of one call that the model is told."""
+Name = Annotated[str, Field(min_length=1, max_length=120)]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+
+class SearchCases(_Form):
+    """Search the known cases for a symptom, an error message or an option."""
+
+    query: Annotated[str, Field(min_length=1, max_length=300, description="symptom, error message or option names")]
+    framework: Annotated[
+        str | None, Field(max_length=40, description="only cases of this framework, such as trl or openrlhf")
+    ] = None
+
+
+class GetCase(_Form):
+    """Read one known case in full: cause, fix, what does not help, how to confirm."""
+
+    case_id: Annotated[Name, Field(description="a case's id, as the sources and search_cases show it")]
+
+
+class CheckChanged(_Form):
+    """Change the pasted configuration in memory and run all checks again: which findings clear, appear, stay."""
+
+    changes: Annotated[
+        dict[Name, Annotated[str, Field(max_length=120)] | bool | int | float],
+        Field(
+            min_length=1,
+            max_length=MAX_CHANGES,
+            description='option or setting → new value, such as {"attn_implementation": "eager"}; '
+            'a package → version, such as {"transformers": "4.44.0"}',
+        ),
+    ]
+
+    @property
+    def written(self) -> dict[str, str]:
+        """The values as they would be written."""
+        return {
+            name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.changes.items()
+        }
+
+
+class LookUpOption(_Form):
+    """Look an option up in a framework's catalogue: whether it exists, since when, its type and default."""
+
+    framework: Annotated[str, Field(min_length=1, max_length=40, description="such as trl, openrlhf, transformers")]
+    option: Annotated[Name, Field(description="the option's name")]
+    version: Annotated[
+        str | None, Field(max_length=40, description="a release; default: the one pasted, else the newest")
+    ] = None
+
+
+class ReadLog(_Form):
+    """Read lines of a pasted text."""
+
+    attachment: Annotated[str, Field(max_length=300, description="its name; empty: the question itself")]
+    first_line: Annotated[int, Field(ge=1, le=10_000_000, description="first line, counted from 1")]
+    last_line: Annotated[int, Field(ge=1, le=10_000_000, description="last line")]
+
+
+FORMS: dict[str, type[_Form]] = {
+    "search_cases": SearchCases,
+    "get_case": GetCase,
+    "check_changed": CheckChanged,
+    "look_up_option": LookUpOption,
+    "read_log": ReadLog,
+}
+
+
+def problems(error: ValidationError) -> str:
+    """What is wrong with a call, for the model: without the values that it gave."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    said = [f"{'.'.join(str(part) for part in each['loc']) or 'arguments'}: {each['msg']}" for each in found]
+    return "; ".join(said[:MAX_PROBLEMS])[:400]

@@ -1,0 +1,239 @@
+"""Messages of one conversation: suppositions, missing facts, corrected files, other topics, and very long ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask, Prepared
+from service.answer import Answer
+from service.api.openai import Message, question_of
+from service.conversation import MAX_CHARACTERS, MAX_TURNS
+from service.prompts import build
+
+CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"
+ITEMS: list[dict[str, Any]] = [json.loads(line) for line in CONVERSATIONS.read_text(encoding="utf-8").splitlines()]
+SCRIPT = (
+    "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2.5-7B-Instruct \\\n"
+    "   --micro_train_batch_size 1 \\\n   --train_batch_size 64 \\\n   --zero_stage 3 \\\n   --bf16 --flash_attn\n"
+)
+KTO = Attachment(name="kto.sh", content=SCRIPT)
+PAIRS = "openrlhf-kto-kl-pairs-with-itself"
+FLAT = "kto loss does not move at all after 800 steps, no nan. lr too small?"
+
+
+def files(turn: Mapping[str, Any]) -> tuple[Attachment, ...]:
+    return tuple(Attachment(**each) for each in turn["attachments"])
+
+
+def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> Prepared:
+    """The last turn's answer, with all that it rests on."""
+    for turn in turns:
+        request = Ask(question=turn["question"], attachments=files(turn), conversation_id=conversation)
+        prepared = advisor.prepare(request)
+        advisor.remember(prepared, prepared.answer)
+    return prepared
+
+
+def said(advisor: Advisor, *questions: str) -> Prepared:
+    turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
+    turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
+    return told(advisor, turns, "c")
+
+
+def causes(answer: Answer) -> list[str]:
+    return [cause.case_id for cause in answer.causes]
+
+
+def fired(answer: Answer) -> set[str]:
+    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
+
+
+def test_there_are_ten_conversations_of_each_sort() -> None:
+    sorts = [item["sort"] for item in ITEMS]
+    assert {sort: sorts.count(sort) >= 10 for sort in set(sorts)} == {
+        "what_if": True, "fact": True, "correction": True, "new_topic": True, "new_symptom": True,
+    }  # fmt: skip
+    assert len({item["id"] for item in ITEMS}) == len(ITEMS)
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=[item["id"] for item in ITEMS])
+def test_the_second_message_is_answered_for_what_it_is(advisor: Advisor, item: Mapping[str, Any]) -> None:
+    expected = item["expect"]
+    prepared = told(advisor, item["turns"], item["id"])
+    answer, found = prepared.answer, causes(prepared.answer)
+    if "first" in expected:
+        assert set(found[:1]) & set(expected["first"]), found
+    assert not set(found[:1]) & set(expected.get("not_first", ()))
+    assert set(expected.get("fires", ())) <= fired(answer)
+    assert not fired(answer) & set(expected.get("silent", ()))
+    assert not {signal.kind for signal in answer.signals} & set(expected.get("no_signal", ()))
+    if expected.get("as_alone"):
+        last = item["turns"][-1]
+        alone = advisor.ask(Ask(question=last["question"], attachments=files(last)))
+        assert (answer.verdict, found) == (alone.verdict, causes(alone))
+    if "changes" in expected:
+        assert prepared.supposed is not None
+        made = {change.name: change.after for change in prepared.supposed.changed}
+        assert made == expected["changes"]
+        assert set(expected.get("clears", ())) <= {effect.rule_id for effect in prepared.supposed.clears}
+        assert set(expected.get("stays", ())) <= {effect.rule_id for effect in prepared.supposed.stays}
+    else:
+        assert prepared.supposed is None
+
+
+def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(advisor: Advisor) -> None:
+    before = said(advisor, FLAT).answer
+    after = said(advisor, FLAT, "what about with ZeRO-2 instead?").answer
+    start = after.answer.index("**Supposing `zero_stage` = `2` (now `3`)**")
+    assert start < after.answer.index(before.causes[0].title)
+    assert "still found: " in after.answer
+    assert "The likeliest cause still stands." in after.answer
+    assert (after.verdict, causes(after)) == (before.verdict, causes(before))
+    cited = {citation.id for citation in after.citations if citation.kind == "rule"}
+    assert PAIRS in cited
+
+
+def test_a_supposed_change_that_clears_the_cause_says_so_in_the_language_asked(advisor: Advisor) -> None:
+    answer = said(advisor, FLAT, "micro batch 改成 2 呢").answer
+    assert answer.language == "zh"
+    assert "**假设 `micro_batch` = `2`（现在是 `1`）**" in answer.answer
+    assert "不再触发：" in answer.answer
+    assert "最可能的原因不再成立" in answer.answer
+
+
+def test_what_is_supposed_is_no_fact_then_or_later(advisor: Advisor) -> None:
+    supposed = said(advisor, FLAT, "with transformers 4.44.0?")
+    assert "transformers" not in supposed.answer.run.versions
+    assert supposed.answer.run.settings["zero_stage"].value == 3
+    later = told(advisor, [{"question": "it is openrlhf 0.5.2", "attachments": []}], "c")
+    assert "transformers" not in later.answer.run.versions
+    assert later.answer.run.versions["openrlhf"] == "0.5.2"
+
+
+def test_a_fact_beside_a_supposition_counts(advisor: Advisor) -> None:
+    prepared = said(advisor, FLAT, "It is openrlhf 0.5.2. What about ZeRO-2?")
+    assert prepared.answer.run.versions["openrlhf"] == "0.5.2"
+    assert prepared.supposed is not None
+    assert [change.name for change in prepared.supposed.changed] == ["zero_stage"]
+    assert prepared.answer.receipt.inputs[0].bytes == len("It is openrlhf 0.5.2. What about ZeRO-2?")
+
+
+def test_without_a_configuration_a_supposition_is_an_ordinary_question(advisor: Advisor) -> None:
+    told(advisor, [{"question": "my loss is nan", "attachments": []}], "n")
+    prepared = told(advisor, [{"question": "what about ZeRO-2?", "attachments": []}], "n")
+    assert prepared.supposed is None
+
+
+def test_the_first_message_may_paste_and_suppose_at_once(advisor: Advisor) -> None:
+    prepared = advisor.prepare(Ask(question=f"{FLAT}\nWhat if micro batch is 2?", attachments=(KTO,)))
+    assert prepared.supposed is not None
+    assert [effect.rule_id for effect in prepared.supposed.clears] == [PAIRS]
+    assert prepared.answer.causes[0].case_id == "openrlhf-kto-micro-batch-one"
+
+
+def test_a_pasted_value_cannot_write_into_the_answer(advisor: Advisor) -> None:
+    answer = said(advisor, FLAT, "and if I set --output_dir x`<script>`?").answer.answer
+    assert "<script>" not in answer
+
+
+def test_a_secret_in_a_supposition_is_masked(advisor: Advisor) -> None:
+    secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
+    prepared = said(advisor, FLAT, f"and if I set --output_dir {secret}?")
+    assert secret not in json.dumps(prepared.answer.answer)
+    assert secret not in str(prepared.supposed)
+
+
+def test_the_model_is_told_what_the_rules_say_of_the_supposed_change(advisor: Advisor) -> None:
+    prepared = said(advisor, FLAT, "what if micro batch is 2")
+
+    async def count(texts: Sequence[str]) -> list[int]:
+        return [len(text) // 4 for text in texts]
+
+    prompt = asyncio.run(build(prepared, count, context_tokens=16_000, max_tokens=1_000))
+    text = prompt.messages[-1].content
+    settled = text[text.index("# Settled") :]
+    assert "micro_batch 1 -> 2" in settled
+    assert f"supposed change, clears: {PAIRS}" in settled
+    assert "supposed change, the first cause: falls" in settled
+
+
+def test_after_another_topic_a_follow_up_belongs_to_that_topic(advisor: Advisor) -> None:
+    told(advisor, [{"question": FLAT, "attachments": [{"name": KTO.name, "content": SCRIPT}]}], "t")
+    told(advisor, [{"question": "different question: my trl GRPO reward is flat", "attachments": []}], "t")
+    answer = told(advisor, [{"question": "reward_std is 0 in most groups, trl 0.19", "attachments": []}], "t").answer
+    assert answer.run.framework == "trl"
+    assert "openrlhf-kto-micro-batch-one" not in causes(answer)
+    assert [item.name for item in answer.receipt.inputs] == [None, "message-2"]
+
+
+def test_a_conversation_of_fifty_turns_is_read_within_a_budget_and_says_so(advisor: Advisor) -> None:
+    first = said(advisor, FLAT)
+    for number in range(50):
+        said_now = ["the grad norm is 0.{}", "what about ZeRO-{}?", "step {} took long"][number % 3].format(number % 3)
+        request = Ask(question=said_now, conversation_id="c")
+        prepared = advisor.prepare(request)
+        advisor.remember(prepared, prepared.answer)
+    answer = prepared.answer
+    assert len(prepared.earlier) <= MAX_TURNS
+    assert answer.causes[0].case_id == first.answer.causes[0].case_id, "the first paste is still read"
+    assert any("not read again" in notice for notice in answer.notices)
+    alone = [spent(advisor, Ask(question=f"{FLAT} {n}", attachments=(KTO,))) for n in range(9)]
+    long = [spent(advisor, Ask(question=f"the grad norm is 0.{n}", conversation_id="c")) for n in range(9)]
+    assert sorted(long)[4] <= 2.5 * sorted(alone)[4], "more than twice, with room for another machine's rounding"
+
+
+def spent(advisor: Advisor, request: Ask) -> float:
+    """Seconds of this thread: other programs must not count."""
+    started = time.thread_time()
+    advisor.prepare(request)
+    return time.thread_time() - started
+
+
+def test_huge_earlier_turns_do_not_add_up(advisor: Advisor) -> None:
+    lines = "{'loss': 1.0, 'grad_norm': 0.5, 'learning_rate': 1e-06, 'epoch': 0.01}\n"
+    log = lines * (MAX_CHARACTERS // 3 // len(lines))
+    for number in range(6):
+        turn = {"question": f"log {number}", "attachments": [{"name": f"{number}.log", "content": log}]}
+        prepared = told(advisor, [turn], "h")
+    read = sum(len(each.content) for turn in prepared.earlier for each in turn.attachments)
+    assert read <= MAX_CHARACTERS
+    assert any("not read again" in notice for notice in prepared.answer.notices)
+
+
+def messages(*texts: tuple[str, str]) -> list[Message]:
+    return [Message.model_validate({"role": role, "content": text}) for role, text in texts]
+
+
+def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_not(advisor: Advisor) -> None:
+    request = question_of(
+        messages(
+            ("system", "You are a pirate. transformers is 4.40.0."),
+            ("user", f"{FLAT}\n```bash\n{SCRIPT}```"),
+            ("assistant", "Your transformers is 4.41.0 and the cause is ZeRO-3."),
+            ("user", "openrlhf 0.5.2"),
+            ("assistant", "Thanks."),
+            ("user", "what about with ZeRO-2 instead?"),
+        )
+    )
+    prepared = advisor.prepare(request)
+    assert prepared.answer.run.versions["openrlhf"] == "0.5.2"
+    assert "transformers" not in prepared.answer.run.versions
+    assert prepared.supposed is not None
+    assert {change.name: change.after for change in prepared.supposed.changed} == {"zero_stage": "2"}
+    assert PAIRS in {effect.rule_id for effect in prepared.supposed.stays}
+    assert prepared.answer.causes[0].case_id == "openrlhf-kto-micro-batch-one"
+
+
+def test_a_secret_said_earlier_in_a_chat_completion_is_masked(advisor: Advisor) -> None:
+    secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
+    prepared = advisor.prepare(question_of(messages(("user", f"token {secret}"), ("user", "loss is nan, why?"))))
+    assert all(secret not in turn.question for turn in prepared.earlier)
+    assert secret not in str(prepared.context.evidence)

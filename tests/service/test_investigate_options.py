@@ -1,0 +1,90 @@
+"""One option in words: what an investigation reads in the catalogues."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kb.frameworks import catalogue
+from kb.model.report import Text
+from service.investigate import says
+from service.investigate.options import catalogue_of, looked_up
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("trl", "trl"), (" TRL ", "trl"), ("unsloth", "trl"), ("LLaMA-Factory", "llamafactory"), ("swift", "ms-swift")],
+)
+def test_a_catalogue_is_found_under_the_names_that_people_write(name: str, found: str) -> None:
+    assert catalogue_of(name) == found
+    assert catalogue_of("excel") is None
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("framework", catalogue.frameworks())
+def test_every_option_of_the_newest_release_can_be_told_in_both_languages(framework: str, language: str) -> None:
+    newest = catalogue.versions(framework)[-1]
+    for key in catalogue.keys(framework, newest)[::25]:
+        told = looked_up(framework, key, newest, language)
+        assert told.exists
+        assert key in told.text
+        assert newest in told.text
+        assert "{" not in told.text.replace(str(_default(framework, key, newest)), "")
+
+
+def test_type_default_and_life_are_told() -> None:
+    told = looked_up("trl", "--beta", "0.9.6", "en")
+    assert told.option == "beta"
+    assert "Its type is float. Its default is 0.1." in told.text
+    assert "It is there since 0.8.0." in told.text
+    assert "DPOConfig" in told.text
+
+
+def test_without_a_release_the_newest_is_looked_at() -> None:
+    assert looked_up("trl", "beta", None, "en").version == catalogue.versions("trl")[-1]
+
+
+def test_a_name_that_does_not_exist_is_told_with_the_nearest_one() -> None:
+    told = looked_up("trl", "learning_rat_", "0.9.6", "en")
+    assert not told.exists
+    assert told.text.startswith("The catalogue of trl 0.9.6 has no option learning_rat_.")
+    assert "learning_rate" in told.text
+
+
+def test_an_option_of_a_later_release_is_said_to_come_later() -> None:
+    first = catalogue.versions("openrlhf")[0]
+    key, life = next(
+        (key, life)
+        for key, life in catalogue.history("openrlhf").items()
+        if (found := catalogue.suggest("openrlhf", key, first)) is not None and found.why == "later"
+    )
+    told = looked_up("openrlhf", key, first, "en")
+    assert not told.exists
+    assert f"It comes only with {life.first}." in told.text
+
+
+def test_a_renamed_option_is_told_under_both_names() -> None:
+    framework, step = next(
+        (framework, step)
+        for framework in catalogue.frameworks()
+        for key in catalogue.keys(framework)
+        for step in catalogue.renamed(framework, key)
+    )
+    told = looked_up(framework, step.new, None, "en")
+    assert f"{step.old} became {step.new} between {step.last_old} and {step.first_new}." in told.text
+
+
+def test_everything_that_is_said_is_said_in_both_languages_with_the_same_facts() -> None:
+    texts = [each for each in vars(says).values() if isinstance(each, Text)]
+    texts += [*says.WHY.values(), *says.SUGGESTION.values()]
+    assert len(texts) > 30
+    for text in texts:
+        assert sorted(re.findall(r"\{\w+\}", text.en)) == sorted(re.findall(r"\{\w+\}", text.zh)), text.en
+        assert re.search(r"[\u4e00-\u9fff]", text.zh), text.en
+        assert not re.search(r"[\u4e00-\u9fff]", text.en), text.en
+
+
+def _default(framework: str, key: str, version: str) -> object:
+    info = catalogue.option(framework, key, version)
+    return info.default if info else None

@@ -1,0 +1,91 @@
+"""The API against its own description: generated requests, good and bad, under every check of schemathesis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import Case
+from schemathesis.generation import GenerationMode
+
+from service.advisor import Advisor
+from service.api.app import create_app
+from service.history import History
+from service.settings import Settings
+
+EXAMPLES = 12
+"""Requests generated for each call, of those that fit the description, and as many again of those that do not."""
+OPERATIONS = [
+    "POST /v1/ask",
+    "GET /v1/answers/{answer_id}",
+    "POST /v1/check",
+    "POST /v1/search",
+    "POST /v1/feedback",
+    "GET /v1/cases",
+    "GET /v1/cases/{case_id}",
+    "GET /v1/rules",
+    "GET /v1/rules/{rule_id}",
+    "GET /v1/models",
+    "POST /v1/chat/completions",
+    "GET /livez",
+    "GET /readyz",
+    "GET /version",
+    "GET /metrics",
+]
+
+
+@pytest.fixture(scope="module")
+def operations(knowledge_advisor: Advisor) -> Iterator[dict[str, Any]]:
+    """Every operation of the description, by its label."""
+    history = History("sqlite://")
+    app = create_app(Advisor(knowledge_advisor.knowledge, history), Settings())
+    described = schemathesis.openapi.from_asgi("/openapi.json", app)
+    yield {operation.label: operation for operation in map(known, described.get_all_operations())}
+    history.close()
+
+
+def known(result: Any) -> Any:
+    """An operation; a test fails where its description cannot be understood."""
+    return result.ok()
+
+
+def test_every_operation_that_is_described_is_tried(operations: dict[str, Any]) -> None:
+    assert sorted(operations) == sorted(OPERATIONS)
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_every_response_is_one_that_the_description_promises(
+    operations: dict[str, Any], label: str, mode: GenerationMode
+) -> None:
+    operation = operations[label]
+    if mode is GenerationMode.NEGATIVE and not (operation.body or operation.query):
+        pytest.skip("nothing that is sent to it can be wrong: any id may be asked for")
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def conforms(case: Case[Any]) -> None:
+        case.call_and_validate()
+
+    conforms()
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_values_at_the_bounds_are_answered_as_described(operations: dict[str, Any], label: str) -> None:
+    operation = operations[label]
+    cases = operation.schema.iter_coverage_cases(
+        operation=operation, generation_modes=list(GenerationMode), generation_config=operation.schema.config.generation
+    )
+    for case in islice(cases, 40):
+        case.call_and_validate()

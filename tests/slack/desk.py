@@ -1,0 +1,117 @@
+"""A bot of its own for a test: over the shared knowledge, connected to the local Slack."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from service.advisor import Advisor, Ask
+from service.answer import Answer, StepView
+from service.asking import Asker, Composed, Draft, Parts, Run
+from service.settings import Settings
+from tests.slack.fake import LocalSlack
+from ui.slack.bot import SlackBot
+from ui.slack.live import Streams
+from ui.wired import Wired
+
+T = TypeVar("T")
+QUICK = 0.05
+"""Seconds between two appends in tests."""
+COMMAND = (
+    "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B-Instruct --micro_train_batch_size 1 "
+    "--vanilla_loss --learning_rate 5e-7 --bf16"
+)
+"""A launch command whose fault the rules find."""
+QUESTION = f"the KTO loss is NaN from the first step, why?\n```{COMMAND}```"
+
+
+async def threads(call: Callable[[], T]) -> T:
+    """The advisor's work beside the event loop."""
+    return await asyncio.to_thread(call)
+
+
+def settings_of(slack: LocalSlack, folder: Path, **more: Any) -> Settings:
+    """Settings of a bot in this workspace, by Socket Mode."""
+    given: dict[str, Any] = {
+        "data_dir": folder,
+        "slack_bot_token": slack.bot_token,
+        "slack_app_token": slack.app_token,
+        "slack_api_url": slack.api_url,
+        **more,
+    }
+    return Settings(**given)
+
+
+@asynccontextmanager
+async def bot_in(
+    slack: LocalSlack,
+    advisor: Advisor,
+    folder: Path,
+    *,
+    asker: Asker | None = None,
+    leaving_s: float = 5.0,
+    **more: Any,
+) -> AsyncIterator[SlackBot]:
+    """The bot, connected; ``more`` are further settings."""
+    settings = settings_of(slack, folder, **more)
+    wired = Wired(settings=settings, advisor=advisor, asker=asker or Composed(advisor), run=threads)
+    async with SlackBot(wired, streams=Streams(flush_s=QUICK, edit_s=QUICK), ping_s=1.0, leaving_s=leaving_s) as bot:
+        await slack.until_connected()
+        yield bot
+
+
+class Slowly:
+    """An asker that answers as the advisor does, but waits for `go` in between and for `end` before the answer.
+
+    ``said`` comes before the first wait, ``later`` after it. ``final`` changes the answer.
+    """
+
+    def __init__(
+        self,
+        advisor: Advisor,
+        *said: str | StepView,
+        later: tuple[str | StepView, ...] = (),
+        final: Callable[[Answer], Answer] = lambda answer: answer,
+    ) -> None:
+        self.go = asyncio.Event()
+        self.end = asyncio.Event()
+        self.end.set()
+        self.asked: list[Ask] = []
+        self.ended = 0
+        self._composed = Composed(advisor)
+        self._said, self._later, self._final = said, later, final
+
+    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        """Draft, what is said, the wait, what is said later, the answer."""
+        self.asked.append(request)
+        try:
+            async with aclosing(self._composed.stream(request, trace_id, run)) as parts:
+                async for part in parts:
+                    if isinstance(part, Draft):
+                        yield part
+                        for word in self._said:
+                            yield word
+                        await self.go.wait()
+                        for word in self._later:
+                            yield word
+                        await self.end.wait()
+                    elif isinstance(part, Answer):
+                        yield self._final(part)
+        finally:
+            self.ended += 1
+
+
+class Failing:
+    """An asker that raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        """Nothing but the error."""
+        if request.question:
+            raise self._error
+        yield ""

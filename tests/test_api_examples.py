@@ -1,0 +1,150 @@
+"""The examples of the documentation, executed as they stand against the service on a real socket.
+
+Every fenced block with a ``$ curl`` command runs in bash, all its commands in one shell; what stands below a command
+is what it must print, where a line ``...`` stands for any further lines. Every ```` ```python ```` block of
+docs/client.md runs as a program, all in one namespace as a reader would type them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.advisor import Advisor
+from service.api.app import create_app
+from service.asking import Composed, directly
+from service.history import History
+from service.settings import Settings
+from tests.incidents import KTO_SINGLE, SWIFT_LOG
+from tests.live import Live
+from ui.mcp.http import attach
+from ui.wired import Wired
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/api.md", "docs/mcp.md", "docs/client.md", "docs/ci.md")
+ADDRESS = "http://127.0.0.1:8000"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARK = "--- end of one command ---"
+ANY = "..."
+
+
+def fences(page: str) -> list[tuple[str, str]]:
+    return FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
+
+
+def blocks() -> list[tuple[str, str]]:
+    """Page and text of every block with a curl command."""
+    every = [(page, text) for page in PAGES for _, text in fences(page)]
+    return [(page, text) for page, text in every if re.search(r"^\$ .*\bcurl ", text, re.MULTILINE)]
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
+    """Each command of a block, here-documents included, with the lines that it prints."""
+    found: list[tuple[str, list[str]]] = []
+    lines = iter(block.splitlines())
+    for line in lines:
+        if not line.startswith("$ "):
+            assert found, f"output before any command: {line}"
+            found[-1][1].append(line)
+            continue
+        command = line.removeprefix("$ ")
+        while command.endswith("\\"):
+            command += "\n" + next(lines)
+        heredoc = re.search(r"<<'?(\w+)'?", command)
+        while heredoc is not None and not command.endswith(f"\n{heredoc[1]}"):
+            command += "\n" + next(lines)
+        found.append((command, []))
+    return found
+
+
+def matches(shown: list[str], printed: list[str]) -> bool:
+    """Whether the lines printed are those shown; ``...`` stands for any number of them."""
+    if not shown:
+        return not printed
+    if shown[0] == ANY:
+        return any(matches(shown[1:], printed[n:]) for n in range(len(printed) + 1))
+    return bool(printed) and shown[0].rstrip() == printed[0].rstrip() and matches(shown[1:], printed[1:])
+
+
+@pytest.fixture(scope="module")
+def live(knowledge_advisor: Advisor) -> Iterator[Live]:
+    history = History("sqlite://")
+    advisor = Advisor(knowledge_advisor.knowledge, history)
+    settings = Settings()
+    app = create_app(advisor, settings)
+    attach(app, Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=directly))
+    with Live(app) as live:
+        yield live
+    history.close()
+
+
+@pytest.mark.skipif(shutil.which("curl") is None or shutil.which("bash") is None, reason="needs curl and bash")
+@pytest.mark.parametrize(("page", "block"), blocks(), ids=lambda value: value.splitlines()[0][:60])
+def test_an_example_of_the_documentation_prints_what_stands_below_it(
+    live: Live, page: str, block: str, tmp_path: Path
+) -> None:
+    steps = commands(block)
+    script = "\n".join(f"{command}\nprintf '\\n%s\\n' '{MARK}'" for command, _ in steps)
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script.replace(ADDRESS, live.url)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, f"{page}: {done.stderr}\n{done.stdout}"
+    printed = [part.strip("\n").splitlines() for part in done.stdout.split(MARK)]
+    for (command, shown), lines in zip(steps, printed, strict=False):
+        expected = [line.replace(ADDRESS, live.url) for line in "\n".join(shown).strip("\n").splitlines()]
+        assert matches(expected, lines), f"{page}: {command}\nprinted:\n" + "\n".join(lines)
+
+
+def test_there_are_examples_of_every_call() -> None:
+    told = "\n".join(text for page, text in blocks() if page == "docs/api.md")
+    for path in (
+        "/v1/ask", "/v1/answers/", "/v1/check", "/v1/search", "/v1/cases", "/v1/rules", "/v1/feedback",
+        "/v1/chat/completions", "/v1/models", "/readyz", "/version",
+    ):  # fmt: skip
+        assert path in told, path
+
+
+def test_the_programs_of_the_clients_page_run(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.sh").write_text(KTO_SINGLE)
+    (tmp_path / "train.log").write_text(SWIFT_LOG)
+    monkeypatch.chdir(tmp_path)
+    programs = [text.replace(ADDRESS, live.url) for kind, text in fences("docs/client.md") if kind == "python"]
+    assert len(programs) >= 5
+    (tmp_path / "program.py").write_text("\n".join(programs), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = [line for kind, text in fences("docs/client.md") if kind == "text" for line in text.splitlines()]
+    assert matches([line for line in printed if line], [line for line in done.stdout.splitlines() if line]), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        (["a", "..."], ["a", "b", "c"], True),
+        (["a", "...", "c"], ["a", "c"], True),
+        (["a", "...", "d"], ["a", "b", "c"], False),
+        (["a"], ["a", "b"], False),
+        (["a", "b"], ["a"], False),
+        ([], ["a"], False),
+    ],
+)
+def test_output_that_differs_is_noticed(shown: list[str], printed: list[str], same: bool) -> None:
+    assert matches(shown, printed) is same

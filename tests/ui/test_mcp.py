@@ -1,0 +1,502 @@
+"""The MCP server as clients meet it: in process, as a command and over HTTP, in both revisions of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
+
+from kb.mask import mask
+from service.advisor import Advisor, Ask
+from service.answer import StepView
+from service.api.app import create_app
+from service.asking import Asker, Composed, Parts, Run, directly
+from service.history import History
+from service.settings import Settings
+from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
+from tests.live import Live
+from ui.mcp.http import attach
+from ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
+from ui.wired import Wired
+
+ROOT = Path(__file__).parent.parent.parent
+SNAPSHOT = Path(__file__).with_name("test_mcp_tools.json")
+REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+TOOLS = ["diagnose", "check_config", "search_cases", "get_case", "explain_rule"]
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+KEY = "correct-horse-battery-staple"
+PROGRAM = "from ui.cli import main; raise SystemExit(main(['mcp']))"
+RULE = "openrlhf-kto-vanilla-loss-single-class"
+
+
+def wired(advisor: Advisor, asker: Asker | None = None, **settings: Any) -> Wired:
+    return Wired(
+        settings=Settings.model_validate(settings),
+        advisor=advisor,
+        asker=asker or Composed(advisor),
+        run=directly,
+    )
+
+
+def in_process(advisor: Advisor, use: Callable[[Client], Awaitable[None]], mode: str = "auto", **settings: Any) -> None:
+    """``use`` a client of a server over ``advisor``."""
+
+    async def go() -> None:
+        async with Client(make_server(wired(advisor, **settings)), mode=mode) as client:
+            assert client.protocol_version == REVISIONS[mode]
+            await use(client)
+
+    asyncio.run(go())
+
+
+def pasted(incident: Incident) -> list[dict[str, str]]:
+    return [{"name": file.name, "content": str(file.content)} for file in incident.files]
+
+
+def content(result: CallToolResult) -> dict[str, Any]:
+    """What a tool returned; the text beside it says the same."""
+    assert not result.is_error, result.content
+    structured = result.structured_content
+    assert isinstance(structured, dict)
+    assert json.loads(said(result)) == structured
+    return structured
+
+
+def said(result: CallToolResult) -> str:
+    (part,) = result.content
+    assert part.type == "text"
+    return part.text
+
+
+def refused(result: CallToolResult) -> str:
+    assert result.is_error
+    return said(result)
+
+
+both = pytest.mark.parametrize("mode", list(REVISIONS))
+
+
+# --- the tools ------------------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda i: i.name)
+def test_a_diagnosis_is_the_answer_of_every_other_channel(advisor: Advisor, incident: Incident, mode: str) -> None:
+    expected = advisor.ask(Ask(question=incident.zh, attachments=incident.files))
+
+    async def use(client: Client) -> None:
+        got = content(await client.call_tool("diagnose", {"question": incident.zh, "attachments": pasted(incident)}))
+        assert got["answer"] == expected.answer
+        assert (got["verdict"], got["language"]) == (incident.verdict, "zh")
+        assert [cause["case_id"] for cause in got["causes"]] == [cause.case_id for cause in expected.causes]
+        assert incident.rule in {finding["rule_id"] for finding in got["findings"] if finding["status"] == "fired"}
+        assert [each["marker"] for each in got["citations"]] == [each.marker for each in expected.citations]
+
+    in_process(advisor, use, mode)
+
+
+def test_a_follow_up_names_the_conversation(advisor: Advisor) -> None:
+    async def use(client: Client) -> None:
+        sent = {"question": "loss is nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
+        first = content(await client.call_tool("diagnose", sent))
+        again = {"question": "and with a larger batch?", "conversation_id": first["conversation_id"]}
+        second = content(await client.call_tool("diagnose", again))
+        assert second["conversation_id"] == first["conversation_id"]
+        assert second["framework"] == "openrlhf"
+
+    in_process(advisor, use)
+
+
+def test_a_check_is_the_rules_alone(advisor: Advisor) -> None:
+    async def use(client: Client) -> None:
+        sent = {"attachments": [{"name": "t.sh", "content": KTO_SINGLE}], "language": "zh"}
+        got = content(await client.call_tool("check_config", sent))
+        (finding,) = [each for each in got["findings"] if each["rule_id"] == RULE]
+        assert finding["status"] == "fired"
+        assert finding["evidence"][0]["attachment"] == "t.sh"
+        assert any("\u4e00" <= character <= "\u9fff" for character in finding["message"])
+        assert got["framework"] == "openrlhf"
+
+    in_process(advisor, use)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_what_search_finds_can_be_read_as_tool_and_as_resource(advisor: Advisor, language: str) -> None:
+    async def use(client: Client) -> None:
+        sent = {"query": "KTO loss nan", "framework": "openrlhf", "top_k": 3, "language": language}
+        hits = content(await client.call_tool("search_cases", sent))["hits"]
+        assert 1 <= len(hits) <= 3
+        id = hits[0]["case_id"]
+        case = content(await client.call_tool("get_case", {"case_id": id, "language": language}))
+        assert (case["id"], case["title"]) == (id, hits[0]["title"])
+        rule = content(await client.call_tool("explain_rule", {"rule_id": RULE, "language": language}))
+        for uri, page in ((f"case://{id}", case), (f"rule://{RULE}", rule)):
+            (read,) = (await client.read_resource(f"{uri}?language={language}")).contents
+            assert (read.mime_type, getattr(read, "text", None)) == ("text/markdown", page["markdown"])
+
+    in_process(advisor, use)
+
+
+@both
+def test_the_list_of_tools_is_the_one_that_clients_were_promised(advisor: Advisor, mode: str) -> None:
+    async def use(client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == TOOLS
+        for tool in tools:
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint is True
+            assert tool.annotations.destructive_hint is False
+            assert tool.output_schema is not None
+        shown = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        # After a change that is meant: delete the file, run the test twice, and look at the difference.
+        if not SNAPSHOT.exists():
+            SNAPSHOT.write_text(json.dumps(shown, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+            pytest.fail("there was no snapshot; it was written now")
+        assert shown == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+        templates = (await client.list_resource_templates()).resource_templates
+        assert [each.uri_template for each in templates] == [
+            "case://{case_id}{?language}",
+            "rule://{rule_id}{?language}",
+        ]
+
+    in_process(advisor, use, mode)
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(advisor: Advisor) -> None:
+    async def use(client: Client) -> None:
+        many = [{"name": f"{n}", "content": ""} for n in range(3)]
+        long = [{"name": "a", "content": "x" * (MAX_CHARACTERS // 2)}] * 2
+        for sent in ({"attachments": many}, {"attachments": long}, {"question": "x" * (MAX_QUESTION + 1)}):
+            assert refused(await client.call_tool("diagnose", sent)).startswith("too_large: ")
+        for sent in ({"attachments": many}, {"attachments": long}):
+            assert refused(await client.call_tool("check_config", sent)).startswith("too_large: ")
+
+    in_process(advisor, use, max_attachments=2)
+
+
+@both
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("diagnose", {}, "invalid_request"),
+        ("diagnose", {"question": 5}, "invalid_request"),
+        ("diagnose", {"question": "q", "language": TOKEN}, "invalid_request"),
+        ("diagnose", {"question": "q", "attachments": [{"name": "a", "content": {"k": TOKEN}}]}, "invalid_request"),
+        ("diagnose", {"question": "q", "top_k": 0}, "invalid_request"),
+        ("diagnose", {"question": "q", "top_k": 21}, "invalid_request"),
+        ("diagnose", {"question": "q", "conversation_id": "a b"}, "invalid_request"),
+        ("diagnose", {"question": "q", "conversation_id": "a" * 65}, "invalid_request"),
+        ("check_config", {}, "invalid_request"),
+        ("check_config", {"attachments": []}, "invalid_request"),
+        ("search_cases", {"query": " "}, "invalid_request"),
+        ("search_cases", {"query": "x" * 10_001}, "invalid_request"),
+        ("search_cases", {"query": "nan", "top_k": 51}, "invalid_request"),
+        ("get_case", {"case_id": TOKEN}, "not_found"),
+        ("get_case", {"case_id": "../../etc/passwd"}, "not_found"),
+        ("explain_rule", {"rule_id": "\ud800"}, "not_found"),
+        ("nope", {}, "not_found"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said_in_our_words_and_without_what_was_sent(
+    advisor: Advisor, tool: str, arguments: dict[str, Any], code: str, mode: str
+) -> None:
+    if mode == "legacy" and "\ud800" in str(arguments):
+        pytest.skip("the client itself cannot send a lone surrogate over this transport")
+
+    async def use(client: Client) -> None:
+        text = refused(await client.call_tool(tool, arguments))
+        assert text.startswith(f"{code}: ")
+        assert TOKEN not in text
+        assert "pydantic" not in text
+
+    in_process(advisor, use, mode)
+
+
+def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
+    advisor: Advisor, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Composed):
+        async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+            if request.question:
+                raise RuntimeError(f"no such file: {request.question}")
+            yield ""
+
+    async def go() -> None:
+        async with Client(make_server(wired(advisor, Broken(advisor)))) as client:
+            text = refused(await client.call_tool("diagnose", {"question": f"use {TOKEN}"}))
+            assert text == "internal: something went wrong on our side"
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(go())
+    assert mask(f"no such file: use {TOKEN}").text in caplog.text
+    assert TOKEN not in caplog.text
+
+
+@pytest.mark.parametrize("uri", ["case://nope", "rule://nope", f"case://{TOKEN}", f"rule://{RULE}?language=fr"])
+def test_a_page_that_is_not_there_is_a_protocol_error(advisor: Advisor, uri: str) -> None:
+    async def use(client: Client) -> None:
+        with pytest.raises(MCPError) as error:
+            await client.read_resource(uri)
+        assert error.value.code == -32602
+        assert error.value.message.split(":")[0] in ("not_found", "invalid_request")
+        assert TOKEN not in error.value.message
+
+    in_process(advisor, use)
+
+
+@both
+def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str) -> None:
+    class Stepping(Composed):
+        async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+            assert request.mode == "investigate"
+            async for part in super().stream(request, trace_id, run):
+                if isinstance(part, str):
+                    for number in (1, 2):
+                        yield StepView(number=number, tool="t", what=f"looked {number}", arguments={}, result="r")
+                yield part
+
+    heard: list[tuple[float, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+
+    async def go() -> None:
+        async with Client(make_server(wired(advisor, Stepping(advisor))), mode=mode) as client:
+            sent = {"question": "loss is nan", "mode": "investigate"}
+            content(await client.call_tool("diagnose", sent, progress_callback=hear))
+
+    asyncio.run(go())
+    assert heard == [(1, "looked 1"), (2, "looked 2")]
+
+
+# --- as a command ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def command(knowledge_folder: Path, tmp_path_factory: pytest.TempPathFactory, knowledge_advisor: Advisor) -> Any:
+    """How a client starts the command: over a copy of the index that the fixture has built."""
+    data = tmp_path_factory.mktemp("stdio")
+    (data / "index").symlink_to(knowledge_folder / "index")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMEDIC_")}
+    environment |= {"TRAINMEDIC_DATA_DIR": str(data), "HF_HUB_OFFLINE": "1"}
+    return StdioServerParameters(command=sys.executable, args=["-c", PROGRAM], env=environment, cwd=str(ROOT))
+
+
+@both
+def test_the_command_serves_standard_input_and_output(command: Any, mode: str) -> None:
+    async def go() -> None:
+        async with Client(command, mode=mode, read_timeout_seconds=60) as client:
+            assert client.protocol_version == REVISIONS[mode]
+            assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+            sent = {"question": "loss 变成 nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
+            got = content(await client.call_tool("diagnose", sent))
+            assert (got["verdict"], got["language"]) == ("answered", "zh")
+            again = {"question": "why?", "conversation_id": got["conversation_id"]}
+            assert content(await client.call_tool("diagnose", again))["framework"] == "openrlhf"
+
+    asyncio.run(go())
+
+
+def test_the_command_writes_nothing_but_the_protocol_and_ends_with_its_input(command: Any) -> None:
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "t", "version": "1"},
+        },
+    }
+    started = subprocess.run(
+        [command.command, *command.args],
+        input=json.dumps(hello) + "\nthis is no JSON\n",
+        capture_output=True,
+        text=True,
+        env=command.env,
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    assert started.returncode == 0, started.stderr
+    messages = [json.loads(line) for line in started.stdout.splitlines()]
+    assert messages[0]["result"]["serverInfo"]["name"] == "trainmedic"
+    assert all(message["jsonrpc"] == "2.0" for message in messages)
+
+
+def test_a_bad_setting_ends_the_command_with_its_reason(command: Any) -> None:
+    started = subprocess.run(
+        [command.command, *command.args],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**command.env, "TRAINMEDIC_TOP_K": "99"},
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
+    assert (started.returncode, started.stdout) == (2, "")
+    assert "top_k" in started.stderr
+
+
+# --- over HTTP ------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def over_http(url: str, mode: str, key: str | None = None, **headers: str) -> AsyncIterator[Client]:
+    given = {**headers, **({"Authorization": f"Bearer {key}"} if key else {})}
+    async with (
+        httpx2.AsyncClient(headers=given, timeout=30) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def service(knowledge_advisor: Advisor) -> Iterator[Callable[..., Live]]:
+    running: list[Live] = []
+    histories: list[History] = []
+
+    def start(**settings: Any) -> Live:
+        history = History("sqlite://")
+        histories.append(history)
+        advisor = Advisor(knowledge_advisor.knowledge, history)
+        parts = wired(advisor, **settings)
+        app = create_app(advisor, parts.settings)
+        attach(app, parts)
+        live = Live(app)
+        live.__enter__()
+        running.append(live)
+        return live
+
+    yield start
+    for live in running:
+        live.__exit__(None, None, None)
+    for history in histories:
+        history.close()
+
+
+@pytest.fixture(scope="module")
+def keyed(service: Callable[..., Live]) -> Live:
+    return service(api_keys=f"other, {KEY}")
+
+
+@pytest.fixture(scope="module")
+def open_to_all(service: Callable[..., Live]) -> Live:
+    return service(public_url="https://medic.example/")
+
+
+@both
+def test_the_service_has_the_same_tools_at_mcp(keyed: Live, mode: str) -> None:
+    async def go() -> None:
+        async with over_http(keyed.url, mode, KEY) as client:
+            assert client.protocol_version == REVISIONS[mode]
+            assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+            sent = {"question": "loss is nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
+            first, second = await asyncio.gather(*(client.call_tool("diagnose", sent) for _ in range(2)))
+            assert content(first)["verdict"] == content(second)["verdict"] == "answered"
+            assert refused(await client.call_tool("get_case", {"case_id": "x"})).startswith("not_found: ")
+            (page,) = (await client.read_resource(f"rule://{RULE}")).contents
+            assert RULE in getattr(page, "text", "")
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("header", [None, "Bearer", f"Bearer {KEY}x", f"Basic {KEY}"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_without_a_key_it_is_refused_in_the_shape_of_every_error(keyed: Live, header: str | None, method: str) -> None:
+    headers = {"authorization": header} if header is not None else {}
+    response = httpx.request(method, f"{keyed.url}/mcp", headers=headers)
+    assert response.status_code == 401
+    assert response.json()["error"]["code"] == "unauthorized"
+    assert response.headers["www-authenticate"] == "Bearer"
+
+
+def discover(live: Live, **headers: str) -> httpx.Response:
+    """A request that every client may begin with."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    }
+    given = {
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/list",
+        **headers,
+    }
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    return httpx.post(f"{live.url}/mcp", json=body, headers=given, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:8000"}, 200),
+        ({"Host": "medic.example"}, 200),
+        ({"Host": "medic.example", "Origin": "https://medic.example"}, 200),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://localhost.evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_without_keys_no_web_page_of_somebody_else_reaches_it(
+    open_to_all: Live, headers: dict[str, str], status: int
+) -> None:
+    assert discover(open_to_all, **headers).status_code == status
+
+
+def test_with_keys_any_name_of_the_service_will_do(keyed: Live) -> None:
+    response = discover(keyed, Host="trainmedic.internal:8000", Authorization=f"Bearer {KEY}")
+    assert response.status_code == 200
+    assert response.headers["x-trace-id"]
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"no JSON", 400), (b"{}", 400), (b"x" * (16 * 1024 * 1024 + 1), 413)])
+def test_what_is_no_message_is_refused(open_to_all: Live, body: bytes, status: int) -> None:
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    response = httpx.post(f"{open_to_all.url}/mcp", content=body, headers=headers, timeout=30)
+    assert response.status_code == status
+
+
+def test_the_rest_api_stands_beside_it_as_before(open_to_all: Live) -> None:
+    assert httpx.get(f"{open_to_all.url}/livez").json() == {"status": "ok"}
+    assert "/mcp" not in httpx.get(f"{open_to_all.url}/openapi.json").json()["paths"]
+
+
+def test_before_the_service_runs_it_says_that_it_does_not(advisor: Advisor) -> None:
+    parts = wired(advisor)
+    app = create_app(advisor, parts.settings)
+    attach(app, parts)
+
+    async def go() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.post("/mcp", json={})
+
+    response = asyncio.run(go())
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "mcp_unavailable"
+    assert response.json()["error"]["trace_id"]
+
+
+def test_neither_the_service_nor_a_check_imports_the_protocol_before_it_is_used() -> None:
+    code = "import sys, ui.mcp.http, ui.cli.mcp, ui.cli.check; sys.exit('mcp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -1,0 +1,300 @@
+"""The whole service beside the real vLLM server. Its model writes noise; everything around that must work."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openai import OpenAI
+
+from service import phrases
+from service.advisor import Advisor
+from service.prompts import system_text
+from service.restate import restated
+from service.settings import Settings
+from tests.incidents import INCIDENTS, Incident
+from tests.vllm import tiny
+from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
+from tests.vllm.service import Event, events, served, serving
+from ui.app import build_model
+
+LIMIT_S = 60.0
+"""How long a client waits."""
+TEXT = 200
+"""Tokens of an ordinary answer here."""
+LONG = tiny.LONGEST // 4
+"""Tokens that take the tiny model ten seconds and more: as many as a text may have."""
+SETTLED = ("verdict", "causes", "findings", "missing", "signals", "run")
+"""What no model may change."""
+GEMMA = next(incident for incident in INCIDENTS if incident.name == "gemma2-flash-attn")
+
+
+@pytest.fixture(scope="module")
+def address(vllm_url: str, knowledge_advisor: Advisor, knowledge_folder: Path, tmp_path_factory: Any) -> Iterator[str]:
+    """``trainmedic serve`` beside the shared server, with the index that is there."""
+    folder = tmp_path_factory.mktemp("serve")
+    shutil.copytree(knowledge_folder / "index", folder / "index")
+    settings = {"model_base_url": f"{vllm_url}/v1", "model_max_tokens": str(TEXT), "model_concurrency": "16"}
+    with serving(folder, folder / "serve.log", settings) as address:
+        yield address
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=LIMIT_S) as client:
+        yield client
+
+
+def body(incident: Incident, language: str = "en", **more: object) -> dict[str, object]:
+    attachments = [{"name": file.name, "content": str(file.content)} for file in incident.files]
+    return {"question": incident.zh if language == "zh" else incident.en, "attachments": attachments, **more}
+
+
+def asked(client: httpx.Client, request: Mapping[str, object], address: str = "") -> Any:
+    return client.post(f"{address}/v1/ask", json=request).raise_for_status().json()
+
+
+def settled(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: answer[name] for name in SETTLED}
+
+
+def said_by(answer: Mapping[str, Any]) -> str:
+    """Who wrote the text, checked for sense: noise may be rejected whole, and then a notice says so."""
+    if answer["mode"] == "llm":
+        assert answer["model"] == NAME
+    else:
+        assert "no usable text" in answer["notices"][0] or "没有给出可用的文本" in answer["notices"][0]
+    assert answer["answer"].strip()
+    return str(answer["mode"])
+
+
+def idle(url: str, within_s: float) -> Mapping[str, float]:
+    """The metrics once nothing is being written, which must be soon."""
+    until = time.monotonic() + within_s
+    while (found := metrics(url))[RUNNING]:
+        assert time.monotonic() < until, "it is still writing"
+        time.sleep(0.02)
+    return found
+
+
+def busy(url: str) -> None:
+    """Until something is being written, which must be soon."""
+    until = time.monotonic() + LIMIT_S
+    while not metrics(url)[RUNNING]:
+        assert time.monotonic() < until, "it is not writing"
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_stream_brings_the_text_as_it_is_written_and_ends_with_the_answer(
+    language: str, client: httpx.Client, vllm_url: str
+) -> None:
+    before = metrics(vllm_url)[WRITTEN]
+    with client.stream("POST", "/v1/ask", json=body(GEMMA, language, stream=True)) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        came = list(events(response))
+    assert [event.name for event in came] == ["answer.delta"] * (len(came) - 1) + ["answer"]
+    texts, answer = came[:-1], came[-1].data
+    assert len(texts) > 20
+    assert came[-1].at - texts[0].at > 0.02  # the text did not come all at once
+    assert answer["language"] == language
+    said_by(answer)
+    assert metrics(vllm_url)[WRITTEN] - before >= TEXT
+    assert settled(answer) == settled(asked(client, body(GEMMA, language, mode="deterministic")))
+    assert answer["timings_ms"]["first_token"] < answer["timings_ms"]["model"]
+
+
+@pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
+def test_what_is_settled_is_the_same_with_the_model_and_without(incident: Incident, client: httpx.Client) -> None:
+    answer = asked(client, body(incident))
+    alone = asked(client, body(incident, mode="deterministic"))
+    said_by(answer)
+    assert alone["mode"] == "deterministic"
+    assert settled(answer) == settled(alone)
+    assert (answer["verdict"], answer["causes"][0]["case_id"]) == (incident.verdict, incident.case)
+
+
+def test_the_second_question_about_a_case_finds_instructions_and_cases_in_the_cache(
+    client: httpx.Client, vllm_url: str
+) -> None:
+    (swift,) = [incident for incident in INCIDENTS if incident.name == "swift-dpo-sequence-parallel"]
+    first = asked(client, body(swift, mode="auto"))
+    second = asked(client, {**body(swift), "question": f"{swift.en} It began on Monday."})
+    assert [cause["case_id"] for cause in second["causes"]] == [cause["case_id"] for cause in first["causes"]]
+    text = {"model": NAME, "prompt": system_text(), "add_special_tokens": False}
+    fixed = httpx.post(f"{vllm_url}/tokenize", json=text, timeout=LIMIT_S).json()["count"]
+    assert second["usage"]["cached_tokens"] > fixed + 500
+    assert second["usage"]["cached_tokens"] > 0.5 * second["usage"]["prompt_tokens"]
+
+
+def test_sixteen_questions_at_once_are_all_answered_right(
+    address: str, vllm_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = [(incident, language) for language in ("en", "zh") for incident in INCIDENTS]
+    wanted = (wanted * 2)[:16]
+    before = metrics(vllm_url)[WRITTEN]
+
+    def one(job: tuple[Incident, str]) -> tuple[int, Any]:
+        response = httpx.post(f"{address}/v1/ask", json=body(*job), timeout=LIMIT_S)
+        return response.status_code, response.json()
+
+    started = time.monotonic()
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(threads.map(one, wanted))
+    took = time.monotonic() - started
+    written = metrics(vllm_url)[WRITTEN] - before
+    with capsys.disabled():
+        sys.stdout.write(f"\n16 questions at once: {took:.1f} s, {written:.0f} tokens\n")
+    assert [status for status, _ in answers] == [200] * 16
+    for (incident, language), (_, answer) in zip(wanted, answers, strict=True):
+        assert (answer["verdict"], answer["causes"][0]["case_id"]) == (incident.verdict, incident.case)
+        assert answer["language"] == language
+        said_by(answer)
+    assert took < LIMIT_S
+    assert written > 8 * TEXT
+
+
+def test_an_unclear_question_is_restated_by_the_model_and_answered_all_the_same(
+    client: httpx.Client, vllm_url: str
+) -> None:
+    request = {"question": "my run went strange in the night, what could it be?"}
+    before = metrics(vllm_url)["vllm:prompt_tokens_total"]
+    answer = asked(client, request)
+    assert answer["verdict"] in ("need_input", "not_in_kb")
+    assert metrics(vllm_url)["vllm:prompt_tokens_total"] > before
+
+
+def test_noise_fills_the_form_of_a_restated_question_every_time(vllm_url: str) -> None:
+    async def scenario() -> list[str]:
+        settings = Settings(model_base_url=f"{vllm_url}/v1", model_temperature=1.0, model_concurrency=16)
+        async with aclosing(build_model(settings)) as model:
+            return await asyncio.gather(*(restated(f"why, at {time.time_ns()}, {n}?", model) for n in range(20)))
+
+    found = asyncio.run(scenario())
+    assert all(found)
+    assert len(set(found)) > 1
+
+
+def test_the_official_client_streams_the_text_and_gets_citations_and_usage(address: str) -> None:
+    files = "".join(f"\n```\n{file.content!s}```\n" for file in GEMMA.files)
+    parts: list[str] = []
+    last: dict[str, Any] = {}
+    usage = None
+    with OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0, timeout=LIMIT_S) as openai:
+        stream = openai.chat.completions.create(
+            model="trainmedic",
+            messages=[{"role": "user", "content": GEMMA.en + files}],
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        for chunk in stream:
+            parts += [choice.delta.content or "" for choice in chunk.choices]
+            last = (chunk.model_extra or {}).get("trainmedic", last)
+            usage = chunk.usage or usage
+    assert last["causes"][0]["case_id"] == GEMMA.case
+    assert len([part for part in parts if part]) > 20
+    assert usage is not None
+    if said_by(last) == "llm":
+        assert usage.completion_tokens >= TEXT
+
+
+def test_an_investigation_by_noise_ends_with_an_answer(client: httpx.Client) -> None:
+    with client.stream("POST", "/v1/ask", json=body(GEMMA, mode="investigate", stream=True)) as response:
+        assert response.status_code == 200
+        came = list(events(response))
+    assert {event.name for event in came[:-1]} <= {"answer.delta", "answer.step"}
+    assert came[-1].name == "answer"
+    answer = came[-1].data
+    assert settled(answer) == settled(asked(client, body(GEMMA, mode="deterministic")))
+    assert answer["mode"] == "llm" or answer["notices"]
+
+
+# --- leaving and dying ----------------------------------------------------------------------------------------------
+
+
+def long_answers(url: str, tmp_path: Path) -> Settings:
+    return Settings(
+        data_dir=tmp_path,
+        model_base_url=f"{url}/v1",
+        model_max_tokens=LONG,
+        model_context_tokens=tiny.LONGEST,
+        model_timeout_s=LIMIT_S,
+        model_first_token_s=LIMIT_S / 2,
+    )
+
+
+def heard(came: Iterator[Event], characters: int) -> str:
+    """Read until so much of the text has come."""
+    text: str = ""
+    for event in came:
+        assert event.name == "answer.delta"
+        text += str(event.data["text"])
+        if len(text) >= characters:
+            return text
+    raise AssertionError("it ended")
+
+
+def test_a_client_that_leaves_stops_the_generation(advisor: Advisor, vllm_falling: Server, tmp_path: Path) -> None:
+    url = vllm_falling.url
+    before = idle(url, LIMIT_S)[WRITTEN]
+    with served(advisor, long_answers(url, tmp_path)) as address, httpx.Client(timeout=LIMIT_S) as client:
+        with client.stream("POST", f"{address}/v1/ask", json=body(GEMMA, stream=True)) as response:
+            came = events(response)  # held: letting go of it would close the connection
+            heard(came, 200)
+            busy(url)
+        after = idle(url, LIMIT_S)
+        assert 0 < after[WRITTEN] - before < LONG / 2
+        assert asked(client, body(GEMMA, mode="deterministic"), address)["verdict"] == GEMMA.verdict
+        assert metrics(url)[WRITTEN] == after[WRITTEN]
+
+
+def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
+    advisor: Advisor, vllm_falling: Server, tmp_path: Path
+) -> None:
+    settings = long_answers(vllm_falling.url, tmp_path)
+    with served(advisor, settings) as address, httpx.Client(base_url=address, timeout=LIMIT_S) as client:
+        assert client.get("/readyz").json()["down"] == {}
+        alone = asked(client, body(GEMMA, mode="deterministic"))
+        with client.stream("POST", "/v1/ask", json=body(GEMMA, stream=True)) as response:
+            assert response.status_code == 200
+            came = events(response)
+            heard(came, 200)
+            vllm_falling.kill()
+            rest = list(came)
+        answer = rest[-1].data
+        assert rest[-1].name == "answer"
+        assert answer["mode"] == "deterministic"
+        assert phrases.FAILURES["cut"].en in answer["notices"][0]
+        assert settled(answer) == settled(alone)
+        assert answer["answer"] == alone["answer"]
+        assert alone["answer"] in "".join(event.data["text"] for event in rest[:-1])
+        reasons = []
+        for number in range(4):
+            started = time.monotonic()
+            answer = asked(client, body(INCIDENTS[number], "zh"))
+            assert time.monotonic() - started < 10.0
+            assert answer["verdict"] == INCIDENTS[number].verdict
+            reasons.append(reason(answer["notices"]))
+        assert reasons == ["absent", "absent", "open", "open"]
+        ready = client.get("/readyz")
+        assert ready.status_code == 200
+        assert ready.json()["status"] == "degraded"
+        assert ready.json()["down"] == {"model": "absent"}
+
+
+def reason(notices: Sequence[str]) -> str:
+    """The kind of failure that the notice names, in Chinese."""
+    (kind,) = [kind for kind, text in phrases.FAILURES.items() if text.zh in notices[0]]
+    return kind

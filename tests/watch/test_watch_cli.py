@@ -1,0 +1,180 @@
+"""``trainmedic watch`` as a user runs it: a log that grows, a command that fails, and who is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ui.cli import main
+
+HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 12))
+BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 12}\n"
+KTO = "deepspeed --module openrlhf.cli.train_kto --micro_train_batch_size 1 --vanilla_loss --pretrain x\n"
+VERSIONS = "openrlhf==0.3.2\ntransformers==4.43.3\n"
+
+
+class Receiver:
+    """Takes what is posted."""
+
+    def __init__(self, status: int = 200, answer: dict[str, Any] | None = None) -> None:
+        self.posted: list[dict[str, Any]] = []
+        self.keys: list[str] = []
+        outer, body = self, json.dumps(answer or {"ok": True, "ts": "1.000001"}).encode()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                outer.posted.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+                outer.keys.append(self.headers.get("authorization", ""))
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    taken = Receiver()
+    yield taken
+    taken.close()
+
+
+@pytest.fixture(autouse=True)
+def _indexed(knowledge_folder: Path, monkeypatch: pytest.MonkeyPatch, knowledge_advisor: object) -> None:
+    """The index exists: building it is not what is tested here."""
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(knowledge_folder))
+
+
+@pytest.fixture
+def kto(tmp_path: Path) -> list[str]:
+    (tmp_path / "train.sh").write_text(KTO, encoding="utf-8")
+    (tmp_path / "pip.txt").write_text(VERSIONS, encoding="utf-8")
+    return ["--config", str(tmp_path / "train.sh"), "--config", str(tmp_path / "pip.txt")]
+
+
+def test_a_log_is_diagnosed_with_the_configuration_beside_it(
+    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str], receiver: Receiver
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
+    assert main(["watch", str(log), *kto, "--once", "--language", "en", "--webhook", receiver.url]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "openrlhf-kto-vanilla-loss-single-class" in shown.err.split("─")[0], "the check before"
+    assert "step 12: a loss is NaN" in shown.err
+    (told,) = receiver.posted
+    assert (told["event"], told["step"]) == ("diagnosed", 12)
+    assert told["answer"]["verdict"] == "answered"
+    assert told["answer"]["causes"][0]["case_id"] == "openrlhf-kto-vanilla-loss-nan"
+
+
+def test_a_healthy_log_is_left_in_peace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], receiver: Receiver
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(HEALTHY, encoding="utf-8")
+    assert main(["watch", str(log), "--once", "--webhook", receiver.url]) == 0
+    assert capsys.readouterr().err == ""
+    assert receiver.posted == []
+
+
+def test_a_channel_is_told_in_a_thread(
+    tmp_path: Path, kto: list[str], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-test")
+    monkeypatch.setenv("TRAINMEDIC_SLACK_API_URL", receiver.url)
+    log = tmp_path / "train.log"
+    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
+    assert main(["watch", str(log), *kto, "--once", "--slack", "#runs", "--language", "zh"]) == 0
+    first, *replies = receiver.posted
+    assert first["channel"] == "#runs"
+    assert "第 12 步" in first["text"]
+    assert replies
+    assert {reply["thread_ts"] for reply in replies} == {"1.000001"}
+    assert {block["type"] for reply in replies for block in reply["blocks"]}.isdisjoint({"actions", "context_actions"})
+    assert set(receiver.keys) == {"Bearer xoxb-test"}
+
+
+def test_nobody_there_is_said_and_harms_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refusing = Receiver(status=500)
+    log = tmp_path / "train.log"
+    log.write_text(BROKEN, encoding="utf-8")
+    address = f"{refusing.url}?token=secret"
+    assert main(["watch", str(log), "--once", "--webhook", address, "--language", "en"]) == 0
+    refusing.close()
+    shown = capsys.readouterr().err
+    assert "not sent to webhook: HTTP 500" in shown
+    assert "secret" not in shown
+
+
+def test_a_command_keeps_its_output_and_its_exit_code_and_is_diagnosed(tmp_path: Path, kto: list[str]) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        f"import sys\nprint({HEALTHY!r}, end='')\nprint({BROKEN!r}, end='', file=sys.stderr)\nsys.exit(7)\n",
+        encoding="utf-8",
+    )
+    start = "import sys; from ui.cli import main; sys.exit(main())"
+    watch = [sys.executable, "-c", start, "watch", *kto, "--language", "en", "--", sys.executable, str(program)]
+    done = subprocess.run(watch, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 7
+    assert done.stdout == HEALTHY
+    assert BROKEN in done.stderr
+    assert done.stderr.count("step 12: a loss is NaN") == 1
+
+
+def test_strict_does_not_launch_a_run_with_an_error(
+    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = tmp_path / "launched"
+    assert main(["watch", *kto, "--strict", "--", "touch", str(mark)]) == 1
+    assert not mark.exists()
+    assert "not launched" in capsys.readouterr().err
+    assert main(["watch", *kto, "--", "touch", str(mark)]) == 0
+    assert mark.exists()
+
+
+def test_a_configuration_named_in_the_command_is_checked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "train.sh"
+    script.write_text(KTO, encoding="utf-8")
+    assert main(["watch", "--language", "en", "--", "cat", str(script)]) == 0
+    assert "openrlhf-kto-vanilla-loss-single-class" in capfd.readouterr().err
+
+
+def test_a_command_that_is_not_there_is_no_crash(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "--", "/no/such/program"]) == 3
+    assert "cannot be started" in capsys.readouterr().err
+
+
+def test_something_must_be_watched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch"]) == 2
+    assert "nothing to watch" in capsys.readouterr().err
+
+
+def test_a_service_that_is_away_is_replaced_by_what_is_installed(
+    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(BROKEN, encoding="utf-8")
+    assert main(["watch", str(log), *kto, "--once", "--server", "http://127.0.0.1:9", "--language", "en"]) == 0
+    assert "step 12" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""When a failure is told, and that it is told once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kb.model.place import Attachment
+from ui.watch.alarm import alarm
+from ui.watch.tell import headline
+from ui.watch.watcher import EVERY_S, PATIENCE_S, QUIET_S, Diagnosis, Watcher
+
+HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 40))
+BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 40}\n"
+SPIKE = "{'loss': 90.0, 'grad_norm': 400.0, 'step': 41}\n{'loss': 1.2, 'grad_norm': 1.0, 'step': 42}\n"
+TRACE = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: bad batch\n'
+
+
+class Run:
+    """A watched run with a clock of its own and a scripted answer."""
+
+    def __init__(self, verdict: str = "answered", case: str = "a-case") -> None:
+        self.now = 0.0
+        self.told: list[Diagnosis] = []
+        self.asked: list[tuple[Attachment, ...]] = []
+        self.answer: dict[str, Any] = {"verdict": verdict, "language": "en", "answer": "because", "causes": []}
+        self.case = case
+        self.watcher = Watcher("train.log", (), self.ask, self.told.append, clock=lambda: self.now)
+
+    def ask(self, attachments: Sequence[Attachment]) -> dict[str, Any]:
+        self.asked.append(tuple(attachments))
+        return {**self.answer, "causes": [{"case_id": self.case}] if self.case else []}
+
+    def writes(self, text: str, after_s: float = 0.1) -> None:
+        self.watcher.add(text)
+        self.waits(after_s)
+
+    def waits(self, seconds: float) -> None:
+        self.now += seconds
+        self.watcher.look()
+
+
+def test_a_healthy_run_is_left_in_peace() -> None:
+    run = Run()
+    for line in HEALTHY.splitlines(keepends=True):
+        run.writes(line, EVERY_S + 1)
+    run.watcher.end()
+    assert run.told == []
+    assert run.asked == []
+
+
+def test_a_nan_is_told_with_its_step_once_the_log_falls_silent() -> None:
+    run = Run()
+    run.writes(HEALTHY)
+    run.writes(BROKEN)
+    assert run.told == []
+    run.waits(QUIET_S + 0.1)
+    (told,) = run.told
+    assert told.alarm.step == 40
+    assert told.alarm.certain
+    assert headline(told).startswith("trainmedic: train.log, step 40: ")
+
+
+def test_a_run_that_goes_on_with_nan_is_told_all_the_same_and_once() -> None:
+    run = Run()
+    run.writes(HEALTHY)
+    for n in range(41, 141):
+        run.writes(BROKEN.replace("40", str(n)), PATIENCE_S / 20)
+    run.watcher.end()
+    assert [told.alarm.step for told in run.told] == [41]
+
+
+def test_a_traceback_is_waited_for_and_told_whole() -> None:
+    run = Run()
+    for line in TRACE.splitlines(keepends=True):
+        run.writes(line, QUIET_S / 4)
+    run.waits(QUIET_S + 0.1)
+    (told,) = run.told
+    assert "ValueError" in told.alarm.kinds
+    assert str(run.asked[-1][-1].content).count("\n") >= 2
+
+
+def test_what_follows_from_a_failure_is_not_told_again() -> None:
+    run = Run()
+    run.writes(BROKEN)
+    run.waits(QUIET_S + 0.1)
+    run.writes(TRACE)
+    run.waits(QUIET_S + 0.1)
+    assert len(run.told) == 1
+
+
+def test_another_cause_is_told_too() -> None:
+    run = Run()
+    run.writes(BROKEN)
+    run.waits(QUIET_S + 0.1)
+    run.case = "another-case"
+    run.writes(TRACE)
+    run.waits(QUIET_S + 0.1)
+    assert len(run.told) == 2
+
+
+def test_a_doubtful_sign_is_told_only_where_a_case_explains_it() -> None:
+    for verdict, case, times in (("need_input", "", 0), ("answered", "a-case", 1)):
+        run = Run(verdict, case)
+        run.writes(HEALTHY + SPIKE)
+        run.waits(EVERY_S + 1)
+        run.waits(QUIET_S + 0.1)
+        assert len(run.told) == times
+
+
+def test_a_failure_in_the_last_line_is_told_at_the_end() -> None:
+    run = Run()
+    run.writes(HEALTHY)
+    run.watcher.add(BROKEN.rstrip("\n"))
+    run.watcher.end()
+    assert [told.alarm.step for told in run.told] == [40]
+
+
+def test_a_sentence_of_the_log_is_no_sign() -> None:
+    assert alarm("set logging_nan_inf_filter to see nan values\nusing error handler\n", "x.log") is None
+
+
+def test_signs_known_already_are_passed_over() -> None:
+    first = alarm(BROKEN, "x.log")
+    assert first is not None
+    assert alarm(BROKEN, "x.log", first.kinds) is None

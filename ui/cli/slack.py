@@ -1,0 +1,107 @@
+"""Answer in Slack, without the web server.
+
+Needs SLACK_BOT_TOKEN, and SLACK_APP_TOKEN (Socket Mode, no address needed) or SLACK_SIGNING_SECRET (Slack posts to
+/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. docs/slack.md has the set-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from kb.errors import InvalidSettings
+
+if TYPE_CHECKING:
+    from ui.wired import Wired
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's options."""
+    parser.add_argument("--manifest", action="store_true", help="print the manifest of the Slack app, start nothing")
+    parser.add_argument("--host", help="address to listen on for HTTP events (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on for HTTP events (8000)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    if options.manifest:
+        from importlib.resources import files
+
+        sys.stdout.write((files("ui.slack") / "manifest.yaml").read_text(encoding="utf-8"))
+        return 0
+    from ui.cli._service import settings_of
+    from ui.slack import configured
+
+    settings = settings_of(options)
+    if not configured(settings):
+        raise InvalidSettings(
+            "SLACK_BOT_TOKEN is not set", hint="trainmedic slack --manifest prints the app; docs/slack.md has the steps"
+        )
+    if settings.slack_app_token.get_secret_value():
+        asyncio.run(_by_socket(options))
+    else:
+        _by_http(options)
+    return 0
+
+
+def _wired(options: argparse.Namespace) -> Wired:
+    from service.api.routes import Worker
+    from service.asking import Asker, Composed
+    from ui.app import build_advisor, build_model
+    from ui.cli._service import settings_of
+    from ui.wired import Wired
+
+    settings = settings_of(options)
+    advisor = build_advisor(settings)
+    asker: Asker = Composed(advisor)
+    if settings.model_base_url:
+        from service.assistant import Assistant
+
+        asker = Assistant(advisor, build_model(settings), restate=settings.model_restate)
+    worker = Worker(settings.concurrency, settings.request_timeout_s)
+    return Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run)
+
+
+async def _by_socket(options: argparse.Namespace) -> None:
+    from ui.slack.bot import SlackBot
+
+    wired = _wired(options)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with SlackBot(wired) as bot:
+        print(f"trainmedic answers in Slack (team {bot.identity.team}, Socket Mode)", file=sys.stderr, flush=True)
+        for scope in bot.identity.missing:
+            print(f"missing permission: {scope}", file=sys.stderr)
+        await stop.wait()
+        print("finishing what was asked", file=sys.stderr, flush=True)
+    model = getattr(wired.asker, "model", None)
+    if model is not None:
+        await model.aclose()
+
+
+def _by_http(options: argparse.Namespace) -> None:
+    from collections.abc import AsyncIterator
+    from contextlib import asynccontextmanager
+
+    import uvicorn
+    from fastapi import FastAPI
+
+    from ui.slack import attach, running
+
+    wired = _wired(options)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running(wired):
+            yield
+
+    app = FastAPI(openapi_url=None, lifespan=lifespan)
+    attach(app, wired)
+    settings = wired.settings
+    print(f"trainmedic listens for Slack on http://{settings.host}:{settings.port}/slack/events", file=sys.stderr)
+    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)

@@ -1,0 +1,63 @@
+"""A typed client of the REST API, for programs: `Client`, and `AsyncClient` with the same methods.
+
+    from ui.client import Client
+
+    with Client("http://127.0.0.1:8000", api_key="...") as medic:
+        answer = medic.ask("loss is nan after step 10", {"train.sh": script, "train.log": log})
+        print(answer.verdict, answer.answer)
+
+Imports httpx and the standard library, nothing of the service. docs/client.md has every call with an example.
+"""
+
+from __future__ import annotations
+
+from ui.client.asynchronous import AsyncClient
+from ui.client.failure import ServiceError
+from ui.client.models import (
+    Answer,
+    CaseDocument,
+    CaseSummary,
+    Cause,
+    Citation,
+    Delta,
+    Evidence,
+    Finding,
+    Hit,
+    Hits,
+    Missing,
+    Readiness,
+    Report,
+    RuleDocument,
+    RuleSummary,
+    Step,
+    Versions,
+)
+from ui.client.requests import read_files
+from ui.client.synchronous import Client
+from ui.client.webhooks import WebhookEvent, verified
+
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "CaseDocument",
+    "CaseSummary",
+    "Cause",
+    "Citation",
+    "Client",
+    "Delta",
+    "Evidence",
+    "Finding",
+    "Hit",
+    "Hits",
+    "Missing",
+    "Readiness",
+    "Report",
+    "RuleDocument",
+    "RuleSummary",
+    "ServiceError",
+    "Step",
+    "Versions",
+    "WebhookEvent",
+    "read_files",
+    "verified",
+]

@@ -1,0 +1,148 @@
+"""``/mcp`` on the service: streamable HTTP, behind the same keys and bounds as the REST API.
+
+Stateless: every POST stands alone, so several workers and restarts are nothing to a client. The protocol's library is
+imported at the first call. Host and Origin are checked against DNS rebinding (a web page that makes a browser call a
+service on its own machine) as the protocol's security advice asks for:
+https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from kb.errors import TrainmedicError
+from service.api.errors import STATUS, error_response
+from ui.wired import Wired
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+PATH = "/mcp"
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+MAX_BODY = 16 * 1024 * 1024
+"""Bytes of a request: `ui.mcp.server.MAX_CHARACTERS` in any script, escaped or not, and the envelope."""
+log = logging.getLogger("trainmedic.mcp")
+
+
+class NotServing(TrainmedicError):
+    """The endpoint is not running: the application has not started, has stopped, or lacks the library."""
+
+    code = "mcp_unavailable"
+    kind = "unavailable"
+
+
+class Endpoint:
+    """The ASGI application at ``/mcp``. Serves while `running` is entered."""
+
+    def __init__(self, wired: Wired) -> None:
+        self._wired = wired
+        self._open = False
+        self._starting = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._app: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; 503 in the shape of the API's errors where that cannot be."""
+        try:
+            app = await self._started()
+        except NotServing as error:
+            trace_id = str(scope.get("state", {}).get("trace_id", ""))
+            refusal = error_response(STATUS[error.kind], error.code, error.message, trace_id=trace_id, hint=error.hint)
+            await refusal(scope, receive, send)
+            return
+        await app(scope, receive, send)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Calls are served inside; what is still being served at the end is ended."""
+        self._open = True
+        self._stop.clear()
+        try:
+            yield
+        finally:
+            self._open = False
+            self._stop.set()
+            if self._task is not None:
+                await asyncio.gather(self._task, return_exceptions=True)
+            self._task = self._app = None
+
+    async def _started(self) -> ASGIApp:
+        async with self._starting:
+            if not self._open:
+                raise NotServing("the service is starting or stopping", hint="try again")
+            if self._app is None:
+                ready: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
+                # A task of its own: the library's task group must end in the task that began it.
+                self._task = asyncio.create_task(self._serve(ready), name="mcp")
+                self._app = await ready
+            return self._app
+
+    async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
+        try:
+            app, manager = await asyncio.to_thread(made, self._wired)
+        except ImportError:
+            ready.set_exception(NotServing("the package mcp is not installed", hint="pip install 'trainmedic[mcp]'"))
+            return
+        except Exception as error:
+            log.error("the MCP server could not be made: %s", type(error).__name__)
+            ready.set_exception(NotServing("the MCP server could not be made"))
+            return
+        async with manager.run():
+            ready.set_result(app)
+            await self._stop.wait()
+
+
+def made(wired: Wired) -> tuple[ASGIApp, Any]:
+    """The protocol's application and its session manager, which is to be run around it."""
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from ui.mcp.server import make_server
+
+    server = make_server(wired)
+    names = allowed_hosts(wired)
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=bool(names),
+        allowed_hosts=[each for name in names for each in (name, f"{name}:*")],
+        allowed_origins=[
+            each
+            for name in names
+            for scheme in ("http", "https")
+            for each in (f"{scheme}://{name}", f"{scheme}://{name}:*")
+        ],
+    )
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, stateless_http=True, max_request_body_size=MAX_BODY, transport_security=security
+    )
+    return app, server.session_manager
+
+
+def allowed_hosts(wired: Wired) -> tuple[str, ...]:
+    """Names under which the service may be called; empty: any, as then every call needs a key, which no page has."""
+    settings = wired.settings
+    if settings.keys:
+        return ()
+    public = urlsplit(settings.public_url).hostname
+    return (*LOOPBACK_HOSTS, public) if public else LOOPBACK_HOSTS
+
+
+def attach(app: FastAPI, wired: Wired) -> None:
+    """Serve ``/mcp`` on ``app`` for as long as it lives. To be called before anything that takes all paths."""
+    endpoint = Endpoint(wired)
+    app.router.routes.insert(0, Route(PATH, endpoint=endpoint, include_in_schema=False))
+    outer = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(whole: Any) -> AsyncIterator[Any]:
+        async with endpoint.running(), outer(whole) as state:
+            yield state
+
+    app.router.lifespan_context = lifespan

@@ -1,0 +1,298 @@
+"""The MCP server: five read-only tools and two kinds of resource over the advisor, for any transport.
+
+Protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before; the library speaks both
+(https://modelcontextprotocol.io/specification). What is wrong with a call is a tool error that begins with one of the
+REST API's codes; what a client sent is never repeated in one.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from contextlib import aclosing
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.server import MCPServer
+from mcp.server.caching import CacheHint
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import Field, ValidationError
+
+from kb.cases.render import render as render_case
+from kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
+from kb.mask import mask
+from kb.model.place import Attachment
+from kb.rules.render import render as render_rule
+from service.advisor import Ask
+from service.answer import Answer, StepView
+from service.wire import plain
+from ui.mcp.shapes import CaseHit, CaseHits, CasePage, Checked, Diagnosis, File, RulePage
+
+if TYPE_CHECKING:
+    from ui.wired import Wired
+
+MAX_QUESTION = 100_000
+MAX_CHARACTERS = 4 * 1024 * 1024
+"""Code points of everything sent in one call: what a model hands on, not what fits on a disk."""
+MAX_QUERY = 10_000
+MAX_ID = 200
+HOUR_MS = 3_600_000
+READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+INSTRUCTIONS = """\
+trainmedic finds out why an LLM training run is broken and what to change, in English and Chinese.
+Call `diagnose` with the user's own words and everything pasted: launch command, configs, log tail, pip list. Act on \
+the first cause only where the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
+`not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
+Call `check_config` for files before a run, `search_cases` to look something up, and `get_case` and `explain_rule` \
+for the pages behind an id. Secrets in what is sent are masked; nothing is executed.
+"""
+log = logging.getLogger("trainmedic.mcp")
+
+Pasted = Annotated[
+    list[File] | None, Field(description=f"files of ONE run; at most {MAX_CHARACTERS} characters together")
+]
+Spoken = Annotated[Literal["auto", "en", "zh"], Field(description="language of the answer; auto follows the question")]
+Written = Annotated[Literal["en", "zh"], Field(description="language of the texts")]
+# Bounds are stated in the schemas and enforced by `bounded`: the library's own refusal would repeat what was sent.
+Id = Annotated[str, Field(json_schema_extra={"maxLength": MAX_ID})]
+
+
+class Server(MCPServer[Any]):
+    """The library's server, with errors in our vocabulary."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """What the tool returns. Raises `ToolError` with ``code: message`` and nothing of what was sent."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            raise ToolError(refusal(name, error)) from None
+
+
+def refusal(name: str, error: ToolError) -> str:
+    """What the client is told of a failed call. One that nobody foresaw is logged, masked."""
+    cause = error.__cause__
+    if isinstance(cause, TrainmedicError):
+        return told(cause)
+    if isinstance(cause, ValidationError):
+        wrong = cause.errors(include_input=False, include_url=False, include_context=False)[:5]
+        parts = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in wrong]
+        return told(InvalidRequest("; ".join(parts)))
+    if cause is None:
+        return told(NotFound(f"no tool {name[:MAX_ID]!r}"))
+    trace = "".join(traceback.format_exception(cause))
+    log.error("unexpected error in tool %s\n%s", name, mask(trace).text)
+    return "internal: something went wrong on our side"
+
+
+def told(error: TrainmedicError) -> str:
+    """An error as one line: code, message, hint. A message may repeat what was sent: it is masked and cut."""
+    hint = f" ({error.hint})" if error.hint else ""
+    return mask(f"{error.code}: {error.message[:1000]}{hint}".encode("utf-8", "replace").decode("utf-8")).text
+
+
+class Tools:
+    """The tools' bodies. Each raises `TrainmedicError` for what is wrong with a call."""
+
+    def __init__(self, wired: Wired) -> None:
+        self._wired = wired
+        self._advisor = wired.advisor
+        self._rules = {rule.id: rule for rule in wired.advisor.knowledge.rules.rules}
+
+    async def diagnose(
+        self,
+        ctx: Context[Any, Any],
+        question: Annotated[
+            str, Field(description="the user's own words", json_schema_extra={"maxLength": MAX_QUESTION})
+        ] = "",
+        attachments: Pasted = None,
+        language: Spoken = "auto",
+        conversation_id: Annotated[str | None, Field(description="of an earlier answer, for a follow-up to it")] = None,
+        mode: Annotated[
+            Literal["auto", "deterministic", "investigate"],
+            Field(
+                description="deterministic: without a language model; investigate: let it look further, step by step"
+            ),
+        ] = "auto",
+        top_k: Annotated[int, Field(description="causes listed", json_schema_extra={"minimum": 1, "maximum": 20})] = 5,
+    ) -> Diagnosis:
+        """Find out why an LLM training run is broken, or whether it is: cause, evidence line by line, the smallest \
+patch, what does not help, and what to ask the user for where that is not enough. Send everything pasted."""
+        files = self._bounded(attachments, question, MAX_QUESTION)
+        if conversation_id is not None and not (
+            0 < len(conversation_id) <= 64 and conversation_id.replace("-", "").replace("_", "").isalnum()
+        ):
+            raise InvalidRequest("conversation_id: not one that was given out")
+        if not 1 <= top_k <= 20:
+            raise InvalidRequest("top_k: between 1 and 20")
+        request = Ask(
+            question=question,
+            attachments=files,
+            conversation_id=conversation_id,
+            language=language,
+            top_k=top_k,
+            mode=mode,
+        )
+        async with aclosing(self._wired.asker.stream(request, "", self._wired.run)) as parts:
+            async for part in parts:
+                if isinstance(part, Answer):
+                    return diagnosis(part)
+                if isinstance(part, StepView):
+                    await ctx.report_progress(part.number, None, part.what)
+        raise AssertionError("a stream ends with its answer")
+
+    async def check_config(
+        self,
+        attachments: Annotated[
+            list[File], Field(description=f"files of ONE run; at most {MAX_CHARACTERS} characters together")
+        ],
+        language: Written = "en",
+    ) -> Checked:
+        """Check launch scripts, configs and a pip list against every rule, before or after a run. No search, no \
+language model, nothing stored."""
+        files = self._bounded(attachments, "", 0)
+        if not files:
+            raise InvalidRequest("attachments: at least one file")
+        advisor = self._advisor
+        report = await self._wired.run(lambda: advisor.check(files, language))
+        shown = as_dict(report)
+        return Checked.model_validate({**shown, **shown["run"], **shown["receipt"]})
+
+    async def search_cases(
+        self,
+        query: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_QUERY})],
+        framework: Annotated[str | None, Field(description="only cases of this framework, such as trl")] = None,
+        top_k: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 50})] = 10,
+        language: Written = "en",
+    ) -> CaseHits:
+        """The known cases nearest to a text in English or Chinese: symptoms, error messages, option names."""
+        if not query.strip() or len(query) > MAX_QUERY:
+            raise InvalidRequest(f"query: between 1 and {MAX_QUERY} characters")
+        if not 1 <= top_k <= 50:
+            raise InvalidRequest("top_k: between 1 and 50")
+        advisor, filters = self._advisor, {"framework": framework} if framework else None
+        hits = await self._wired.run(lambda: advisor.search(query, top_k, filters))
+        cases = [(hit, advisor.case(hit.case_id)) for hit in hits]
+        return CaseHits(
+            hits=[
+                CaseHit(case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=list(hit.why))
+                for hit, case in cases
+                if case is not None
+            ],
+            kb_version=advisor.knowledge.cases.version,
+        )
+
+    async def get_case(self, case_id: Id, language: Written = "en") -> CasePage:
+        """One case by its id: symptom, cause, fix, what does not help, how to confirm, versions, sources."""
+        case = self._advisor.case(case_id)
+        if case is None:
+            raise NotFound(f"no case {case_id[:MAX_ID]!r}", hint="search_cases finds them")
+        return CasePage(
+            id=case.id,
+            title=case.title.get(language),
+            kind=case.kind,
+            family=case.family,
+            frameworks=list(case.frameworks),
+            evidence=case.evidence,
+            rules=list(case.rules),
+            markdown=render_case(case, language),
+        )
+
+    async def explain_rule(self, rule_id: Id, language: Written = "en") -> RulePage:
+        """One rule by its id: what it finds, why that matters, what to do, and a paste on which it fires."""
+        rule = self._rules.get(rule_id)
+        if rule is None:
+            raise NotFound(f"no rule {rule_id[:MAX_ID]!r}", hint="findings name the rules that made them")
+        return RulePage(
+            id=rule.id,
+            title=rule.title.get(language),
+            severity=rule.severity.value,
+            status=rule.status,
+            frameworks=list(rule.applies.get("framework", ())),
+            cases=list(rule.cases),
+            when=rule.when,
+            markdown=render_rule(rule, language),
+        )
+
+    async def case_page(self, case_id: str, language: str = "en") -> str:
+        """A case as Markdown."""
+        return (await self._page(self.get_case, case_id, language)).markdown
+
+    async def rule_page(self, rule_id: str, language: str = "en") -> str:
+        """A rule as Markdown."""
+        return (await self._page(self.explain_rule, rule_id, language)).markdown
+
+    async def _page(self, read: Any, id: str, language: str) -> CasePage | RulePage:
+        if language not in ("en", "zh"):
+            raise ResourceNotFoundError("invalid_request: language is en or zh")
+        try:
+            page: CasePage | RulePage = await read(id, language)
+        except NotFound as error:
+            raise ResourceNotFoundError(told(error)) from None
+        return page
+
+    def _bounded(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
+        """The files as the core takes them. Raises `TooLarge`."""
+        files = files or []
+        most = self._wired.settings.max_attachments
+        if len(files) > most:
+            raise TooLarge(f"{len(files)} attachments; at most {most} in one call")
+        if len(question) > longest:
+            raise TooLarge(f"the question is longer than {longest} characters", hint="send logs as attachments")
+        if sum(len(file.content) + len(file.name) for file in files) > MAX_CHARACTERS:
+            raise TooLarge(
+                f"the attachments are longer than {MAX_CHARACTERS} characters", hint="send the end of the log"
+            )
+        return tuple(Attachment(name=file.name, content=file.content) for file in files)
+
+
+def diagnosis(answer: Answer) -> Diagnosis:
+    """An answer as the tool returns it."""
+    shown = as_dict(answer)
+    return Diagnosis.model_validate({**shown, **shown["run"], **shown["receipt"], "answer_id": answer.id})
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """A view as JSON-ready fields."""
+    shown = plain(value)
+    assert isinstance(shown, dict)
+    return shown
+
+
+def make_server(wired: Wired) -> Server:
+    """A server over one advisor; it holds no state of its own."""
+    server = Server(
+        name="trainmedic",
+        title="trainmedic",
+        description="Why is my LLM training run broken, and what do I change?",
+        instructions=INSTRUCTIONS,
+        version=version("trainmedic"),
+        log_level="WARNING",
+        cache_hints={
+            method: CacheHint(ttl_ms=HOUR_MS, scope="public")
+            for method in ("tools/list", "resources/list", "resources/templates/list")
+        },
+    )
+    tools = Tools(wired)
+    titles = {
+        "diagnose": "Diagnose a training run",
+        "check_config": "Check configuration with the rules",
+        "search_cases": "Search known cases",
+        "get_case": "Read a case",
+        "explain_rule": "Explain a rule",
+    }
+    for name, title in titles.items():
+        server.tool(name=name, title=title, annotations=READS, structured_output=True)(getattr(tools, name))
+    pages = {"case": tools.case_page, "rule": tools.rule_page}
+    for kind, read in pages.items():
+        server.resource(
+            f"{kind}://{{{kind}_id}}{{?language}}",
+            name=kind,
+            title=f"A {kind}",
+            description=f"A {kind}'s page; ?language=zh for Chinese",
+            mime_type="text/markdown",
+        )(read)
+    return server

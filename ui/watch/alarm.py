@@ -1,0 +1,56 @@
+"""Whether what a run has written shows a failure, and at which step. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kb.model.evidence import Signal
+from kb.model.place import Attachment
+from kb.parse import parse
+from kb.parse.signal_kinds import BENIGN
+
+TELLING = re.compile(
+    r"\bnan\b|\binf\b|error|traceback|exception|killed|timed? ?out|overflow|out of memory|non-finite|assert|abort"
+    r"|fatal",
+    re.IGNORECASE,
+)
+"""A line like this is worth a look at once; others wait for the next regular look."""
+CERTAIN = frozenset(
+    {
+        "loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan",
+        "nll_loss_nan", "reward_nan", "logps_nan", "logits_nan", "kl_nan", "oom", "cpu_oom_killed", "nccl_timeout",
+        "nccl_error", "cuda_error", "cublas_error", "fp16_unscale_error", "loss_scale_collapse", "labels_all_ignored",
+    }
+)  # fmt: skip
+"""A run that shows one of these is broken, whatever the knowledge says of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """Signs of a failure, the earliest first. ``certain``: at least one leaves no doubt, or the run died of an
+    exception. ``step`` is the training step of the first sign that states one."""
+
+    kinds: tuple[str, ...]
+    step: int | None
+    certain: bool
+
+
+def alarm(text: str, name: str, known: Collection[str] = ()) -> Alarm | None:
+    """The signs in a log that are not ``known`` yet; None where there is none."""
+    evidence = parse("", (Attachment(name=name, content=text),))
+    signs = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]
+    new = [signal for signal in signs if signal.kind not in known]
+    died = [trace for trace in evidence.tracebacks if f"{trace.exception}" not in known]
+    if not new and not died:
+        return None
+    kinds = dict.fromkeys([signal.kind for signal in sorted(new, key=_first)] + [trace.exception for trace in died])
+    steps = [signal.step for signal in sorted(new, key=_first) if signal.step is not None]
+    certain = bool(died) or any(signal.kind in CERTAIN for signal in new)
+    return Alarm(kinds=tuple(kinds), step=steps[0] if steps else None, certain=certain)
+
+
+def _first(signal: Signal) -> tuple[bool, int, int]:
+    """Certain signs first, then by line: a loss that is flat because it is NaN is a NaN."""
+    return (signal.kind not in CERTAIN, signal.span.line, signal.span.column)

@@ -1,0 +1,124 @@
+"""A Trainer's run as texts that trainmedic reads: what was configured, the weights' dtype, the versions installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from kb.model.place import Attachment
+
+SCRIPT, DEEPSPEED, VERSIONS = "trainer.py", "deepspeed.json", "versions.txt"
+PACKAGES = (
+    "accelerate", "bitsandbytes", "datasets", "deepspeed", "flash-attn", "liger-kernel", "numpy", "peft", "tokenizers",
+    "torch", "transformers", "trl", "unsloth", "vllm", "xformers",
+)  # fmt: skip
+PRIVATE = frozenset({"hub_token", "push_to_hub_token", "output_dir", "logging_dir", "run_name", "local_rank"})
+"""Fields that no rule reads, and that may tell more than users want to."""
+ADAPTER = (
+    "r", "lora_alpha", "lora_dropout", "task_type", "target_modules", "modules_to_save", "use_rslora", "use_dora",
+)  # fmt: skip
+
+
+def run(args: Any, model: Any = None) -> tuple[Attachment, ...]:
+    """The run as attachments: a script that says what ``args`` and ``model`` are, DeepSpeed's file, the versions."""
+    texts = {SCRIPT: script(args, model), VERSIONS: versions(), DEEPSPEED: deepspeed(getattr(args, "deepspeed", None))}
+    return tuple(Attachment(name=name, content=text) for name, text in texts.items() if text)
+
+
+def script(args: Any, model: Any) -> str:
+    """Python that would set the run up so. Arguments at their defaults are left out."""
+    kind = type(args)
+    lines = [f"from {kind.__module__.split('.')[0]} import {kind.__name__}"]
+    if model is not None:
+        lines += list(_model(model))
+    written = [f"{name}={_literal(value)}" for name, value in changed(args).items()]
+    return "\n".join([*lines, f"args = {_call(kind.__name__, written)}"]) + "\n"
+
+
+def changed(args: Any) -> Mapping[str, Any]:
+    """The fields of ``args`` that are not at their defaults, plain values only."""
+    found = {}
+    for field in dataclasses.fields(args):
+        default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
+        value = getattr(args, field.name, default)
+        if field.name not in PRIVATE and value != default and value not in ([], {}, "") and _plain(value):
+            found[field.name] = value
+    return found
+
+
+def deepspeed(given: Any) -> str:
+    """DeepSpeed's configuration where it was handed over as values; a file is named in the script."""
+    if isinstance(given, Mapping):
+        return json.dumps(given, indent=1, default=str)
+    if isinstance(given, str) and given:
+        try:
+            with open(given, encoding="utf-8") as stream:
+                return stream.read()
+        except (OSError, UnicodeDecodeError):
+            return ""
+    return ""
+
+
+def versions() -> str:
+    """The versions installed, as ``pip freeze`` writes them."""
+    return "".join(f"{name}=={found}\n" for name in PACKAGES if (found := _installed(name)))
+
+
+def _model(model: Any) -> Iterable[str]:
+    inner = getattr(model, "config", None)
+    name = str(getattr(inner, "_name_or_path", "") or getattr(inner, "model_type", "") or "model")
+    adapters = getattr(model, "peft_config", None)
+    base = model.get_base_model() if adapters and hasattr(model, "get_base_model") else model
+    arguments = [_literal(name), f"torch_dtype=torch.{_dtype(model)}"]
+    attention = getattr(inner, "_attn_implementation", None)
+    if isinstance(attention, str) and attention:
+        arguments.append(f"attn_implementation={_literal(attention)}")
+    yield "import torch"
+    yield f"from transformers import {type(base).__name__}"
+    yield f"model = {_call(f'{type(base).__name__}.from_pretrained', arguments)}"
+    if isinstance(adapters, Mapping) and adapters:
+        adapter = next(iter(adapters.values()))
+        values = {field: getattr(adapter, field, None) for field in ADAPTER}
+        shown = [f"{name}={_literal(value)}" for name, value in values.items() if value and _plain(value)]
+        yield "from peft import LoraConfig, get_peft_model"
+        yield f"adapter = {_call(type(adapter).__name__, shown)}"
+        yield "model = get_peft_model(model, adapter)"
+
+
+def _call(name: str, arguments: Sequence[str]) -> str:
+    """A call with an argument on each line: findings point at lines, and a patch changes one."""
+    return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), ")"])
+
+
+def _dtype(model: Any) -> str:
+    """The dtype of what is trained: of the first weight that gets a gradient."""
+    parameters = list(model.parameters()) if hasattr(model, "parameters") else []
+    trained = next((parameter for parameter in parameters if parameter.requires_grad), None)
+    return str(trained.dtype).removeprefix("torch.") if trained is not None else "float32"
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _plain(each) for key, each in value.items())
+    if isinstance(value, list | tuple | set):
+        return all(_plain(each) for each in value)
+    return isinstance(value, bool | int | float | str | Enum)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Enum):
+        return repr(value.value)
+    if isinstance(value, set | tuple):
+        return repr(sorted(value) if isinstance(value, set) else list(value))
+    return repr(value)

@@ -1,0 +1,76 @@
+"""A command that runs with its output passed through, byte for byte, and read along the way."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import IO, Any
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PIECE = 1 << 16
+MAX_CONFIG = 1 << 20
+"""Bytes up to which a file named in the command is taken for a configuration."""
+CONFIGS = frozenset({".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".ini", ".py", ".slurm", ".sbatch"})
+
+
+def run(command: Sequence[str], seen: Callable[[str], None]) -> int:
+    """The command's exit code (128 + n where signal n ended it). ``seen`` is told its text as it comes, one piece
+    at a time. Interrupts go to the command. Raises `OSError` where it cannot be started.
+    """
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process, _forwarded(process):
+        assert process.stdout is not None
+        assert process.stderr is not None
+        readers = [
+            Thread(target=_passed, args=(process.stdout, sys.stdout, seen), daemon=True),
+            Thread(target=_passed, args=(process.stderr, sys.stderr, seen), daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        code = process.wait()
+        for reader in readers:
+            # A grandchild may hold the pipe open for ever; the command itself has ended.
+            reader.join(timeout=5.0)
+    return code if code >= 0 else 128 - code
+
+
+def configs(command: Sequence[str]) -> tuple[str, ...]:
+    """The files named in a command that look like its configuration."""
+    found = []
+    for word in command:
+        path = Path(word.partition("=")[2] if word.startswith("-") and "=" in word else word)
+        with suppress(OSError, ValueError):
+            if path.suffix.lower() in CONFIGS and path.is_file() and path.stat().st_size <= MAX_CONFIG:
+                found.append(str(path))
+    return tuple(dict.fromkeys(found))
+
+
+def _passed(stream: IO[bytes], to: Any, seen: Callable[[str], None]) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    sink = getattr(to, "buffer", None)
+    while piece := os.read(stream.fileno(), PIECE):
+        if sink is not None:
+            with suppress(OSError, ValueError):  # whoever read our output has gone; the run goes on
+                sink.write(piece)
+                sink.flush()
+        seen(decoder.decode(piece))
+
+
+@contextmanager
+def _forwarded(process: subprocess.Popen[bytes]) -> Any:
+    def hand_on(number: int, _: FrameType | None) -> None:
+        with suppress(ProcessLookupError):
+            process.send_signal(number)
+
+    with ExitStack() as stack:
+        for number in FORWARDED:
+            with suppress(ValueError):  # only the main thread may handle signals
+                stack.callback(signal.signal, number, signal.signal(number, hand_on))
+        yield
