@@ -36,6 +36,7 @@ from service.history import Feedback, History, Kept, Turn
 from service.query import MAX_QUESTION, Query, build_query
 from service.retrieve import Hit, retrieve
 from service.series import series_views
+from service.spoken import spoken
 from service.views import finding_view, missing_view, receipt_view, report_view, run_view, settings_used, signal_views
 from service.weights import Weights, shipped
 from service.whatif import WhatIf, what_if
@@ -131,14 +132,15 @@ class Advisor:
         watch = Stopwatch()
         attachments = named(request.attachments)
         read = conversation.read(request.question, attachments, self._earlier(request), self.knowledge.glossary)
-        evidence, question = read.evidence, read.question
+        evidence = read.evidence
+        question = spoken(read.question, evidence, self.knowledge.glossary)
         watch.lap("parse")
         report = self._check(evidence)
         watch.lap("rules")
         sought = f"{question}\n{restated}" if restated else question
         query = build_query(evidence, report, sought, glossary=self.knowledge.glossary)
-        if restated and question.strip():
-            query = replace(query, language=language_of_text(question))  # the user's, not that of the other words
+        if sought != read.question and read.question.strip():
+            query = replace(query, language=language_of_text(read.question))  # not that of the words added
         if read.language:
             query = replace(query, language=read.language)
         language = language_of(request.language, evidence.question, query)
@@ -185,9 +187,10 @@ class Advisor:
         """What ranking is given for one question: the candidates and what they share."""
         evidence = parse(request.question, named(request.attachments))
         report = self._check(evidence)
-        query = build_query(evidence, report, evidence.question, glossary=self.knowledge.glossary)
+        question = spoken(evidence.question, evidence, self.knowledge.glossary)
+        query = build_query(evidence, report, question, glossary=self.knowledge.glossary)
         hits = self._retrieve(query, CANDIDATES)
-        return self._candidates(hits, report), self._context(evidence, report, evidence.question)
+        return self._candidates(hits, report), self._context(evidence, report, question)
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""

@@ -87,6 +87,7 @@ class Settings(BaseSettings):
     request_timeout_s: float = Field(30.0, gt=0, description="a request over this is answered with an error")
     concurrency: int = Field(4, ge=1, le=64, description="questions worked on at once")
     history_days: int = Field(90, ge=0, description="days that conversations are kept; 0 keeps none")
+    pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
     webhook_url: SecretStr = Field(SecretStr(""), description="address that is told of answers; empty: none")
     webhook_secret: SecretStr = Field(SecretStr(""), description="key that signs what the webhook is sent")

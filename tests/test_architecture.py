@@ -38,11 +38,20 @@ PURE = (
     "service/denial.py",
     "service/prompts/sources.py",
     "service/query.py",
+    "service/series.py",
+    "service/spoken.py",
     "service/verify",
     "service/views.py",
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
-READS_ENVIRONMENT = {"service/settings.py", "ui/cli/check.py", "ui/cli/watch.py", "kb/store/embedder.py", "ingest/export_model.py"}
+READS_ENVIRONMENT = {
+    "service/settings.py",
+    "ui/chat/app.py",
+    "ui/cli/check.py",
+    "ui/cli/watch.py",
+    "kb/store/embedder.py",
+    "ingest/export_model.py",
+}
 BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
 
 

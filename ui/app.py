@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -11,15 +14,19 @@ from typing import TYPE_CHECKING
 from kb.cases.page import CaseSet, load_cases
 from kb.glossary.terms import Glossary, load_glossary
 from kb.rules.page import load_rules
-from kb.store.embedder import OnnxEmbedder, make_embedder
+from kb.store.embedder import OnnxEmbedder, OpenAIEmbedder, make_embedder
 from kb.store.index import ensure
 from service.advisor import Advisor, Knowledge
+from service.asking import Asker, Composed
 from service.history import History
 from service.settings import Settings
+from service.webhook import Telling, TellingAdvisor, webhook_of
+from ui.wired import Wired
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from service.api.app import Probe, Running
     from service.model import ChatModel
 
 
@@ -79,22 +86,73 @@ def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
 
 
 def build_app(settings: Settings) -> FastAPI:
-    """The web application: the API over one advisor."""
+    """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
     from kb.frameworks.canonical import warm
     from service.api.app import create_app
+    from service.api.routes import Worker
+    from ui import slack
+    from ui.chat import app as pages
+    from ui.mcp import http as mcp
 
     advisor = build_advisor(settings)
-    assistant, probes = None, {}
-    if settings.model_base_url:
-        from service.assistant import Assistant
-
-        model = build_model(settings)
-        assistant = Assistant(advisor, model, restate=settings.model_restate)
-        probes["model"] = model.probe
+    webhook = webhook_of(settings)
+    if webhook is not None:
+        advisor = TellingAdvisor(advisor, webhook)
+    asker, model = build_asker(advisor, settings)
+    if webhook is not None:
+        asker = Telling(asker, webhook)
+    worker = Worker(settings.concurrency, settings.request_timeout_s)
+    wired = Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run)
+    running: list[Running] = [partial(slack.running, wired)]
+    running += [webhook.running] if webhook is not None else []
+    running += [partial(serving, model)] if model is not None else []
     # Tables and model are read on first use; the first question must not wait for them.
     warm()
     advisor.search("loss is nan", top_k=1)
-    return create_app(advisor, settings, probes, assistant)
+    app = create_app(advisor, settings, probes_of(advisor, model), asker, worker=worker, running=running)
+    mcp.attach(app, wired)
+    slack.attach(app, wired)
+    if settings.pages:
+        pages.attach(app, wired)  # last: it takes every path that is left
+    return app
+
+
+def build_asker(advisor: Advisor, settings: Settings) -> tuple[Asker, ChatModel | None]:
+    """What answers questions, and the model that it uses where one is configured."""
+    if not settings.model_base_url:
+        return Composed(advisor), None
+    from service.assistant import Assistant
+
+    model = build_model(settings)
+    return Assistant(advisor, model, restate=settings.model_restate), model
+
+
+def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
+    """What ``/readyz`` asks: the model, and the endpoint of the embedder where it has one."""
+    found: dict[str, Probe] = {"model": model.probe} if model is not None else {}
+    embedder = advisor.knowledge.embedder
+    if isinstance(embedder, OpenAIEmbedder):
+
+        async def trouble() -> str | None:
+            return embedder.trouble
+
+        found["embedder"] = trouble
+    return found
+
+
+@asynccontextmanager
+async def serving(model: ChatModel) -> AsyncIterator[None]:
+    """Get the model ready beside the first requests, and close its connections at the end."""
+    from service.model import Message
+    from service.prompts import system_text
+
+    warming = asyncio.create_task(model.warm((Message(role="system", content=system_text()),)))
+    try:
+        yield
+    finally:
+        warming.cancel()
+        await asyncio.gather(warming, return_exceptions=True)
+        await model.aclose()
 
 
 def build_model(settings: Settings) -> ChatModel:

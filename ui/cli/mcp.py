@@ -45,22 +45,17 @@ def run(options: argparse.Namespace) -> int:
 
 async def _serve(settings: Settings) -> None:
     from service.api.routes import Worker
-    from service.asking import Asker, Composed
     from service.webhook import Telling, webhook_of
-    from ui.app import build_advisor, build_model
+    from ui.app import build_advisor, build_asker
     from ui.mcp.server import make_server
     from ui.wired import Wired
 
     advisor = build_advisor(settings)
     worker = Worker(settings.concurrency, settings.request_timeout_s)
     async with AsyncExitStack() as stack:
-        asker: Asker = Composed(advisor)
-        if settings.model_base_url:
-            from service.assistant import Assistant
-
-            model = build_model(settings)
+        asker, model = build_asker(advisor, settings)
+        if model is not None:
             stack.push_async_callback(model.aclose)
-            asker = Assistant(advisor, model, restate=settings.model_restate)
         webhook = webhook_of(settings)
         if webhook is not None:
             await stack.enter_async_context(webhook.running())

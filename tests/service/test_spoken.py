@@ -1,0 +1,55 @@
+"""A question that leaves open what is wrong is about what the log shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from kb.glossary.terms import Glossary, load_glossary
+from kb.model.place import Attachment
+from kb.parse import parse
+from service.advisor import Advisor, Ask
+from service.spoken import spoken
+
+SCRIPT = (
+    "import torch\nfrom transformers import AutoModelForCausalLM, TrainingArguments\n"
+    "model = AutoModelForCausalLM.from_pretrained('m', torch_dtype=torch.float16)\n"
+    "args = TrainingArguments(output_dir='o', learning_rate=1e-4, optim='adamw_torch', logging_steps=1)\n"
+)
+LOG = '{"step": 1, "loss": 4.1, "grad_norm": 1.0}\n{"step": 2, "loss": 0.0, "grad_norm": NaN}\n'
+FILES = (Attachment(name="run.py", content=SCRIPT), Attachment(name="log.jsonl", content=LOG))
+TRACE = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: bad batch\n'
+
+
+@pytest.fixture(scope="module")
+def glossary() -> Glossary:
+    return load_glossary()
+
+
+def test_a_question_with_a_symptom_stays_as_it_is(glossary: Glossary) -> None:
+    assert spoken("loss is nan from step 2", parse("", FILES), glossary) == "loss is nan from step 2"
+
+
+@pytest.mark.parametrize("question", ["", "why does my run fail?", "为什么训练失败了？"])
+def test_an_open_question_is_about_what_the_log_shows(question: str, glossary: Glossary) -> None:
+    found = spoken(question, parse(question, FILES), glossary)
+    assert found.startswith(question)
+    assert "grad norm nan" in found
+
+
+def test_the_root_exception_is_put_into_words(glossary: Glossary) -> None:
+    assert "ValueError: bad batch" in spoken("", parse("", (Attachment(name="x.log", content=TRACE),)), glossary)
+
+
+def test_a_healthy_log_adds_nothing(glossary: Glossary) -> None:
+    healthy = "\n".join(f"{{'loss': {2 - n / 50}, 'grad_norm': 1.0, 'step': {n}}}" for n in range(1, 30))
+    assert spoken("", parse("", (Attachment(name="x.log", content=healthy),)), glossary) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [("", "en"), ("why does it fail?", "en"), ("为什么训练失败了？", "zh")]
+)
+def test_files_alone_are_diagnosed(question: str, language: str, knowledge_advisor: Advisor) -> None:
+    answer = knowledge_advisor.ask(Ask(question=question, attachments=FILES))
+    assert answer.verdict == "answered"
+    assert answer.causes[0].case_id == "fp16-trainable-head-adam-eps-nan"
+    assert answer.language == language
