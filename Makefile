@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# One test process for each core: the knowledge is indexed once for all of them.
+PARALLEL ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 
 .PHONY: help install serve test test-vllm unit lint format bench clean
 .DEFAULT_GOAL := help
@@ -42,7 +44,7 @@ serve: install
 	$(BIN)/trainmedic serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-report=json:.cache/coverage.json
+	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=json:.cache/coverage.json
 	$(BIN)/python -m tests.gate .cache/coverage.json
 
 # Apart from `test`: the server's packages get an environment of their own, made once for each lock.
@@ -51,7 +53,7 @@ test-vllm: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/vllm
 
 unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -89,9 +89,7 @@ def test_a_log_is_diagnosed_with_the_configuration_beside_it(
     assert told["answer"]["causes"][0]["case_id"] == "openrlhf-kto-vanilla-loss-nan"
 
 
-def test_a_healthy_log_is_left_in_peace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], receiver: Receiver
-) -> None:
+def test_a_healthy_log_is_left_in_peace(tmp_path: Path, capsys: pytest.CaptureFixture[str], receiver: Receiver) -> None:
     log = tmp_path / "train.log"
     log.write_text(HEALTHY, encoding="utf-8")
     assert main(["watch", str(log), "--once", "--webhook", receiver.url]) == 0
