@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from threading import Thread
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from service.api.app import Probe, Running
+    from service.api.routes import Worker
     from service.model import ChatModel
 
 
@@ -85,46 +87,65 @@ def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
     return Advisor(knowledge, history)
 
 
-def build_app(settings: Settings) -> FastAPI:
-    """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
-    from kb.frameworks.canonical import warm
-    from service.api.app import create_app
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What any channel needs, and what has to run beside it."""
+
+    wired: Wired
+    model: ChatModel | None
+    worker: Worker
+    running: tuple[Running, ...]
+
+
+def build_service(settings: Settings) -> Service:
+    """Advisor, model and webhook as the settings name them, put together once for all channels."""
     from service.api.routes import Worker
-    from ui import slack
-    from ui.chat import app as pages
-    from ui.mcp import http as mcp
 
     advisor = build_advisor(settings)
     webhook = webhook_of(settings)
     if webhook is not None:
         advisor = TellingAdvisor(advisor, webhook)
-    asker, model = build_asker(advisor, settings)
+    model = build_model(settings) if settings.model_base_url else None
+    asker: Asker = Composed(advisor)
+    if model is not None:
+        from service.assistant import Assistant
+
+        asker = Assistant(advisor, model, restate=settings.model_restate)
     if webhook is not None:
         asker = Telling(asker, webhook)
     worker = Worker(settings.concurrency, settings.request_timeout_s)
+    running: list[Running] = [] if webhook is None else [webhook.running]
+    running += [] if model is None else [partial(serving, model)]
     wired = Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run)
-    running: list[Running] = [partial(slack.running, wired)]
-    running += [webhook.running] if webhook is not None else []
-    running += [partial(serving, model)] if model is not None else []
+    return Service(wired=wired, model=model, worker=worker, running=tuple(running))
+
+
+def build_app(settings: Settings) -> FastAPI:
+    """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
+    from kb.frameworks.canonical import warm
+    from service.api.app import create_app
+    from ui import slack
+    from ui.chat import app as pages
+    from ui.mcp import http as mcp
+
+    service = build_service(settings)
+    wired = service.wired
     # Tables and model are read on first use; the first question must not wait for them.
     warm()
-    advisor.search("loss is nan", top_k=1)
-    app = create_app(advisor, settings, probes_of(advisor, model), asker, worker=worker, running=running)
+    wired.advisor.search("loss is nan", top_k=1)
+    app = create_app(
+        wired.advisor,
+        settings,
+        probes_of(wired.advisor, service.model),
+        wired.asker,
+        worker=service.worker,
+        running=(*service.running, partial(slack.running, wired)),
+    )
     mcp.attach(app, wired)
     slack.attach(app, wired)
     if settings.pages:
         pages.attach(app, wired)  # last: it takes every path that is left
     return app
-
-
-def build_asker(advisor: Advisor, settings: Settings) -> tuple[Asker, ChatModel | None]:
-    """What answers questions, and the model that it uses where one is configured."""
-    if not settings.model_base_url:
-        return Composed(advisor), None
-    from service.assistant import Assistant
-
-    model = build_model(settings)
-    return Assistant(advisor, model, restate=settings.model_restate), model
 
 
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:

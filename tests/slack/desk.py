@@ -19,7 +19,9 @@ from ui.wired import Wired
 
 T = TypeVar("T")
 QUICK = 0.05
-"""Seconds between two appends in tests."""
+"""Seconds between two appends in tests of streams."""
+NEVER = 60.0
+"""The same in all others: there no answer takes long enough to be streamed."""
 COMMAND = (
     "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B-Instruct --micro_train_batch_size 1 "
     "--vanilla_loss --learning_rate 5e-7 --bf16"
@@ -53,18 +55,21 @@ async def bot_in(
     *,
     asker: Asker | None = None,
     leaving_s: float = 5.0,
+    flush_s: float = NEVER,
     **more: Any,
 ) -> AsyncIterator[SlackBot]:
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
     wired = Wired(settings=settings, advisor=advisor, asker=asker or Composed(advisor), run=threads)
-    async with SlackBot(wired, streams=Streams(flush_s=QUICK, edit_s=QUICK), ping_s=1.0, leaving_s=leaving_s) as bot:
+    async with SlackBot(
+        wired, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
+    ) as bot:
         await slack.until_connected()
         yield bot
 
 
 class Slowly:
-    """An asker that answers as the advisor does, but waits for `go` in between and for `end` before the answer.
+    """An asker that answers as the advisor does, but waits: for `start`, for `go` in between, for `end`.
 
     ``said`` comes before the first wait, ``later`` after it. ``final`` changes the answer.
     """
@@ -77,7 +82,8 @@ class Slowly:
         final: Callable[[Answer], Answer] = lambda answer: answer,
     ) -> None:
         self.go = asyncio.Event()
-        self.end = asyncio.Event()
+        self.start, self.end = asyncio.Event(), asyncio.Event()
+        self.start.set()
         self.end.set()
         self.asked: list[Ask] = []
         self.ended = 0
@@ -87,6 +93,7 @@ class Slowly:
     async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
         """Draft, what is said, the wait, what is said later, the answer."""
         self.asked.append(request)
+        await self.start.wait()
         try:
             async with aclosing(self._composed.stream(request, trace_id, run)) as parts:
                 async for part in parts:

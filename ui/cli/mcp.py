@@ -44,21 +44,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings) -> None:
-    from service.api.routes import Worker
-    from service.webhook import Telling, webhook_of
-    from ui.app import build_advisor, build_asker
+    from ui.app import build_service
     from ui.mcp.server import make_server
-    from ui.wired import Wired
 
-    advisor = build_advisor(settings)
-    worker = Worker(settings.concurrency, settings.request_timeout_s)
+    service = build_service(settings)
     async with AsyncExitStack() as stack:
-        asker, model = build_asker(advisor, settings)
-        if model is not None:
-            stack.push_async_callback(model.aclose)
-        webhook = webhook_of(settings)
-        if webhook is not None:
-            await stack.enter_async_context(webhook.running())
-            asker = Telling(asker, webhook)
-        wired = Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run)
-        await make_server(wired).run_stdio_async()
+        for start in service.running:
+            await stack.enter_async_context(start())
+        await make_server(service.wired).run_stdio_async()

@@ -10,12 +10,15 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kb.errors import InvalidSettings
 
 if TYPE_CHECKING:
-    from ui.wired import Wired
+    from service.settings import Settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,67 +44,49 @@ def run(options: argparse.Namespace) -> int:
             "SLACK_BOT_TOKEN is not set", hint="trainmedic slack --manifest prints the app; docs/slack.md has the steps"
         )
     if settings.slack_app_token.get_secret_value():
-        asyncio.run(_by_socket(options))
+        asyncio.run(_by_socket(settings))
     else:
-        _by_http(options)
+        _by_http(settings)
     return 0
 
 
-def _wired(options: argparse.Namespace) -> Wired:
-    from service.api.routes import Worker
-    from service.asking import Asker, Composed
-    from ui.app import build_advisor, build_model
-    from ui.cli._service import settings_of
-    from ui.wired import Wired
-
-    settings = settings_of(options)
-    advisor = build_advisor(settings)
-    asker: Asker = Composed(advisor)
-    if settings.model_base_url:
-        from service.assistant import Assistant
-
-        asker = Assistant(advisor, build_model(settings), restate=settings.model_restate)
-    worker = Worker(settings.concurrency, settings.request_timeout_s)
-    return Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run)
-
-
-async def _by_socket(options: argparse.Namespace) -> None:
+async def _by_socket(settings: Settings) -> None:
+    from ui.app import build_service
     from ui.slack.bot import SlackBot
 
-    wired = _wired(options)
+    service = build_service(settings)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with SlackBot(wired) as bot:
+    async with AsyncExitStack() as stack:
+        for start in service.running:
+            await stack.enter_async_context(start())
+        bot = await stack.enter_async_context(SlackBot(service.wired))
         print(f"trainmedic answers in Slack (team {bot.identity.team}, Socket Mode)", file=sys.stderr, flush=True)
         for scope in bot.identity.missing:
             print(f"missing permission: {scope}", file=sys.stderr)
         await stop.wait()
         print("finishing what was asked", file=sys.stderr, flush=True)
-    model = getattr(wired.asker, "model", None)
-    if model is not None:
-        await model.aclose()
 
 
-def _by_http(options: argparse.Namespace) -> None:
-    from collections.abc import AsyncIterator
-    from contextlib import asynccontextmanager
-
+def _by_http(settings: Settings) -> None:
     import uvicorn
     from fastapi import FastAPI
 
+    from ui.app import build_service
     from ui.slack import attach, running
 
-    wired = _wired(options)
+    service = build_service(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(wired):
+        async with AsyncExitStack() as stack:
+            for start in (*service.running, partial(running, service.wired)):
+                await stack.enter_async_context(start())
             yield
 
     app = FastAPI(openapi_url=None, lifespan=lifespan)
-    attach(app, wired)
-    settings = wired.settings
+    attach(app, service.wired)
     print(f"trainmedic listens for Slack on http://{settings.host}:{settings.port}/slack/events", file=sys.stderr)
     uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)

@@ -1,0 +1,622 @@
+"""The bot end to end: a real slack_bolt app over real sockets against the local Slack."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kb.errors import TrainmedicError
+from service.advisor import Advisor
+from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in
+from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
+from ui.slack.bot import SlackBot
+from ui.slack.scopes import SlackLogin, SlackUnavailable
+
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+Act = Callable[[SlackBot], Awaitable[None]]
+
+
+@pytest.fixture
+def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
+    """Runs a coroutine with a connected bot; keywords are settings, or ``asker``."""
+
+    def run(act: Act, **more: Any) -> None:
+        async def acting() -> None:
+            async with bot_in(strict, advisor, tmp_path, **more) as bot:
+                await act(bot)
+
+        asyncio.run(acting())
+
+    return run
+
+
+async def settled(bot: SlackBot) -> None:
+    """Until the bot has nothing to do."""
+    while bot.desk.running:
+        await asyncio.sleep(0.005)
+
+
+# ── mentions and threads ─────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_mention_is_answered_in_its_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        reply = await strict.until_said("Cause found", thread_ts=said.ts)
+        for part in ("confidence: high", "--vanilla_loss", "Fix", "Does not help", "Helped", "Mark resolved", "Read:"):
+            assert part in reply.shown
+        assert reply.sent["unfurl_links"] is False
+        for delivery in said.deliveries:
+            await strict.until_acked(delivery)
+        await settled(bot)
+        assert len(strict.replies(said.ts)) == 1  # app_mention and message.channels are one sentence
+
+    with_bot(act)
+
+
+def test_a_chinese_question_is_answered_in_chinese(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(f"<@U0BOT> KTO 训练 loss 从第一步就是 nan，为什么？\n```{COMMAND}```")
+        reply = await strict.until_said("已找到原因", thread_ts=said.ts)
+        assert "无效的做法" in reply.shown
+        assert "有帮助" in reply.shown
+
+    with_bot(act)
+
+
+def test_what_stood_in_the_thread_before_is_evidence(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        root = strict.says("my KTO loss is NaN from the first step")
+        strict.says(f"this is what she runs:\n```{COMMAND}```", user=BEN, thread_ts=root.ts)
+        strict.says("<@U0BOT> why?", thread_ts=root.ts)
+        reply = await strict.until_said("Cause found", thread_ts=root.ts)
+        assert "thread-2" in reply.shown  # the place of the evidence: the thread's second message
+
+    with_bot(act)
+
+
+def test_a_mention_without_words_diagnoses_its_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        root = strict.says(QUESTION)
+        strict.says("<@U0BOT>", user=BEN, thread_ts=root.ts)
+        await strict.until_said("Cause found", thread_ts=root.ts)
+
+    with_bot(act)
+
+
+def test_a_mention_without_anything_is_told_what_to_do(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT>")
+        await strict.until_said("Diagnose this", thread_ts=said.ts)
+
+    with_bot(act)
+
+
+def test_an_alert_of_another_bot_is_evidence_but_no_question(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        alert = strict.says(f"job failed: loss is nan <@U0BOT>\n```{COMMAND}```", bot=True)
+        for delivery in alert.deliveries:
+            await strict.until_acked(delivery)
+        await settled(bot)
+        assert strict.replies(alert.ts) == []
+        strict.says("<@U0BOT> why is the loss nan?", thread_ts=alert.ts)
+        await strict.until_said("Cause found", thread_ts=alert.ts)
+
+    with_bot(act)
+
+
+def test_a_reply_to_what_was_asked_back_needs_no_mention(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT> the loss of my KTO run is NaN")
+        await strict.until_said("One more fact is needed", thread_ts=said.ts)
+        await settled(bot)
+        other = strict.says("same here", user=BEN, thread_ts=said.ts)
+        for delivery in other.deliveries:
+            await strict.until_acked(delivery)
+        await settled(bot)
+        assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1  # Ben was not asked
+        strict.says(f"```{COMMAND}```", thread_ts=said.ts)
+        await strict.until_said("Cause found", thread_ts=said.ts)
+        place = bot.desk.tools.gatherer.written(said.message.wire())
+        assert place.text == "the loss of my KTO run is NaN"
+
+    with_bot(act)
+
+
+def test_a_thread_is_one_conversation_and_its_name_cannot_be_guessed(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    asker = Slowly(advisor)
+    asker.go.set()
+
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT> loss is NaN")
+        await strict.until_said("", thread_ts=said.ts)
+        await settled(bot)
+        strict.says("<@U0BOT> and now?", thread_ts=said.ts)
+        while len(asker.asked) < 2:
+            await asyncio.sleep(0.005)
+        first, second = (ask.conversation_id or "" for ask in asker.asked)
+        assert first == second
+        assert first.startswith("slack-")
+        assert said.ts not in first
+        assert "and now?" in asker.asked[1].question
+        assert "loss is NaN" not in asker.asked[1].question  # the history has it
+        await settled(bot)
+
+    with_bot(act, asker=asker)
+
+
+def test_a_thread_that_may_not_be_read_is_answered_from_the_mention_with_a_note(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    strict.scopes.discard("channels:history")
+
+    async def act(bot: SlackBot) -> None:
+        root = strict.says("my loss is NaN")
+        strict.says(f"<@U0BOT> {QUESTION}", thread_ts=root.ts)
+        reply = await strict.until_said("Cause found", thread_ts=root.ts)
+        assert "missing_scope channels:history" in reply.shown
+        strict.refused("missing_scope", "conversations.replies")
+
+    with_bot(act)
+
+
+def test_a_long_thread_is_read_over_all_its_pages(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    asker = Slowly(advisor)
+    asker.go.set()
+
+    async def act(bot: SlackBot) -> None:
+        root = strict.says("my loss is NaN")
+        for number in range(230):
+            strict.world.store(
+                type(root.message)(
+                    channel=GENERAL, ts=strict.world.new_ts(), user=BEN, text=f"idea {number}", thread_ts=root.ts
+                )
+            )
+        strict.says("<@U0BOT> why?", thread_ts=root.ts)
+        reply = await strict.until_said("", thread_ts=root.ts)
+        assert strict.count("conversations.replies") == 2
+        assert len(asker.asked[0].attachments) == 40
+        assert "more than 40 files" in reply.shown
+
+    with_bot(act, asker=asker)
+
+
+# ── direct messages and the app's own view ───────────────────────────────────────────────────────────────────────────
+def test_a_direct_message_is_answered_in_its_own_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(QUESTION, channel=DM)
+        await strict.until_said("Cause found", channel=DM, thread_ts=said.ts)
+        further = strict.says("thanks, and does lowering the learning rate help?", channel=DM, thread_ts=said.ts)
+        await strict.until(lambda: len([m for m in strict.replies(said.ts) if m.bot_id]) == 2, "a second answer")
+        for delivery in further.deliveries:
+            await strict.until_acked(delivery)
+
+    with_bot(act)
+
+
+@pytest.mark.parametrize(("locale", "title"), [("en-US", "Loss is NaN"), ("zh-CN", "loss 变成 NaN")])
+def test_opening_the_app_suggests_prompts_in_the_readers_language(
+    strict: LocalSlack, with_bot: Callable[..., None], locale: str, title: str
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        user = strict.add_user("dora", locale=locale)
+        strict.opens(user)
+        call = await strict.until_call("assistant.threads.setSuggestedPrompts")
+        prompts = call.args["prompts"]
+        assert (json.loads(prompts) if isinstance(prompts, str) else prompts)[0]["title"] == title
+        assert "thread_ts" not in call.args
+
+    with_bot(act)
+
+
+# ── what must not be answered ────────────────────────────────────────────────────────────────────────────────────────
+def test_edits_deletions_and_the_bots_own_words_are_acknowledged_and_not_answered(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT> help me with a NaN loss")
+        await strict.until_said("", thread_ts=said.ts)
+        await settled(bot)
+        edited, deleted = strict.edits(said.ts, "<@U0BOT> never mind"), strict.deletes(said.ts)
+        for delivery in (edited, deleted, *strict.deliveries):
+            assert delivery is not None
+            await strict.until_acked(delivery)
+        await settled(bot)
+        assert strict.count("chat.postMessage") == 1
+
+    with_bot(act)
+
+
+def test_a_redelivered_event_is_answered_once(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=said.ts)
+        strict.redeliver(said.deliveries[0])
+        await strict.until(lambda: len(said.deliveries[0].attempts) == 2, "a second delivery")
+        await strict.until(lambda: said.deliveries[0].attempts[1].ack_s is not None, "its acknowledgement")
+        await settled(bot)
+        assert strict.count("chat.postMessage") == 1
+
+    with_bot(act)
+
+
+def test_a_late_ack_is_delivered_again_but_answered_once(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
+    async def act(slack: LocalSlack) -> None:
+        async with bot_in(slack, advisor, tmp_path) as bot:
+            said = slack.says(f"<@U0BOT> {QUESTION}")
+            # This blocks the bot's own loop: nothing is acknowledged before Slack has lost its patience.
+            slack.wait(lambda: len(said.deliveries[0].attempts) > 1, "a second delivery")
+            assert not said.deliveries[0].acked
+            await slack.until_said("Cause found", thread_ts=said.ts)
+            await settled(bot)
+            assert slack.count("chat.postMessage") == 1
+
+    with LocalSlack(ack_within_s=0.2, retry_waits_s=(0.0, 0.1, 0.1)) as slack:
+        asyncio.run(act(slack))
+
+
+def test_events_and_buttons_nobody_knows_are_acknowledged(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        block = {
+            "type": "actions",
+            "elements": [{"type": "button", "action_id": "old_one", "text": {"type": "plain_text", "text": "?"}}],
+        }
+        old = strict.bot_said("from last year", blocks=[block])
+        deliveries = [
+            strict.event({"type": "channel_archive", "channel": GENERAL}),
+            strict.event({"type": "app_context_changed", "context": {}}),
+            strict.clicks(old, "old_one"),
+        ]
+        for delivery in deliveries:
+            await strict.until_acked(delivery)
+
+    with_bot(act)
+
+
+def test_many_questions_at_once_are_all_acknowledged_in_time(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    asker = Slowly(advisor)
+
+    async def act(bot: SlackBot) -> None:
+        places = [strict.add_channel(f"team-{number}") for number in range(10)]
+        said = [strict.says(f"<@U0BOT> question {n}: loss is NaN", channel=places[n % 10]) for n in range(30)]
+        for each in said:
+            for delivery in each.deliveries:
+                await strict.until_acked(delivery)
+        assert not any(strict.replies(each.ts) for each in said)
+        assert len(asker.asked) <= 16
+        bot.desk.tools.streams.unsupported["channel"] = "too many at once for this test"
+        asker.go.set()
+        await settled(bot)
+        assert all(strict.replies(each.ts) for each in said)
+        assert max(delivery.ack_s or 9 for each in said for delivery in each.deliveries) < 3
+
+    with_bot(act, asker=asker)
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
+def test_the_command_answers_its_asker_alone_and_can_be_shared(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        delivery = strict.command(f"KTO loss is NaN: {COMMAND}")
+        await strict.until_acked(delivery)
+        whisper = await strict.until_whispered("Cause found", user=ANN)
+        assert strict.messages(GENERAL) == []
+        await strict.until_acked(strict.clicks(whisper, "trainmedic_share"))
+        shared = await strict.until_said("Cause found", channel=GENERAL)
+        assert "Shared by <@U0ANN>" in shared.shown
+        assert "Share\n" not in shared.shown
+        await settled(bot)
+        assert whisper not in strict.ephemerals(ANN)
+
+    with_bot(act)
+
+
+def test_an_answer_is_shared_where_the_bot_was_not_invited(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.command(f"KTO loss is NaN: {COMMAND}", channel=OTHER)
+        whisper = await strict.until_whispered("Cause found")
+        strict.clicks(whisper, "trainmedic_share")
+        await strict.until_said("Cause found", channel=OTHER)
+        strict.refused("not_in_channel", "chat.postMessage")
+        await settled(bot)
+
+    with_bot(act)
+
+
+def test_the_commands_status_names_versions_knowledge_and_missing_permissions(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    strict.scopes.discard("files:read")
+
+    async def act(bot: SlackBot) -> None:
+        await strict.until_acked(strict.command("status"))
+        told = await strict.until_whispered("Missing permission")
+        assert "`files:read`: attached files cannot be read" in told.shown
+        assert f"rules: {len(advisor.knowledge.rules.rules)}" in told.shown
+        assert advisor.knowledge.cases.version in told.shown
+        assert "Language model: none" in told.shown
+        assert "running questions: 0" in told.shown
+
+    with_bot(act)
+
+
+@pytest.mark.parametrize(("asked", "told"), [("help", "mention me"), ("", "mention me"), ("帮助", "提及我")])
+def test_the_commands_help_speaks_both_languages(
+    strict: LocalSlack, with_bot: Callable[..., None], asked: str, told: str
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        await strict.until_acked(strict.command(asked))
+        await strict.until_whispered(told)
+
+    with_bot(act)
+
+
+def test_status_says_that_the_model_cannot_be_reached(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.command("状态")
+        await strict.until_whispered("语言模型：无法连接")
+
+    with_bot(act, model_base_url="http://127.0.0.1:9/v1")
+
+
+# ── the message shortcut ─────────────────────────────────────────────────────────────────────────────────────────────
+def test_the_shortcut_diagnoses_a_message_in_its_thread(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(QUESTION, user=BEN)
+        await strict.until_acked(strict.shortcut("trainmedic_diagnose", said.ts))
+        await strict.until_said("Cause found", thread_ts=said.ts)
+
+    with_bot(act)
+
+
+def test_the_shortcut_answers_its_user_alone_where_the_bot_was_not_invited(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(QUESTION, channel=OTHER)
+        strict.shortcut("trainmedic_diagnose", said.ts)
+        told = await strict.until_whispered("Cause found")
+        assert "I am not in this channel" in told.shown
+        await strict.until_refused("not_in_channel", "chat.postMessage")
+        await settled(bot)
+
+    with_bot(act)
+
+
+# ── settings of channels ─────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_quiet_channel_hears_nothing_that_is_not_grounded(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT> loss is weird")
+        await strict.until_whispered("does not cover this well enough", user=ANN)
+        await settled(bot)
+        assert strict.replies(said.ts) == []
+        asked = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=asked.ts)
+
+    with_bot(act, slack_channels={GENERAL: {"quiet": True}})
+
+
+def test_a_channel_can_be_answered_in_private(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        whisper = await strict.until_whispered("Cause found", user=ANN)
+        assert strict.replies(said.ts) == []
+        strict.clicks(whisper, "trainmedic_share")
+        await strict.until_said("Cause found", channel=GENERAL)
+        await settled(bot)
+
+    with_bot(act, slack_channels={"*": {"ephemeral": True}})
+
+
+def test_a_channel_can_have_a_language_of_its_own(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(f"<@U0BOT> {QUESTION}", channel=PRIVATE)
+        await strict.until_said("已找到原因", thread_ts=said.ts)
+
+    with_bot(act, slack_channels={PRIVATE: {"language": "zh"}})
+
+
+def test_a_channel_can_be_answered_without_mentions_but_only_with_a_grounded_answer(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        chat = strict.says("who is in for lunch?")
+        for delivery in chat.deliveries:
+            await strict.until_acked(delivery)
+        said = strict.says(QUESTION)
+        await strict.until_said("Cause found", thread_ts=said.ts)
+        await settled(bot)
+        assert strict.replies(chat.ts) == []
+        assert strict.ephemerals() == []
+
+    with_bot(act, slack_channels={GENERAL: {"answers": "all"}})
+
+
+# ── what is pasted ───────────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_pasted_secret_is_masked_and_said_to_be_still_there(
+    strict: LocalSlack, with_bot: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        caplog.set_level(logging.DEBUG)
+        said = strict.says(f"<@U0BOT> HF_TOKEN={TOKEN} {QUESTION}")
+        reply = await strict.until_said("A secret still stands", thread_ts=said.ts)
+        assert TOKEN not in json.dumps(reply.sent)
+        assert TOKEN not in caplog.text
+
+    with_bot(act)
+
+
+def test_nobody_is_pinged_by_what_was_pasted(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        command = COMMAND.replace("--learning_rate 5e-7", "--note '<!channel> <@U0BEN> <#C0GENERAL>'")
+        said = strict.says(f"<@U0BOT> KTO loss is NaN & <b>\n```{command}```")
+        reply = await strict.until_said("Cause found", thread_ts=said.ts)
+        sent = json.dumps(reply.sent)
+        for ping in ("<!channel", "<@U0BEN", "<#C0GENERAL"):
+            assert ping not in sent
+
+    with_bot(act)
+
+
+# ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+class Unavailable(TrainmedicError):
+    """An error of ours with a hint."""
+
+    code = "test"
+    kind = "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Unavailable("the index is being built", hint="ask again in a minute"), "the index is being built. ask again"),
+        (RuntimeError(f"secret inside: {TOKEN}"), "something went wrong on our side"),
+    ],
+)
+def test_a_failure_is_told_with_a_trace_id(
+    strict: LocalSlack,
+    with_bot: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    told: str,
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT> loss is NaN")
+        reply = await strict.until_said(told, thread_ts=said.ts)
+        trace_id = reply.shown.rpartition("Trace id: `")[2].rstrip("`")
+        assert len(trace_id) == 32
+        assert trace_id in caplog.text
+        assert TOKEN not in caplog.text
+        assert TOKEN not in reply.shown
+
+    with_bot(act, asker=Failing(error))
+
+
+def test_a_failing_command_is_told_to_its_asker(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.command("loss is NaN")
+        await strict.until_whispered("something went wrong on our side", user=ANN)
+
+    with_bot(act, asker=Failing(RuntimeError("no")))
+
+
+def test_a_rate_limit_is_waited_out(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.fault("chat.postMessage", Fault(status=429, retry_after=1, times=1))
+        started = time.monotonic()
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=said.ts)
+        assert time.monotonic() - started >= 1.0
+        await settled(bot)
+        assert strict.count("chat.postMessage") == 2
+
+    with_bot(act)
+
+
+def test_a_post_whose_answer_was_lost_is_not_posted_twice(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.fault("chat.postMessage", Fault(drop="after", times=1))
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=said.ts)
+        await settled(bot)
+        assert len(strict.replies(said.ts)) == 1
+
+    with_bot(act)
+
+
+@pytest.mark.parametrize("fault", [Fault(drop="before", times=1), Fault(status=503, times=1)])
+def test_a_post_that_never_arrived_is_posted_again(
+    strict: LocalSlack, with_bot: Callable[..., None], fault: Fault
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.fault("chat.postMessage", fault)
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=said.ts)
+
+    with_bot(act)
+
+
+def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.fault("chat.postMessage", Fault(error="restricted_action", times=None))
+        strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_whispered("Slack: restricted_action", user=ANN)
+
+    with_bot(act)
+
+
+# ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────────
+@pytest.mark.parametrize("how", ["warning", "refresh_requested", "cut"])
+def test_a_lost_connection_is_made_anew(strict: LocalSlack, with_bot: Callable[..., None], how: Any) -> None:
+    async def act(bot: SlackBot) -> None:
+        if how == "cut":
+            strict.cut()
+        else:
+            strict.disconnect(how)
+        await strict.until_connected(2)
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=said.ts)
+
+    with_bot(act)
+
+
+def test_connections_that_slack_counts_and_we_do_not_have_are_noticed(
+    strict: LocalSlack, with_bot: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    strict.ghosts = 1
+
+    async def act(bot: SlackBot) -> None:
+        while not bot.connections:
+            await asyncio.sleep(0.005)
+        assert bot.connections == 2
+
+    with_bot(act)
+    assert "Slack counts 2 connections" in caplog.text
+
+
+def test_shutdown_answers_what_was_taken_on(
+    strict: LocalSlack, advisor: Advisor, tmp_path: Path, with_bot: Callable[..., None]
+) -> None:
+    asker = Slowly(advisor)
+    said = ""
+
+    async def act(bot: SlackBot) -> None:
+        nonlocal said
+        said = strict.says("<@U0BOT> loss is NaN").ts
+        while not asker.asked:
+            await asyncio.sleep(0.005)
+        asyncio.get_running_loop().call_later(0.1, asker.go.set)
+
+    with_bot(act, asker=asker)
+    assert strict.replies(said)
+    assert asker.ended == 1
+
+
+def test_a_wrong_token_is_named(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:
+    async def start(**more: Any) -> None:
+        async with bot_in(strict, advisor, tmp_path, **more):
+            raise AssertionError("it started")
+
+    with pytest.raises(SlackLogin, match=r"SLACK_BOT_TOKEN \(invalid_auth\)"):
+        asyncio.run(start(slack_bot_token="xoxb-wrong"))
+    with pytest.raises(SlackLogin, match=r"SLACK_APP_TOKEN \(invalid_auth\)"):
+        asyncio.run(start(slack_app_token="xapp-wrong"))
+    with pytest.raises(SlackUnavailable, match="Slack cannot be reached"):
+        asyncio.run(start(slack_api_url="http://127.0.0.1:9/api/"))
+    strict.refused("invalid_auth")

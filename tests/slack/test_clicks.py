@@ -1,0 +1,221 @@
+"""The buttons under an answer, end to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kb.cases.page import load_cases
+from service.advisor import Advisor
+from service.history import Feedback
+from tests.slack.desk import QUESTION, bot_in
+from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
+from ui.slack.bot import SlackBot
+from ui.slack.memory import Recent, Taken
+from ui.slack.post import Pace
+
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+FEEDBACK, RESOLVED, HUMAN = "trainmedic_feedback", "trainmedic_resolved", "trainmedic_human"
+
+
+@pytest.fixture
+def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
+    def run(act: Callable[[SlackBot], Awaitable[None]], **more: Any) -> None:
+        async def acting() -> None:
+            async with bot_in(strict, advisor, tmp_path, **more) as bot:
+                await act(bot)
+
+        asyncio.run(acting())
+
+    return run
+
+
+async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Message:
+    said = slack.says(f"<@U0BOT> {text}", **more)
+    return await slack.until_said("Helped", thread_ts=said.ts)
+
+
+def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
+    assert advisor.history is not None
+    [answer_id] = bot.desk.told._values
+    return advisor.history.feedback(answer_id)
+
+
+def test_feedback_is_stored_and_the_last_word_counts(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        answer = await answered(strict)
+        await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
+        await strict.until_whispered("it helped", user=ANN)
+        stored = feedback_on(advisor, bot)
+        assert stored is not None
+        assert stored.reaction == "up"
+        strict.clicks(answer, FEEDBACK, user=BEN, positive=False)
+        await strict.until_whispered("did not help", user=BEN)
+        stored = feedback_on(advisor, bot)
+        assert stored is not None
+        assert stored.reaction == "down"
+
+    with_bot(act)
+
+
+def test_feedback_under_a_streamed_answer_of_a_former_process_is_stored(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
+) -> None:
+    kept: list[Message] = []
+
+    async def ask(bot: SlackBot) -> None:
+        kept.append(await answered(strict))
+
+    async def click(bot: SlackBot) -> None:
+        await strict.until_connected(2)
+        strict.clicks(kept[0], RESOLVED)
+        await strict.until_said("marked this as resolved")
+
+    with_bot(ask)
+    with_bot(click)
+
+
+def test_feedback_on_an_answer_nobody_knows_is_told_so(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        answer = await answered(strict)
+        history = bot.wired.advisor.history
+        assert history is not None
+        block = next(block for block in answer.blocks if block["type"] == "context_actions")
+        block["elements"][0]["positive_button"]["value"] = '{"answer": "gone", "reaction": "up", "language": "zh"}'
+        await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
+        told = await strict.until_whispered("no answer 'gone'")
+        assert "跟踪编号" in told.shown
+
+    with_bot(act)
+
+
+def test_resolved_writes_a_draft_case_for_review(
+    strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor, tmp_path: Path
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(f"<@U0BOT> HF_TOKEN={TOKEN} {QUESTION}")
+        answer = await strict.until_said("Helped", thread_ts=said.ts)
+        strict.says(f"removing the flag did it, token={TOKEN}", user=BEN, thread_ts=said.ts)
+        for _ in range(2):  # a second click writes the same draft again
+            await strict.until_acked(strict.clicks(answer, RESOLVED, user=BEN))
+        await strict.until(
+            lambda: len([m for m in strict.replies(said.ts) if "marked this as resolved" in m.shown]) == 2, "both"
+        )
+        stored = feedback_on(advisor, bot)
+        assert stored is not None
+        assert stored.reaction == "resolved"
+
+    with_bot(act)
+    [page] = (tmp_path / "review").glob("*.md")
+    text = page.read_text(encoding="utf-8")
+    assert "status: draft" in text
+    assert "removing the flag did it" in text
+    assert "--vanilla_loss" in text
+    assert "openrlhf-kto-vanilla-loss-nan" in text
+    assert "local.slack.com/archives" in text
+    assert TOKEN not in text
+    assert f"id: {page.stem}\n" in text
+
+
+def test_a_draft_is_a_page_that_the_loader_reads_and_no_user_sees(
+    strict: LocalSlack, with_bot: Callable[..., None], tmp_path: Path
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        answer = await answered(strict)
+        strict.clicks(answer, RESOLVED)
+        await strict.until_said("waits for review")
+
+    with_bot(act)
+    folder = tmp_path / "pages"
+    (folder / "cases" / "openrlhf").mkdir(parents=True)
+    [page] = (tmp_path / "review").glob("*.md")
+    (folder / "cases" / "openrlhf" / page.name).write_bytes(page.read_bytes())
+    cases = load_cases((folder,))
+    assert [failure for failure in cases.failures if page.stem in failure.page] == []
+    [draft] = [case for case in cases.cases if case.id == page.stem]
+    assert draft.status == "draft"
+    assert draft not in cases.published
+
+
+def test_a_human_is_asked_in_the_thread_with_a_summary(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        answer = await answered(strict, f"KTO loss <!channel> is NaN {QUESTION}")
+        await strict.until_acked(strict.clicks(answer, HUMAN))
+        summary = await strict.until_said("asks for a human", thread_ts=answer.thread_ts)
+        assert "<!subteam^S0HELP> <@U0ANN>" in summary.shown
+        assert "Question: KTO loss" in summary.shown
+        assert "<!channel>" not in summary.shown
+        assert "Candidates: OpenRLHF KTO loss is NaN with --vanilla_loss (high)" in summary.shown
+        await strict.until_whispered("A human has been asked")
+
+    with_bot(act, slack_human_group="S0HELP")
+
+
+def test_from_a_private_conversation_a_human_is_asked_in_the_channel_for_that(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(QUESTION, channel=DM)
+        answer = await strict.until_said("Ask a human", thread_ts=said.ts)
+        strict.clicks(answer, HUMAN)
+        summary = await strict.until_said("asks for a human", channel=GENERAL)
+        assert "https://tm.example/?answer=" in summary.sent["blocks"][-1]["elements"][-1]["text"]
+        await strict.until_whispered("A human has been asked")
+
+    with_bot(act, slack_human_channel=GENERAL, public_url="https://tm.example/")
+
+
+def test_the_button_for_a_human_is_drawn_only_where_one_can_be_asked(
+    strict: LocalSlack, with_bot: Callable[..., None]
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(QUESTION, channel=DM)
+        assert "Ask a human" not in (await strict.until_said("Helped", thread_ts=said.ts)).shown
+        assert "Ask a human" in (await answered(strict)).shown
+
+    with_bot(act, slack_human_group="S0HELP")
+
+
+def test_without_a_history_feedback_is_refused_politely_but_the_draft_is_written(
+    strict: LocalSlack, knowledge_advisor: Advisor, tmp_path: Path
+) -> None:
+    async def act() -> None:
+        async with bot_in(strict, knowledge_advisor, tmp_path):
+            answer = await answered(strict)
+            strict.clicks(answer, FEEDBACK, positive=True)
+            await strict.until_whispered("no history is kept")
+            strict.clicks(answer, RESOLVED)
+            await strict.until_said("waits for review")
+
+    asyncio.run(act())
+
+
+def test_messages_in_one_channel_are_spaced_after_a_short_burst() -> None:
+    now = 100.0
+    pace = Pace(lambda: now)
+    assert [pace.wait_s("C1") for _ in range(5)] == [0.0, 0.0, 0.0, 1.0, 2.0]
+    assert pace.wait_s("C2") == 0.0
+    now = 103.0
+    assert [pace.wait_s("C1") for _ in range(2)] == [0.0, 1.0]
+    now = 200.0
+    assert [pace.wait_s("C1") for _ in range(4)] == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    recent: Recent[int, int] = Recent(2)
+    for number in range(4):
+        recent.put(number, number)
+    recent.put(2, 9)
+    recent.put(5, 5)
+    assert [recent.get(number) for number in range(6)] == [None, None, 9, None, None, 5]
+    taken = Taken(2)
+    assert taken.claim("a", "b")
+    assert not taken.claim("c", "a")
+    assert taken.claim("d")
+    assert taken.claim("b")  # long ago

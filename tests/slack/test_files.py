@@ -1,0 +1,163 @@
+"""Files that people attach: text is evidence, everything else is named with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.advisor import Advisor
+from tests.slack.desk import COMMAND, bot_in
+from tests.slack.fake import LocalSlack, SlackFile
+from ui.slack.bot import SlackBot
+from ui.slack.files import Downloads, is_page
+
+SCRIPT = f"#!/bin/bash\n{COMMAND}\n"
+ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
+
+
+@pytest.fixture
+def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
+    def run(act: Callable[[SlackBot], Awaitable[None]], **more: Any) -> None:
+        async def acting() -> None:
+            async with bot_in(strict, advisor, tmp_path, **more) as bot:
+                await act(bot)
+
+        asyncio.run(acting())
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        {"mode": "snippet"},
+        {"access": "check_file_info"},
+        {"mimetype": "application/octet-stream"},
+        {"mimetype": "application/x-sh"},
+    ],
+    ids=str,
+)
+def test_an_attached_script_is_read(strict: LocalSlack, with_bot: Callable[..., None], kind: dict[str, Any]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT, **kind)])
+        reply = await strict.until_said("Cause found", thread_ts=said.ts)
+        assert "train.sh:2:" in reply.shown
+        assert "a/train.sh" in reply.shown
+        assert "Not read" not in reply.shown
+
+    with_bot(act)
+
+
+def test_files_of_the_whole_thread_are_read_once_each(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        script = strict.upload("train.sh", SCRIPT)
+        root = strict.says("loss is NaN", files=[script])
+        strict.says("here it is again", thread_ts=root.ts, files=[script])
+        strict.says("<@U0BOT> why?", thread_ts=root.ts)
+        reply = await strict.until_said("Cause found", thread_ts=root.ts)
+        assert "train.sh:2:" in reply.shown
+        assert len(strict.downloads) == 1
+
+    with_bot(act)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ({"mimetype": "image/png"}, "image; paste the text instead"),
+        ({"mimetype": "application/pdf"}, "not a text file"),
+        ({"mimetype": "video/mp4"}, "not a text file"),
+        ({"content": b"\x7fELF\0\0\0", "mimetype": ""}, "not a text file"),
+        ({"mode": "tombstone"}, "deleted"),
+        ({"mode": "hidden_by_limit"}, "hidden by the workspace's plan"),
+        ({"mode": "external"}, "not stored on Slack"),
+        ({"access": "access_denied"}, "no access"),
+        ({"claims": 50_000_000}, "larger than 1 MiB"),
+        ({"repeat": 600, "claims": 10}, "larger than 1 MiB"),
+        ({"elsewhere": True}, "login page"),
+        ({"content": "<!DOCTYPE html><html>sign in</html>", "name": "train.log"}, "login page"),
+    ],
+    ids=str,
+)
+def test_what_is_not_read_is_named_with_the_reason(
+    strict: LocalSlack, with_bot: Callable[..., None], kind: dict[str, Any], reason: str
+) -> None:
+    async def act(bot: SlackBot) -> None:
+        given: dict[str, Any] = {"content": SCRIPT * 20, **kind}
+        file: SlackFile = strict.upload(given.pop("name", "thing"), given.pop("content"), **given)
+        said = strict.says(ASKED, files=[file])
+        reply = await strict.until_said(reason, thread_ts=said.ts)
+        assert "Not read:" in reply.shown
+        assert strict.leaks == []
+
+    with_bot(act, slack_file_mb=1)
+
+
+def test_without_the_permission_no_file_is_asked_for(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    strict.scopes.discard("files:read")
+
+    async def act(bot: SlackBot) -> None:
+        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
+        await strict.until_said("train.sh (the app lacks the permission files:read)", thread_ts=said.ts)
+        assert strict.downloads == []
+
+    with_bot(act)
+
+
+def test_a_permission_taken_away_meanwhile_is_noticed(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        strict.scopes.discard("files:read")
+        said = strict.says(ASKED, files=[strict.upload("train.sh", SCRIPT)])
+        await strict.until_said("Slack sent its login page", thread_ts=said.ts)
+        strict.refused("login_page", "files")
+
+    with_bot(act)
+
+
+def test_only_a_file_is_question_enough(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
+    async def act(bot: SlackBot) -> None:
+        said = strict.says("<@U0BOT>", files=[strict.upload("train.sh", SCRIPT)])
+        reply = await strict.until_said("train.sh", thread_ts=said.ts)
+        assert "vanilla_loss" in reply.shown
+
+    with_bot(act)
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://files.slack.com/files-pri/T-F/a", True),
+        ("https://acme.slack-files.com/a", True),
+        ("https://slack.com/a", True),
+        ("http://files.slack.com/a", False),
+        ("https://slack.com.evil.example/a", False),
+        ("https://evilslack.com/a", False),
+        ("https://user:pass@files.slack.com/a", False),
+        ("http://169.254.169.254/latest", False),
+        ("file:///etc/passwd", False),
+        ("", False),
+        ("http://127.0.0.1:99/files-pri/a", True),
+        ("http://127.0.0.1:98/files-pri/a", False),
+    ],
+)
+def test_the_token_goes_to_slack_alone(url: str, allowed: bool) -> None:
+    downloads = Downloads(
+        calls=None,  # type: ignore[arg-type]
+        session=None,  # type: ignore[arg-type]
+        token="xoxb-1",
+        api_url="http://127.0.0.1:99/api/",
+        max_bytes=1,
+        max_files=1,
+    )
+    assert downloads.is_slack(url) is allowed
+
+
+def test_a_page_is_known_by_its_first_words() -> None:
+    assert is_page(b"\xef\xbb\xbf\n<!DOCTYPE HTML><html>")
+    assert is_page(b"<html lang=en>")
+    assert not is_page(b"loss: 1.0 <html>")

@@ -1,0 +1,208 @@
+"""Slack's events over HTTP: what is signed is answered, everything else refused before slack_bolt reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from slack_sdk.signature import SignatureVerifier
+
+from service.advisor import Advisor
+from service.asking import Composed
+from service.settings import Settings
+from tests.slack.desk import QUESTION, settings_of, threads
+from tests.slack.fake import Fault, LocalSlack
+from ui.slack import attach, running
+from ui.slack.http import MAX_BODY, is_shaped, refusal
+from ui.wired import Wired
+
+SECRET = "signing-secret"
+
+
+def signed(body: bytes, *, at: float | None = None, secret: str = SECRET) -> dict[str, str]:
+    timestamp = str(int(at if at is not None else time.time()))
+    signature = SignatureVerifier(secret).generate_signature(timestamp=timestamp, body=body.decode())
+    assert signature is not None
+    return {
+        "content-type": "application/json",
+        "x-slack-request-timestamp": timestamp,
+        "x-slack-signature": signature,
+    }
+
+
+def test_a_signed_body_is_accepted() -> None:
+    assert refusal(signed(b"{}"), b"{}", SECRET) is None
+    form = b"command=%2Ftrainmedic&text=a"
+    headers = {**signed(form), "content-type": "application/x-www-form-urlencoded"}
+    assert refusal(headers, form, SECRET) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({}, b"{}", 401),
+        (signed(b"{}", secret="another"), b"{}", 401),
+        (signed(b"{}", at=time.time() - 400), b"{}", 401),
+        (signed(b"{}", at=time.time() + 400), b"{}", 401),
+        (signed(b"{}"), b'{"more": 1}', 401),
+        ({**signed(b"{}"), "x-slack-request-timestamp": "abc"}, b"{}", 401),
+        ({**signed(b"{}"), "x-slack-request-timestamp": "9" * 400}, b"{}", 401),
+        ({**signed(b"{}"), "x-slack-request-timestamp": "١٢٣"}, b"{}", 401),
+        ({**signed(b"{}"), "x-slack-signature": "v0=é"}, b"{}", 401),
+        (signed(b"{}"), b"\xff", 400),
+        (signed(b"{oops"), b"{oops", 400),
+        (signed(b"[1,2]"), b"[1,2]", 400),
+        (signed(b"[" * 200_000), b"[" * 200_000, 400),
+        (signed(b"{}"), b" " * (MAX_BODY + 1), 413),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_everything_else_is_refused(headers: dict[str, str], body: bytes, status: int) -> None:
+    found = refusal(headers, body, SECRET)
+    assert found is not None
+    assert found[0] == status
+
+
+def test_a_forms_payload_is_an_object() -> None:
+    form = "application/x-www-form-urlencoded"
+    assert is_shaped("payload=%7B%7D", form)
+    assert not is_shaped("payload=%5B1%5D", form)
+    assert not is_shaped("payload=oops", form)
+    assert not is_shaped("", form)
+
+
+@asynccontextmanager
+async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIterator[str]:
+    """The address of Slack's events on a service of its own."""
+    settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.signing_secret)
+    wired = Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=threads)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with running(wired):
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+    attach(app, wired)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}/slack/events"
+    try:
+        while (await slack.post(url, {"type": "url_verification", "challenge": "up"})).status != 200:
+            await asyncio.sleep(0.05)
+        yield url
+    finally:
+        server.should_exit = True
+        await task
+        listening.close()
+
+
+@pytest.fixture
+def with_service(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
+    """Runs a coroutine that is given the address."""
+
+    def run(act: Callable[[str], Any]) -> None:
+        async def acting() -> None:
+            async with served(strict, advisor, tmp_path) as url:
+                await act(url)
+
+        asyncio.run(acting())
+
+    return run
+
+
+def test_a_mention_over_http_is_answered_and_its_retry_is_not(
+    strict: LocalSlack, with_service: Callable[..., None]
+) -> None:
+    async def act(url: str) -> None:
+        strict.send_to(url)
+        said = strict.says(f"<@U0BOT> {QUESTION}")
+        await strict.until_said("Cause found", thread_ts=said.ts)
+        for delivery in said.deliveries:
+            await strict.until_acked(delivery)
+        again = await strict.post(
+            url, said.deliveries[0].payload, headers={"X-Slack-Retry-Num": "1", "X-Slack-Retry-Reason": "http_timeout"}
+        )
+        assert again.status == 200
+        assert strict.count("chat.postMessage") == 1
+
+    with_service(act)
+
+
+def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
+    async def act() -> None:
+        wired = Wired(settings=Settings(data_dir=tmp_path), advisor=advisor, asker=Composed(advisor), run=threads)
+        app = FastAPI()
+        attach(app, wired)
+        assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
+        async with running(wired):
+            pass
+
+    asyncio.run(act())
+
+
+def test_a_service_starts_without_slack_and_finds_it_later(
+    strict: LocalSlack, advisor: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.slack.RETRY_S", (0.05,))
+    strict.fault("auth.test", Fault(error="internal_error", times=2))
+
+    async def act() -> None:
+        settings = settings_of(strict, tmp_path)
+        wired = Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=threads)
+        async with running(wired):
+            await strict.until_connected()
+            said = strict.says(f"<@U0BOT> {QUESTION}")
+            await strict.until_said("Cause found", thread_ts=said.ts)
+        assert strict.count("auth.test") == 3
+
+    asyncio.run(act())
+
+
+def test_a_service_goes_on_without_slack_where_the_token_is_wrong(
+    strict: LocalSlack, advisor: Advisor, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def act() -> None:
+        settings = settings_of(strict, tmp_path, slack_bot_token="xoxb-wrong")
+        wired = Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=threads)
+        async with running(wired):
+            await strict.until_refused("invalid_auth")
+
+    asyncio.run(act())
+    assert "no Slack: Slack does not accept SLACK_BOT_TOKEN" in caplog.text
+    assert "xoxb-wrong" not in caplog.text
+
+
+def test_a_command_over_http_is_answered(strict: LocalSlack, with_service: Callable[..., None]) -> None:
+    async def act(url: str) -> None:
+        strict.send_to(url)
+        await strict.until_acked(strict.command("status"))
+        told = await strict.until_whispered("Events: HTTP")
+        assert "Permissions: all" in told.shown
+
+    with_service(act)
+
+
+def test_slack_verifies_the_address_and_strangers_get_a_word(
+    strict: LocalSlack, with_service: Callable[..., None]
+) -> None:
+    async def act(url: str) -> None:
+        verified = await strict.verify(url)
+        assert (verified.status, json.loads(verified.body)) == (200, {"challenge": "local"})
+        wrong = await strict.post(url, {"type": "event_callback"}, secret="another")
+        assert wrong.status == 401
+        assert json.loads(wrong.body)["error"]["code"] == "wrong_signature"
+        limited = await strict.post(url, {"type": "app_rate_limited", "minute_rate_limited": 1})
+        assert limited.status == 200
+
+    with_service(act)

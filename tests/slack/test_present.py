@@ -1,0 +1,167 @@
+"""An answer as Slack messages: Slack's limits hold for any answer, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.advisor import Advisor, Ask
+from service.wire import plain
+from tests.slack.desk import COMMAND
+from tests.slack.fake.blocks import check_blocks
+from ui.present.slack import ELEMENT, MESSAGE, Extras, lead, messages, weight
+from ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped
+
+TEXTS = st.text(alphabet="ab \n`~#<>&*|[]()!@$é中\u2028", max_size=400)
+BLOCKS = st.lists(st.one_of(TEXTS, TEXTS.map(lambda text: f"```py\n{text.replace('`', '')}\n```")), max_size=12).map(
+    "\n\n".join
+)
+
+
+@pytest.fixture(scope="module")
+def answer(knowledge_advisor: Advisor) -> Mapping[str, Any]:
+    """A whole answer with causes, findings, a patch and citations."""
+    found = plain(
+        knowledge_advisor.ask(Ask(question=f"my KTO loss is NaN from the first step, why?\n```\n{COMMAND}\n```"))
+    )
+    assert isinstance(found, dict)
+    return found
+
+
+def with_text(answer: Mapping[str, Any], text: str, **more: Any) -> dict[str, Any]:
+    return {**answer, "answer": text, **more}
+
+
+def letters(text: str) -> str:
+    """What a reader gets: no white space, no fences."""
+    return re.sub(r"[\s`~]|\u200b", "", text)
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+@given(text=BLOCKS, limit=st.integers(40, 300))
+def test_split_text_is_complete_in_order_and_within_the_limit(text: str, limit: int) -> None:
+    pieces = split_markdown(text, limit)
+    assert all(len(piece) <= limit for piece in pieces)
+    without = [re.sub(r"^```(py)?$", "", piece, flags=re.MULTILINE) for piece in (*pieces, text)]
+    assert letters("".join(without[:-1])) == letters(without[-1])
+
+
+def test_a_cut_code_block_is_closed_and_opened_again() -> None:
+    code = "\n".join(f"line {number}" for number in range(40))
+    pieces = split_markdown(f"before\n\n```diff\n{code}\n```\n\nafter", 100)
+    assert len(pieces) > 3
+    for piece in pieces:
+        assert piece.count("```") % 2 == 0
+    inside = [line for piece in pieces for line in piece.split("\n") if line.startswith("line ")]
+    assert "\n".join(inside) == code
+
+
+def test_paragraphs_stay_whole_where_they_fit() -> None:
+    assert split_markdown("one\n\ntwo\n\nthree", 8) == ["one\n\ntwo", "three"]
+
+
+@given(text=TEXTS)
+def test_nobody_can_be_mentioned(text: str) -> None:
+    assert not re.search(r"<[!@#]", neutral(text))
+    assert neutral(text).replace("\u200b", "") == text.replace("\u200b", "")
+    assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", escape(text))
+
+
+@given(line=TEXTS.map(escape), limit=st.integers(8, 60))
+def test_wrapping_cuts_no_escape_in_two(line: str, limit: int) -> None:
+    parts = wrapped(line, limit)
+    assert "".join(parts) == line
+    assert all(len(part) <= limit for part in parts)
+    assert all(not re.search(r"&(?!amp;|lt;|gt;)", part) for part in parts)
+
+
+def test_only_addresses_of_the_web_become_links() -> None:
+    assert link("https://a.example/?q=1&r=<2>|3", "a|<b>") == ("<https://a.example/?q=1&amp;r=%3C2%3E%7C3|a¦&lt;b&gt;>")
+    assert link("javascript:alert(1)", "click") == "click"
+    assert link("https://a.example/" + "x" * 2000, "long") == "long"
+
+
+def test_the_notification_is_short_and_escaped() -> None:
+    shown = fallback("**bold** <!channel> " + "&" * 9_000)
+    assert shown.startswith("bold &lt;!channel&gt;")
+    assert len(shown) <= FALLBACK + 1
+
+
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Mapping[str, Any]) -> None:
+    [reply] = messages(answer, Extras(public_url="https://tm.example", human=True, share=True))
+    check_blocks(list(reply.blocks))
+    shown = json.dumps(reply.blocks, ensure_ascii=False)
+    for part in (
+        "Cause found", "confidence: high", "In what you pasted", "Fix", "```diff", "Does not help", "Read:",
+        "https://tm.example/?answer=" + answer["id"], "https://tm.example/knowledge/?case=", "Helped", "Ask a human",
+        "Share", "Mark resolved", "(openrlhf-kto-vanilla-loss",
+    ):  # fmt: skip
+        assert part in shown
+    assert reply.text.startswith("🔎 Cause found")
+    assert "> Read" not in shown  # the receipt stands in the small print, not above the verdict
+
+
+def test_confidence_is_said_once(answer: Mapping[str, Any]) -> None:
+    [reply] = messages(answer)
+    assert reply.blocks[0]["text"].lower().count("confidence:") == 1
+
+
+@given(text=BLOCKS, many=st.integers(0, 60), title=TEXTS)
+def test_any_answer_keeps_slacks_limits(answer: Mapping[str, Any], text: str, many: int, title: str) -> None:
+    cited = [
+        {"marker": n, "kind": "case", "id": f"case-{n}", "title": title * 3, "url": "https://a.example/", "quote": None}
+        for n in range(many)
+    ]
+    notices = tuple(title for _ in range(many))
+    long = with_text(answer, f"{text}\n\n" * 40, citations=cited, notices=notices)
+    replies = messages(long, Extras(public_url="https://tm.example", not_read=notices, human=True, share=True))
+    for reply in replies:
+        check_blocks(list(reply.blocks))
+        assert reply.blocks
+        assert sum(map(weight, reply.blocks)) <= MESSAGE
+    assert replies[-1].blocks[-1]["type"] == "actions"
+
+
+def test_a_text_of_fifty_thousand_characters_arrives_whole(answer: Mapping[str, Any]) -> None:
+    words = [f"w{number}" for number in range(9_000)]
+    replies = messages(with_text(answer, " ".join(words)))
+    assert len(replies) >= 5
+    shown = " ".join(block["text"] for reply in replies for block in reply.blocks if block["type"] == "markdown")
+    assert letters(shown).endswith(letters(" ".join(words)))
+
+
+def test_a_long_line_of_small_print_is_continued(answer: Mapping[str, Any]) -> None:
+    [reply] = messages({**answer, "notices": ("n" * (ELEMENT + 5),)})
+    texts = [e["text"] for block in reply.blocks if block["type"] == "context" for e in block["elements"]]
+    assert "n" * ELEMENT in texts
+    assert "nnnnn" in texts
+
+
+def test_the_model_is_named_where_it_wrote(answer: Mapping[str, Any]) -> None:
+    [reply] = messages({**answer, "mode": "llm", "model": "qwen3-8b"})
+    assert "Text by qwen3-8b" in json.dumps(reply.blocks)
+
+
+def test_secrets_are_said_but_not_mail_addresses(answer: Mapping[str, Any]) -> None:
+    masked = {**answer["receipt"], "masked": [{"kind": "email", "count": 1}]}
+    [without] = messages({**answer, "receipt": masked})
+    assert "secret still stands" not in json.dumps(without.blocks)
+    masked = {**answer["receipt"], "masked": [{"kind": "huggingface_token", "count": 1}]}
+    [told] = messages({**answer, "receipt": masked})
+    assert "secret still stands" in json.dumps(told.blocks)
+
+
+@pytest.mark.parametrize("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_verdict_has_words_in_both_languages(answer: Mapping[str, Any], verdict: str, language: str) -> None:
+    [reply] = messages({**answer, "verdict": verdict, "language": language, "causes": []})
+    first = reply.blocks[0]["text"].split("\n")[0]
+    assert bool(re.search(r"[\u4e00-\u9fff]", first)) == (language == "zh")
+    assert lead({**answer, "verdict": verdict, "language": language, "causes": []}).startswith(first)

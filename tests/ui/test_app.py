@@ -1,0 +1,62 @@
+"""The composition root: everything that a service offers, on one port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from kb.errors import InvalidSettings
+from service.advisor import Advisor
+from service.settings import Settings
+from tests.fake_model import FakeModel, Reply
+from ui.app import build_app
+
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+@contextmanager
+def serving(folder: Path, tmp_path: Path, **changes: Any) -> Iterator[TestClient]:
+    values = {"data_dir": folder, "database_url": f"sqlite:///{tmp_path / 'h.sqlite3'}", "pages": False} | changes
+    with TestClient(build_app(Settings.model_validate(values)), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+@pytest.fixture
+def folder(knowledge_folder: Path, knowledge_advisor: Advisor) -> Path:
+    """Where the index is; it is there once an advisor was built."""
+    return knowledge_folder
+
+
+def test_rest_and_mcp_answer_on_one_port(folder: Path, tmp_path: Path) -> None:
+    with serving(folder, tmp_path) as client:
+        assert client.get("/readyz").json()["status"] == "ok"
+        assert client.post("/v1/ask", json={"question": "KTO loss is nan"}).status_code == 200
+        assert "diagnose" in client.post("/mcp", json=LIST, headers=ACCEPT).text
+
+
+def test_without_pages_the_root_is_an_error_of_the_api(folder: Path, tmp_path: Path) -> None:
+    with serving(folder, tmp_path) as client:
+        assert client.get("/").json()["error"]["code"] == "not_found"
+
+
+def test_a_model_that_is_down_degrades_and_its_answers_are_written_when_it_is_up(folder: Path, tmp_path: Path) -> None:
+    with serving(folder, tmp_path, model_base_url="http://127.0.0.1:9/v1") as client:
+        ready = client.get("/readyz")
+        assert ready.status_code == 200
+        assert (ready.json()["status"], ready.json()["down"]) == ("degraded", {"model": "absent"})
+    reply = Reply("The mean over an empty class is NaN [1].")
+    with FakeModel(reply) as fake, serving(folder, tmp_path, model_base_url=fake.url) as client:
+        assert client.get("/readyz").json()["status"] == "ok"
+        answer = client.post("/v1/ask", json={"question": "OpenRLHF KTO loss is nan with --vanilla_loss"}).json()
+    assert answer["mode"] == "llm"
+
+
+def test_half_a_set_of_slack_tokens_is_refused_at_start(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="SLACK_BOT_TOKEN"), serving(folder, tmp_path, slack_bot_token="xoxb-1"):
+        pass

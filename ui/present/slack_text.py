@@ -1,0 +1,123 @@
+"""Text on its way into Slack: escaping, pings taken out, Markdown split without loss. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+ZERO_WIDTH = "\u200b"
+"""Put behind a ``<`` that would begin a mention: invisible, and Slack no longer reads it as one."""
+FALLBACK = 3_000
+"""Characters of a notification's text; the whole stands in the blocks."""
+MAX_LINK = 900
+"""Characters of an address; a longer one is not linked."""
+_TOKEN = re.compile(r"<[^>]*>|&[a-z]+;|.", re.DOTALL)
+_PING = re.compile(r"<(?=[!@#])")
+_FENCE = re.compile(r"^ {0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)$")
+
+
+def escape(text: str) -> str:
+    """Text that mrkdwn shows as it is: no links, no mentions."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def neutral(markdown: str) -> str:
+    """Markdown in which nobody is mentioned: ``<!channel>``, ``<@U1>`` and ``<#C1>`` become plain characters.
+
+    Everything else stays: escaping would show inside code blocks.
+    """
+    return _PING.sub(f"<{ZERO_WIDTH}", markdown)
+
+
+def link(url: str, label: str) -> str:
+    """A mrkdwn link; only the label where the address is none of the web's."""
+    if not url.startswith(("https://", "http://")):
+        return escape(label)
+    address = url.replace("|", "%7C").replace("<", "%3C").replace(">", "%3E").replace(" ", "%20").replace("&", "&amp;")
+    return f"<{address}|{escape(label).replace('|', '¦')}>" if len(address) <= MAX_LINK else escape(label)
+
+
+def wrapped(mrkdwn: str, limit: int) -> list[str]:
+    """One line of mrkdwn in parts of at most ``limit`` characters; no link and no escape is cut in two."""
+    parts = [""]
+    for token in _TOKEN.findall(mrkdwn) if len(mrkdwn) > limit else [mrkdwn]:
+        if len(parts[-1]) + len(token) > limit and parts[-1]:
+            parts.append("")
+        parts[-1] += token
+    return [part for part in parts if part]
+
+
+def fallback(markdown: str) -> str:
+    """The beginning of a text for notifications, escaped."""
+    first, *rest = wrapped(escape(markdown.replace("**", "")), FALLBACK) or [""]
+    return f"{first}…" if rest else first
+
+
+def split_markdown(text: str, limit: int) -> list[str]:
+    """``text`` in pieces of at most ``limit`` characters, cut between paragraphs where that is possible.
+
+    A code block that is cut is closed and opened again, so that every piece is Markdown by itself. At least one piece.
+    """
+    pieces: list[str] = []
+    current = ""
+    for atom in _atoms(text):
+        joined = f"{current}\n\n{atom}" if current else atom
+        if len(joined) <= limit:
+            current = joined
+            continue
+        if current:
+            pieces.append(current)
+        *whole, current = _cut(atom, limit)
+        pieces += whole
+    return [*pieces, current] if current or not pieces else pieces
+
+
+def _atoms(text: str) -> Iterator[str]:
+    """Paragraphs and code blocks. Blank lines inside a code block belong to it."""
+    held: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if fence:
+            held.append(line)
+            closes = match and match["ticks"][0] == fence[0] and len(match["ticks"]) >= len(fence)
+            if closes and match and not match["info"].strip():
+                fence = ""
+                yield "\n".join(held)
+                held = []
+        elif match:
+            if held:
+                yield "\n".join(held)
+            held, fence = [line], match["ticks"]
+        elif line.strip():
+            held.append(line)
+        elif held:
+            yield "\n".join(held)
+            held = []
+    if held:
+        yield "\n".join([*held, fence] if fence else held)
+
+
+def _cut(atom: str, limit: int) -> list[str]:
+    """One paragraph or code block in pieces of at most ``limit`` characters, by lines, a code block's fences kept."""
+    lines = atom.split("\n")
+    match = _FENCE.match(lines[0])
+    before, after = "", ""
+    if match and len(lines) > 1 and len(lines[0]) < limit // 4:
+        before, after = f"{lines[0]}\n", f"\n{match['ticks']}"
+        lines = lines[1:-1]
+    room = limit - len(before) - len(after)
+    pieces: list[str] = []
+    current: str | None = None
+    for line in lines:
+        for start in range(0, max(1, len(line)), room):
+            part = line[start : start + room]
+            joined = part if current is None else f"{current}\n{part}"
+            if len(joined) <= room and not start:
+                current = joined
+            else:
+                if current is not None:
+                    pieces.append(current)
+                current = part
+    pieces.append(current or "")
+    return [f"{before}{piece}{after}" for piece in pieces]

@@ -1,0 +1,93 @@
+"""The Slack bot: mentions, threads, direct messages, a command and a message shortcut, over the same asker.
+
+``running(wired)`` lives with the service where Slack's tokens are set; ``attach(app, wired)`` adds the address that
+Slack posts to where there is no app token for Socket Mode. slack_bolt is imported only when a token is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from kb.errors import InvalidSettings
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from ui.slack.bot import SlackBot
+    from ui.wired import Wired
+
+log = logging.getLogger("trainmedic.slack")
+RETRY_S = (5.0, 15.0, 60.0)
+"""Pauses between attempts to reach Slack at start; the last one again and again."""
+_serving: dict[int, SlackBot] = {}
+"""The bot of each wired service, which the address of HTTP events hands on to."""
+
+
+def configured(settings: Settings) -> bool:
+    """Whether Slack is to be served. Raises `InvalidSettings` where the tokens are incomplete."""
+    bot = bool(settings.slack_bot_token.get_secret_value())
+    app = bool(settings.slack_app_token.get_secret_value())
+    secret = bool(settings.slack_signing_secret.get_secret_value())
+    if not bot and (app or secret):
+        raise InvalidSettings("SLACK_BOT_TOKEN is not set", hint="docs/slack.md says where to find it")
+    if bot and not (app or secret):
+        raise InvalidSettings(
+            "SLACK_BOT_TOKEN alone is not enough",
+            hint="set SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
+        )
+    return bot
+
+
+def attach(app: FastAPI, wired: Wired) -> None:
+    """Add the address of Slack's HTTP events, where these are used. The bot behind it lives in `running`."""
+    if not configured(wired.settings) or wired.settings.slack_app_token.get_secret_value():
+        return
+    from ui.slack.http import PATH
+    from ui.slack.route import endpoint
+
+    app.add_route(PATH, endpoint(wired.settings, lambda: _serving.get(id(wired))), methods=["POST"])
+
+
+@asynccontextmanager
+async def running(wired: Wired) -> AsyncIterator[None]:
+    """The bot, connected as long as this context. Slack that cannot be reached is tried again, and holds up nothing."""
+    if not configured(wired.settings):
+        yield
+        return
+    stop = asyncio.Event()
+    task = asyncio.create_task(_kept(wired, stop))
+    try:
+        yield
+    finally:
+        stop.set()
+        await task
+
+
+async def _kept(wired: Wired, stop: asyncio.Event) -> None:
+    """Start the bot, again and again while Slack cannot be reached; then wait for the end."""
+    from ui.slack.bot import SlackBot
+    from ui.slack.scopes import SlackLogin, SlackUnavailable
+
+    for attempt in range(10**9):
+        try:
+            async with AsyncExitStack() as stack:
+                bot = await stack.enter_async_context(SlackBot(wired))
+                _serving[id(wired)] = bot
+                stack.callback(_serving.pop, id(wired), None)
+                await stop.wait()
+            return
+        except SlackLogin as error:
+            log.error("no Slack: %s", error.message)  # trying again would not help
+            return
+        except SlackUnavailable as error:
+            pause_s = RETRY_S[min(attempt, len(RETRY_S) - 1)]
+            log.warning("no Slack yet: %s; trying again in %g s", error.message, pause_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pause_s)
+            if stop.is_set():
+                return

@@ -1,0 +1,367 @@
+"""The bot: what arrives from Slack, acknowledged within three seconds and handed to the desk.
+
+Plain listeners of slack_bolt's `AsyncApp`. Bolt acknowledges events before it runs a listener; clicks, commands and
+shortcuts are acknowledged first thing here. What no listener matches would never be acknowledged and come again and
+again: the last listeners take everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
+from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.context.ack.async_ack import AsyncAck
+from slack_sdk.web.async_client import AsyncWebClient
+
+from kb.mask import mask
+from service.settings import MEBIBYTE, is_loopback
+from ui.slack import words
+from ui.slack.calls import Calls, SlackLost, SlackRefused
+from ui.slack.clicks import Clicks, place_of
+from ui.slack.desk import LEAVING_S, Desk, Tools
+from ui.slack.files import Downloads
+from ui.slack.gather import Gatherer, Place
+from ui.slack.incoming import is_written, mentions
+from ui.slack.live import Streams
+from ui.slack.memory import Taken
+from ui.slack.post import Poster
+from ui.slack.scopes import Identity, check_app_token, identify
+from ui.slack.status import status_lines
+from ui.wired import Wired
+
+log = logging.getLogger("trainmedic.slack")
+bolt_log = logging.getLogger("trainmedic.slack.bolt")
+bolt_log.setLevel(logging.INFO)  # below that, Slack's libraries log what people wrote, unmasked
+# It reads SLACK_BOT_TOKEN too and warns that it does not need it.
+bolt_log.addFilter(lambda record: "`token` will be unused" not in record.getMessage())
+COMMAND = "/trainmedic"
+DIAGNOSE = "trainmedic_diagnose"
+"""The message shortcut."""
+TIMEOUT_S = 15
+EVERYTHING = re.compile(".*")
+HELP_WORDS, STATUS_WORDS = ("", "help", "帮助"), ("status", "状态")
+PING_S = 10
+"""Between two signs of life of the socket, in seconds."""
+ACK_S = 3.0
+"""Slack's limit on an acknowledgement."""
+Json = Mapping[str, Any]
+
+
+class Socket(AsyncSocketModeHandler):
+    """The socket's handler, which knows what is not acknowledged yet: Bolt looks for it every 10 ms only."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._handling = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._leaving = False
+
+    async def handle(self, client: Any, req: Any) -> None:
+        """Hand one envelope to Bolt, then acknowledge. At the end none is taken: Slack delivers it again elsewhere."""
+        if self._leaving:
+            return
+        self._handling += 1
+        self._idle.clear()
+        try:
+            await super().handle(client, req)
+        finally:
+            self._handling -= 1
+            if not self._handling:
+                self._idle.set()
+
+    async def leave(self) -> None:
+        """Take nothing more, acknowledge what was taken, then close."""
+        self._leaving = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), ACK_S)
+        await self.close_async()  # type: ignore[no-untyped-call]
+
+
+class SlackBot:
+    """One workspace's bot. ``async with SlackBot(wired) as bot`` while the event loop runs."""
+
+    def __init__(
+        self, wired: Wired, *, streams: Streams | None = None, ping_s: float = PING_S, leaving_s: float = LEAVING_S
+    ) -> None:
+        self.wired = wired
+        self.app: AsyncApp
+        self.identity: Identity
+        self.desk: Desk
+        self.connections = 0
+        self._taken = Taken()
+        self._streams = streams or Streams()
+        self._ping_s = ping_s
+        self._leaving_s = leaving_s
+        self._session: aiohttp.ClientSession | None = None
+        self._handler: Socket | None = None
+        self._connecting: asyncio.Task[None] | None = None
+
+    @property
+    def by_socket(self) -> bool:
+        """Whether events come through Socket Mode, not over HTTP."""
+        return bool(self.wired.settings.slack_app_token.get_secret_value())
+
+    async def __aenter__(self) -> SlackBot:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Log in, then connect where Socket Mode is used. Raises `SlackLogin` or `SlackUnavailable`."""
+        settings = self.wired.settings
+        token = settings.slack_bot_token.get_secret_value()
+        self._session = aiohttp.ClientSession(trust_env=True)
+        try:
+            calls = Calls(self._client(token))
+            self.identity = await identify(calls)
+            for scope in self.identity.missing:
+                log.warning(
+                    "the Slack app lacks the permission %s: %s; add it and reinstall the app",
+                    scope,
+                    words.FEATURES[scope].en,
+                )
+            self.desk = Desk(self._tools(calls, token))
+            self.app = self._app(token)
+            if self.by_socket:
+                await self._connect(calls, settings.slack_app_token.get_secret_value())
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Take no more events, answer what was taken on, then disconnect."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._connecting
+            self._connecting = None
+        if self._handler is not None:
+            await self._handler.leave()
+            self._handler = None
+        if hasattr(self, "desk"):
+            await self.desk.drain(self._leaving_s)
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def is_connected(self) -> bool:
+        """Whether the socket stands; True over HTTP."""
+        if not self.by_socket:
+            return True
+        return self._handler is not None and bool(await self._handler.client.is_connected())
+
+    def _client(self, token: str | None) -> AsyncWebClient:
+        url = self.wired.settings.slack_api_url
+        client = AsyncWebClient(
+            token=token, base_url=url, session=self._session, timeout=TIMEOUT_S, retry_handlers=[], logger=bolt_log
+        )
+        if is_loopback(re.sub(r"^https?://|[:/].*$", "", url)):
+            client.proxy = None  # the client takes a proxy from the environment and does not know its exceptions
+        return client
+
+    def _tools(self, calls: Calls, token: str) -> Tools:
+        assert self._session is not None
+        settings, identity = self.wired.settings, self.identity
+        downloads = Downloads(
+            calls=calls,
+            session=self._session,
+            token=token,
+            api_url=settings.slack_api_url,
+            max_bytes=settings.slack_file_mb * MEBIBYTE,
+            max_files=settings.max_attachments,
+            may=identity.may,
+        )
+        return Tools(
+            wired=self.wired,
+            calls=calls,
+            poster=Poster(calls=calls, session=self._session),
+            gatherer=Gatherer(calls=calls, downloads=downloads, bot_user=identity.user, bot_id=identity.bot),
+            streams=self._streams,
+            identity=identity,
+            key=settings.slack_signing_secret.get_secret_value() or token,
+        )
+
+    async def _connect(self, calls: Calls, app_token: str) -> None:
+        await check_app_token(calls, app_token)
+        self._handler = Socket(
+            self.app, app_token, logger=bolt_log, web_client=self._client(None), ping_interval=self._ping_s
+        )
+        self._handler.client.message_listeners.append(self._hello)
+        # It comes back when connected, and tries for ever while it cannot.
+        self._connecting = asyncio.create_task(self._handler.connect_async())  # type: ignore[no-untyped-call]
+
+    async def _hello(self, client: object, message: Json, raw: str | None = None) -> None:
+        """Slack greets each connection with how many there are: events go to any of them, half-open ones included."""
+        if message.get("type") != "hello":
+            return
+        self.connections = int(message.get("num_connections") or 1)
+        if self.connections > 1:
+            log.warning("Slack counts %d connections of this app and sends each event to any one", self.connections)
+
+    def _app(self, token: str) -> AsyncApp:
+        result = AuthorizeResult(
+            enterprise_id=self.identity.enterprise,
+            team_id=self.identity.team,
+            bot_token=token,
+            bot_id=self.identity.bot,
+            bot_user_id=self.identity.user,
+        )
+
+        async def authorize() -> AuthorizeResult:
+            return result  # asked for by every event, before its acknowledgement: no call
+
+        app = AsyncApp(
+            logger=bolt_log,
+            client=self._client(None),
+            authorize=authorize,
+            signing_secret=self.wired.settings.slack_signing_secret.get_secret_value(),
+            request_verification_enabled=False,  # done before, see `ui.slack.http`
+        )
+        clicks = Clicks(self.desk)
+        app.event("app_mention")(self._mention)
+        app.event("message")(self._message)
+        app.event("app_home_opened")(self._opened)
+        app.event("agent_session_stopped")(self._stopped)
+        app.command(COMMAND)(self._command)
+        app.shortcut(DIAGNOSE)(self._shortcut)
+
+        async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
+            await ack()
+            self.desk.start(clicks.handle(body))
+
+        async def taken(ack: AsyncAck) -> None:
+            await ack()
+
+        app.action(re.compile("^trainmedic_"))(clicked)
+        app.action(EVERYTHING)(taken)
+        app.shortcut(EVERYTHING)(taken)
+        app.view(EVERYTHING)(taken)
+        app.event(EVERYTHING)(taken)
+        app.error(self._error)
+        return app
+
+    async def _error(self, error: Exception) -> None:
+        """What went wrong in a listener itself."""
+        log.error("a listener failed\n%s", mask("".join(traceback.format_exception(error))).text)
+
+    async def _mention(self, body: dict[str, Any], event: dict[str, Any]) -> None:
+        if event.get("bot_id") or not is_written(event) or not self._claim(body, event):
+            return
+        thread_ts = event.get("thread_ts")
+        self._take(self._place(event, thread_ts or event["ts"]), event, in_thread=bool(thread_ts))
+
+    async def _message(self, body: dict[str, Any], event: dict[str, Any]) -> None:
+        if event.get("bot_id") or not event.get("user") or not is_written(event):
+            return
+        channel, thread_ts = str(event.get("channel", "")), event.get("thread_ts")
+        place = self._place(event, thread_ts or event["ts"])
+        if place.direct:
+            if self._claim(body, event):
+                self._take(place, event, in_thread=bool(thread_ts))
+        elif mentions(event, self.identity.user):
+            return  # the same sentence comes as app_mention
+        elif thread_ts and self.desk.awaits(channel, thread_ts, place.user):
+            if self._claim(body, event):
+                self._take(place, event, in_thread=True)
+        elif not thread_ts and self.desk.options(channel).answers == "all" and self._claim(body, event):
+            self._take(place, event, in_thread=False, addressed=False)
+
+    def _claim(self, body: Json, event: Json) -> bool:
+        """Whether this message was not taken on before: neither this event nor its twin of another kind."""
+        names = [("event", body["event_id"])] if body.get("event_id") else []
+        return self._taken.claim(*names, (event.get("channel"), event.get("ts")))
+
+    def _place(self, event: Json, thread_ts: str) -> Place:
+        channel = str(event.get("channel", ""))
+        return Place(
+            team=str(event.get("team") or self.identity.team),
+            channel=channel,
+            thread_ts=thread_ts,
+            user=str(event.get("user", "")),
+            direct=event.get("channel_type") == "im" or channel.startswith("D"),
+        )
+
+    def _take(self, place: Place, message: Json, *, in_thread: bool, addressed: bool = True, url: str = "") -> None:
+        written = self.desk.tools.gatherer.written(dict(message))
+        if self.desk.full:
+            language = self.desk.language(place.channel, written.text)
+            log.warning("too many questions at once; one is sent away")
+            if addressed:
+                self.desk.start(self.desk.say(place, words.BUSY.get(language), url=url))
+            return
+        self.desk.start(self.desk.in_thread(place, written, in_thread=in_thread, addressed=addressed, url=url))
+
+    async def _command(self, ack: AsyncAck, command: dict[str, Any]) -> None:
+        text = str(command.get("text") or "").strip()
+        channel, user = str(command.get("channel_id", "")), str(command.get("user_id", ""))
+        language = self.desk.language(channel, text)
+        if text.lower() in HELP_WORDS:
+            await ack(words.HELP.get(language))
+            return
+        await ack(words.WORKING.get(language))
+        place = Place(
+            team=str(command.get("team_id") or self.identity.team),
+            channel=channel,
+            thread_ts="",
+            user=user,
+            direct=channel.startswith("D"),
+        )
+        url = str(command.get("response_url") or "")
+        if text.lower() in STATUS_WORDS:
+            self.desk.start(self._status(place, language, url))
+        else:
+            self.desk.start(self.desk.alone(text, place, url))
+
+    async def _status(self, place: Place, language: str, url: str) -> None:
+        how = f"Socket Mode ({self.connections})" if self.by_socket else "HTTP"
+        lines = await status_lines(self.wired, self.identity, language, how, self.desk.running)
+        await self.desk.say(place, "\n".join(lines), url=url, alone=True)
+
+    async def _shortcut(self, ack: AsyncAck, body: dict[str, Any]) -> None:
+        await ack()
+        message = body.get("message") or {}
+        thread_ts = message.get("thread_ts")
+        url = str(body.get("response_url") or "")
+        self._take(place_of(body, self.identity.team), message, in_thread=bool(thread_ts), url=url)
+
+    async def _opened(self, event: dict[str, Any]) -> None:
+        if event.get("tab") == "messages" and self.identity.may("assistant:write"):
+            self.desk.start(self._prompts(str(event.get("channel", "")), str(event.get("user", ""))))
+
+    async def _prompts(self, channel: str, user: str) -> None:
+        """Suggest what to ask. Without a thread: under agent_view a call with one does nothing."""
+        language = await self._locale(user)
+        prompts = [{"title": title.get(language), "message": text.get(language)} for title, text in words.PROMPTS]
+        title = words.PROMPTS_TITLE.get(language)
+        try:
+            await self.desk.tools.calls(
+                "assistant_threads_setSuggestedPrompts", channel_id=channel, prompts=prompts, title=title
+            )
+        except (SlackRefused, SlackLost) as error:
+            log.warning("no prompts were suggested: %s", error)
+
+    async def _locale(self, user: str) -> str:
+        """The language of somebody's Slack, where it may be asked for."""
+        if not self.identity.may("users:read"):
+            return "en"
+        try:
+            found = await self.desk.tools.calls.read("users_info", user=user, include_locale=True)
+        except (SlackRefused, SlackLost) as error:
+            log.warning("the user's language is not known: %s", error)
+            return "en"
+        return "zh" if str((found.get("user") or {}).get("locale", "")).startswith("zh") else "en"
+
+    async def _stopped(self, event: dict[str, Any]) -> None:
+        self.desk.start(self.desk.stop(str(event.get("channel", "")), str(event.get("thread_ts", ""))))

@@ -1,0 +1,178 @@
+"""Files that people attach, downloaded as text. What is not read is named with the reason, never silently left out.
+
+The address comes from an event, the bot's token goes with the request: it is sent to Slack's own hosts alone, and
+redirects are not followed (without the permission Slack redirects to a login page that says 200).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from kb.model.place import Attachment
+from ui.slack import words
+from ui.slack.calls import Calls, SlackLost, SlackRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger("trainmedic.slack")
+HOSTS = ("slack.com", "slack-files.com", "slack-gov.com")
+TIMEOUT_S = 20.0
+CHUNK = 64 * 1024
+MEBIBYTE = 1024 * 1024
+TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/toml")
+TEXT_NAMES = (
+    ".txt", ".log", ".out", ".err", ".yaml", ".yml", ".json", ".jsonl", ".toml", ".ini", ".cfg", ".conf", ".sh",
+    ".bash", ".zsh", ".py", ".csv", ".tsv", ".md", ".patch", ".diff", ".env", ".slurm", ".sbatch", ".ipynb", ".lock",
+)  # fmt: skip
+MEDIA = ("image/", "video/", "audio/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What was read, and for everything else its name with the reason."""
+
+    attachments: tuple[Attachment, ...] = ()
+    not_read: tuple[str, ...] = ()
+
+
+class NotRead(Exception):
+    """Why a file is not read: a key of `words.NOT_READ`."""
+
+    def __init__(self, reason: str, **values: object) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.values = values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downloads:
+    """Downloads for one workspace. ``may`` says whether a permission was granted; ``api_url`` is Slack's own."""
+
+    calls: Calls
+    session: aiohttp.ClientSession
+    token: str
+    api_url: str
+    max_bytes: int
+    max_files: int
+    may: Callable[[str], bool] = field(default=lambda scope: True)
+
+    async def fetch(self, files: Sequence[Mapping[str, Any]], language: str) -> Fetched:
+        """The text files among ``files``, one download for each."""
+        read: list[Attachment] = []
+        not_read: list[str] = []
+        seen: set[str] = set()
+        for item in files:
+            id = str(item.get("id") or "")
+            if id in seen:
+                continue
+            seen.add(id)
+            name = str(item.get("name") or item.get("title") or id or "file")
+            try:
+                if len(read) >= self.max_files:
+                    raise NotRead("many", limit=self.max_files)
+                name, content = await self._file(item, name)
+                read.append(Attachment(name=name, content=content))
+            except NotRead as reason:
+                told = words.NOT_READ[reason.reason].get(language).format(**reason.values)
+                not_read.append(f"{name} ({told})")
+        return Fetched(attachments=tuple(read), not_read=tuple(not_read))
+
+    async def _file(self, item: Mapping[str, Any], name: str) -> tuple[str, bytes]:
+        """Name and content. Raises `NotRead`."""
+        if not self.may("files:read"):
+            raise NotRead("scope")
+        if item.get("file_access") == "check_file_info":
+            item = await self._info(str(item.get("id") or ""))
+            name = str(item.get("name") or name)
+        self._refuse(item, name)
+        url = str(item.get("url_private_download") or item.get("url_private") or "")
+        content = await self._download(url)
+        if is_page(content) and not name.lower().endswith((".html", ".htm")):
+            raise NotRead("login")
+        if b"\0" in content[:4096] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise NotRead("binary")
+        return name, content
+
+    def _refuse(self, item: Mapping[str, Any], name: str) -> None:
+        """Raise `NotRead` for what need not be downloaded to know."""
+        mode, kind = str(item.get("mode") or ""), str(item.get("mimetype") or "").lower()
+        if mode == "tombstone":
+            raise NotRead("deleted")
+        if mode == "hidden_by_limit":
+            raise NotRead("hidden")
+        if item.get("file_access") == "access_denied":
+            raise NotRead("denied")
+        if mode == "external" or item.get("is_external"):
+            raise NotRead("external")
+        if kind.startswith(MEDIA):
+            raise NotRead("image" if kind.startswith("image/") else "binary")
+        textual = mode == "snippet" or kind.startswith(TEXT_TYPES) or name.lower().endswith(TEXT_NAMES)
+        if kind and not textual and kind not in ("application/octet-stream", "binary/octet-stream"):
+            raise NotRead("binary")
+        if isinstance(item.get("size"), int) and item["size"] > self.max_bytes:
+            raise NotRead("large", limit=self.max_bytes // MEBIBYTE)
+
+    async def _info(self, id: str) -> Mapping[str, Any]:
+        """A file of another workspace, of which the event tells only the id."""
+        try:
+            found = (await self.calls.read("files_info", file=id)).get("file")
+        except SlackRefused as refused:
+            if refused.error == "missing_scope":
+                raise NotRead("scope") from None
+            raise NotRead("failed", why=refused.error) from None
+        except SlackLost:
+            raise NotRead("failed", why="no answer") from None
+        if not isinstance(found, Mapping):
+            raise NotRead("denied")
+        return found
+
+    async def _download(self, url: str) -> bytes:
+        """At most ``max_bytes`` of it; the size that Slack told may be wrong."""
+        if not self.is_slack(url):
+            raise NotRead("elsewhere")
+        try:
+            async with self.session.get(
+                url,
+                headers={"Authorization": f"Bearer {self.token}"},
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+            ) as response:
+                if 300 <= response.status < 400:
+                    raise NotRead("login")
+                if response.status != 200:
+                    raise NotRead("failed", why=f"HTTP {response.status}")
+                parts: list[bytes] = []
+                size = 0
+                async for chunk in response.content.iter_chunked(CHUNK):
+                    size += len(chunk)
+                    if size > self.max_bytes:
+                        raise NotRead("large", limit=self.max_bytes // MEBIBYTE)
+                    parts.append(chunk)
+        except TimeoutError:
+            raise NotRead("failed", why="timeout") from None
+        except aiohttp.ClientError as error:
+            raise NotRead("failed", why=type(error).__name__) from None
+        return b"".join(parts)
+
+    def is_slack(self, url: str) -> bool:
+        """Whether the token may be sent there: https to Slack's hosts, or where the Web API itself is."""
+        asked, own = urlsplit(url), urlsplit(self.api_url)
+        if asked.username or asked.password:
+            return False
+        if (asked.scheme, asked.netloc) == (own.scheme, own.netloc):
+            return True
+        host = (asked.hostname or "").lower()
+        return asked.scheme == "https" and any(host == known or host.endswith(f".{known}") for known in HOSTS)
+
+
+def is_page(content: bytes) -> bool:
+    """Whether this is a web page, such as the one to log in at."""
+    head = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return head.startswith((b"<!doctype html", b"<html"))

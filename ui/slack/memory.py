@@ -1,0 +1,66 @@
+"""What one process remembers: events it has taken, answers it has given, questions it has asked back. All bounded."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from kb.model.place import Attachment
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+EVENTS = 20_000
+THREADS = 5_000
+ANSWERS = 300
+
+
+class Recent(Generic[K, V]):
+    """The last ``size`` values put in, by key."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """The value, or None."""
+        return self._values.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; the oldest one goes."""
+        self._values[key] = value
+        self._values.move_to_end(key)
+        while len(self._values) > self._size:
+            self._values.popitem(last=False)
+
+    def drop(self, key: K) -> None:
+        """Forget a value."""
+        self._values.pop(key, None)
+
+
+class Taken:
+    """Which events were taken on: Slack delivers at least once, and one sentence under two event ids.
+
+    Kept in the process, not on disk: an event whose process died before it answered must be answered when it comes
+    again.
+    """
+
+    def __init__(self, size: int = EVENTS) -> None:
+        self._seen: Recent[Hashable, bool] = Recent(size)
+
+    def claim(self, *keys: Hashable) -> bool:
+        """Whether none of the keys was claimed before; all of them are claimed from now on."""
+        known = any(self._seen.get(key) for key in keys)
+        for key in keys:
+            self._seen.put(key, True)
+        return not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """An answer as it was given, in the shape of the wire, with the question and what was pasted, masked."""
+
+    answer: Mapping[str, Any]
+    question: str
+    attachments: tuple[Attachment, ...] = ()

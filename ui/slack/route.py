@@ -1,0 +1,55 @@
+"""The address that Slack posts to: a checked request goes to the bot, everything else is refused in one word."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from service.settings import Settings
+from ui.slack.bot import SlackBot
+from ui.slack.http import MAX_BODY, is_rate_note, refusal
+
+log = logging.getLogger("trainmedic.slack")
+
+
+def endpoint(settings: Settings, bot_of: Callable[[], SlackBot | None]) -> Callable[[Request], Awaitable[Response]]:
+    """The handler of the address. ``bot_of`` gives the bot, None while it is not up."""
+    secret = settings.slack_signing_secret.get_secret_value()
+
+    async def events(request: Request) -> Response:
+        body = await _body(request)
+        if body is None:
+            return _refused(413, "too_large")
+        refused = refusal(request.headers, body, secret)
+        if refused is not None:
+            return _refused(*refused)
+        if is_rate_note(body.decode(), request.headers.get("content-type", "")):
+            log.error("Slack holds events back: more than 30,000 in an hour")
+            return Response()
+        bot = bot_of()
+        if bot is None:
+            return _refused(503, "starting")  # Slack comes again
+        return await AsyncSlackRequestHandler(bot.app).handle(request)
+
+    return events
+
+
+async def _body(request: Request) -> bytes | None:
+    """The body, None where it is larger than anything that Slack sends."""
+    size = 0
+    parts: list[bytes] = []
+    async for part in request.stream():
+        size += len(part)
+        if size > MAX_BODY:
+            return None
+        parts.append(part)
+    request._body = b"".join(parts)  # read once; Bolt's handler asks for it again
+    return request._body
+
+
+def _refused(status: int, word: str) -> Response:
+    return JSONResponse({"error": {"code": word, "message": "not accepted as a request of Slack"}}, status_code=status)
