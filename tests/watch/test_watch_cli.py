@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -139,6 +140,36 @@ def test_a_command_keeps_its_output_and_its_exit_code_and_is_diagnosed(tmp_path:
     assert done.stdout == HEALTHY
     assert BROKEN in done.stderr
     assert done.stderr.count("step 12: a loss is NaN") == 1
+
+
+TRAIN = """
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+torch.manual_seed(0)
+sizes = dict(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2)
+LlamaForCausalLM(LlamaConfig(**sizes)).save_pretrained(OUT)
+model = AutoModelForCausalLM.from_pretrained(OUT, torch_dtype=torch.float16)
+rows = [{"input_ids": torch.randint(0, 64, (8,)), "labels": torch.randint(0, 64, (8,))} for _ in range(16)]
+args = TrainingArguments(output_dir=OUT, max_steps=4, logging_steps=1, per_device_train_batch_size=2, use_cpu=True,
+                         optim="adamw_torch", learning_rate=1e-4, report_to=[], save_strategy="no", disable_tqdm=True)
+Trainer(model=model, args=args, train_dataset=rows).train()
+"""
+"""A real run that breaks by a real defect: float16 weights under AdamW's epsilon."""
+
+
+def test_a_real_run_that_breaks_is_told_at_its_step(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(TRAIN.replace("OUT", repr(str(tmp_path / "out"))), encoding="utf-8")
+    start = "import sys; from ui.cli import main; sys.exit(main())"
+    watch = [sys.executable, "-c", start, "watch", "--language", "en", "--", sys.executable, str(program)]
+    done = subprocess.run(watch, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0
+    broken = [n for n, line in enumerate(re.findall(r"^\{'loss.*$", done.stdout, re.MULTILINE), 1) if "nan" in line]
+    told = re.findall(r"^trainmedic: output\.log, step (\d+): .*NaN", done.stderr, re.MULTILINE)
+    assert told == [str(broken[0])]
+    before, _, after = done.stderr.partition("─")
+    assert "fp16-trainables-adam-eps" in before, "the script is checked before it starts"
+    assert "Weights that are trained are float16 here" in after
 
 
 def test_strict_does_not_launch_a_run_with_an_error(

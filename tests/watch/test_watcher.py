@@ -8,7 +8,7 @@ from typing import Any
 from kb.model.place import Attachment
 from ui.watch.alarm import alarm
 from ui.watch.tell import headline
-from ui.watch.watcher import EVERY_S, PATIENCE_S, QUIET_S, Diagnosis, Watcher
+from ui.watch.watcher import EVERY_S, PATIENCE_S, QUIET_S, Diagnosis, Watcher, logged_every
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 40))
 BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 40}\n"
@@ -114,6 +114,23 @@ def test_a_failure_in_the_last_line_is_told_at_the_end() -> None:
     run.watcher.add(BROKEN.rstrip("\n"))
     run.watcher.end()
     assert [told.alarm.step for told in run.told] == [40]
+
+
+def test_a_log_without_steps_is_counted_by_its_rows() -> None:
+    rows = "".join(f"{{'loss': '1.{n}', 'grad_norm': '1.0', 'epoch': '0.{n}'}}\n" for n in range(1, 5))
+    broken = "{'loss': '0', 'grad_norm': 'nan', 'epoch': '0.5'}\n"
+    found = alarm(rows + broken, "x.log")
+    assert found is not None
+    assert (found.step, found.row) == (None, 5)
+    counted = alarm(rows + broken, "x.log", every=10)
+    assert counted is not None
+    assert counted.step == 50
+
+
+def test_how_often_a_row_is_logged_is_read_from_the_configuration() -> None:
+    script = "from transformers import TrainingArguments\nargs = TrainingArguments(output_dir='o', logging_steps=5)\n"
+    assert logged_every((Attachment(name="t.py", content=script),)) == 5
+    assert logged_every(()) is None
 
 
 def test_a_sentence_of_the_log_is_no_sign() -> None:

@@ -30,25 +30,35 @@ CERTAIN = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
     """Signs of a failure, the earliest first. ``certain``: at least one leaves no doubt, or the run died of an
-    exception. ``step`` is the training step of the first sign that states one."""
+    exception. ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row."""
 
     kinds: tuple[str, ...]
     step: int | None
     certain: bool
+    row: int | None = None
 
 
-def alarm(text: str, name: str, known: Collection[str] = ()) -> Alarm | None:
-    """The signs in a log that are not ``known`` yet; None where there is none."""
+def alarm(text: str, name: str, known: Collection[str] = (), every: int | None = None) -> Alarm | None:
+    """The signs in a log that are not ``known`` yet; None where there is none.
+
+    ``every``: a row is logged after so many steps, and ``text`` is the log from its beginning. Hugging Face's own lines
+    state no step.
+    """
     evidence = parse("", (Attachment(name=name, content=text),))
     signs = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]
     new = [signal for signal in signs if signal.kind not in known]
     died = [trace for trace in evidence.tracebacks if f"{trace.exception}" not in known]
     if not new and not died:
         return None
-    kinds = dict.fromkeys([signal.kind for signal in sorted(new, key=_first)] + [trace.exception for trace in died])
-    steps = [signal.step for signal in sorted(new, key=_first) if signal.step is not None]
+    ordered = sorted(new, key=_first)
+    kinds = dict.fromkeys([signal.kind for signal in ordered] + [trace.exception for trace in died])
     certain = bool(died) or any(signal.kind in CERTAIN for signal in new)
-    return Alarm(kinds=tuple(kinds), step=steps[0] if steps else None, certain=certain)
+    lines = [row.span.line for row in evidence.rows if not row.evaluation]
+    row = next((lines.index(sign.span.line) + 1 for sign in ordered if sign.span.line in lines), None)
+    step = next((sign.step for sign in ordered if sign.step is not None), None)
+    if step is None and row is not None and every is not None:
+        step = row * every
+    return Alarm(kinds=tuple(kinds), step=step, certain=certain, row=row)
 
 
 def _first(signal: Signal) -> tuple[bool, int, int]:

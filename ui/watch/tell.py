@@ -16,8 +16,9 @@ from ui.watch.watcher import Diagnosis
 Tell = Callable[[Diagnosis], None]
 SLACK = "https://slack.com/api/"
 TIMEOUT_S = 10.0
-HEAD = Text(en="trainmedic: {name}{step}: {signs}", zh="trainmedic：{name}{step}：{signs}")
+HEAD = Text(en="trainmedic: {name}{place}: {signs}", zh="trainmedic：{name}{place}：{signs}")
 AT = Text(en=", step {step}", zh="，第 {step} 步")
+IN_ROW = Text(en=", row {row} of the log", zh="，日志第 {row} 行数据")
 NOT_SENT = Text(en="trainmedic: not sent to {where}: {why}", zh="trainmedic：未能发送到 {where}：{why}")
 
 
@@ -25,8 +26,12 @@ def headline(diagnosis: Diagnosis) -> str:
     """``trainmedic: train.log, step 12: a loss is NaN``."""
     language, found = diagnosis.answer["language"], diagnosis.alarm
     signs = [KINDS[kind].get(language) if kind in KINDS else kind for kind in found.kinds[:3]]
-    step = AT.get(language).format(step=found.step) if found.step is not None else ""
-    return HEAD.get(language).format(name=diagnosis.name, step=step, signs="; ".join(signs))
+    place = ""
+    if found.step is not None:
+        place = AT.get(language).format(step=found.step)
+    elif found.row is not None:
+        place = IN_ROW.get(language).format(row=found.row)
+    return HEAD.get(language).format(name=diagnosis.name, place=place, signs="; ".join(signs))
 
 
 def to_terminal(diagnosis: Diagnosis) -> None:

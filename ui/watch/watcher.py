@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Any
 
 from kb.model.place import Attachment
+from kb.parse import parse
 from ui.watch.alarm import TELLING, Alarm, alarm
 from ui.watch.log import Log
 
@@ -59,6 +60,7 @@ class Watcher:
         self._lines_seen = 0
         self._last = clock()
         self._since: float | None = None
+        self._every = logged_every(self._beside)
         self._known: set[str] = set()
         self._told: set[str] = set()
 
@@ -104,7 +106,7 @@ class Watcher:
         with self._lock:
             recent, whole, self._telling = self._log.recent(), self._log.whole(), False
             self._lines_seen = self._log.lines
-        found = alarm(recent, self._name, self._known)
+        found = alarm(recent, self._name, self._known, self._every if recent == whole else None)
         if found is None:
             return
         answer = self._ask((*self._beside, Attachment(name=self._name, content=whole)))
@@ -117,3 +119,10 @@ class Watcher:
             return  # what follows from a failure that was told: nothing new is known of it
         self._told.add(cause)
         self._tell(Diagnosis(alarm=found, answer=answer, name=self._name))
+
+
+def logged_every(beside: Sequence[Attachment]) -> int | None:
+    """After how many steps a row is logged, where the configuration says so."""
+    settings = parse("", tuple(beside)).run.settings if beside else {}
+    every = settings.get("logging_steps")
+    return every.value if every is not None and isinstance(every.value, int) and every.value > 0 else None
