@@ -1,4 +1,4 @@
-"""Serve the REST API on one port."""
+"""Serve the chat, the knowledge browser, the REST API and MCP on one port; Slack too where its tokens are set."""
 
 from __future__ import annotations
 
@@ -26,5 +26,12 @@ def run(options: argparse.Namespace) -> int:
     gc.collect()
     gc.freeze()
     print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
-    uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)
+    uvicorn.run(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=3,  # an open page holds an event stream that never ends
+    )
     return 0

@@ -1,0 +1,197 @@
+"""One server with a scripted model, and one browser, for all browser tests of the pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.history import History
+from tests.fake_model import FakeModel, Reply
+
+ROOT = Path(__file__).parents[3]
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SCREENSHOTS = ROOT / ".cache" / "screenshots"
+PATIENCE_MS = 20_000
+PATIENCE_S = 60.0
+WRITTEN = (
+    "The loss is NaN because ",
+    "`--vanilla_loss` meets a micro-batch of one [1]. ",
+    "<img src=//evil.example/x onerror=window.hacked=1> ",
+    "![x](https://evil.example/y) ",
+    "Remove the flag [1]",
+    ".",
+)
+"""What the scripted model writes, a piece every tenth of a second; some of it is hostile."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Served:
+    """A running service. ``url`` has no slash at its end."""
+
+    url: str
+    history: History
+    model: FakeModel
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str) -> Iterator[str]:
+    """The service as a process of its own; ready when its first page answers."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("GRADIO", "TRAINMEDIC"))}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "tests.ui.chat.serving", str(folder), *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment | {"HOME": str(folder)},
+    )
+    try:
+        assert process.stdout is not None
+        url = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        wait_until(lambda: status_of(f"{url}/") in (200, 401))
+        yield url
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def status_of(url: str) -> int:
+    """The status of a GET, 0 where nothing listens yet."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": "text/html"})) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except OSError:
+        return 0
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Wait for something that no event tells of."""
+    end = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def data_folder(knowledge_advisor: object, knowledge_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the indexed knowledge for the served process."""
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(knowledge_folder, folder, dirs_exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(data_folder: Path) -> Iterator[Served]:
+    """The service with a model that writes `WRITTEN`."""
+    with (
+        FakeModel(Reply(*WRITTEN, between_s=0.15)) as model,
+        serving(data_folder, "--model", model.url) as url,
+    ):
+        history = History(f"sqlite:///{data_folder / 'history.sqlite3'}")
+        yield Served(url=url, history=history, model=model)
+        history.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window. For one module: while it is open, no other test can run an event loop."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"{CHROMIUM} is not installed")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=str(CHROMIUM), args=ARGUMENTS)
+        yield started
+        started.close()
+
+
+@dataclass(slots=True, kw_only=True)
+class Tab:
+    """A page of the browser, with everything that it asked for and every error in it."""
+
+    page: Any
+    url: str
+    requests: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def outside(self) -> list[str]:
+        """Requests that left the service."""
+        return [each for each in self.requests if not each.startswith((f"{self.url}/", "data:", "blob:"))]
+
+    def open(self, path: str = "/") -> None:
+        """Go to a page of the service and wait until it can be used."""
+        self.page.goto(f"{self.url}{path}")
+        self.page.wait_for_selector("#tm-question textarea, .tm-kb-rows, .tm-article")
+
+    def attach(self, *files: tuple[str, str]) -> None:
+        """Give files as the file dialogue would, and wait until each is recognised."""
+        payload = [{"name": name, "mimeType": "text/plain", "buffer": text.encode()} for name, text in files]
+        self.page.set_input_files("#tm-question input[type=file]", payload)
+        self.page.wait_for_function(
+            "count => document.querySelectorAll('#tm-chips-box .tm-chip').length === count", arg=len(files)
+        )
+
+    def ask(self, question: str) -> None:
+        """Write a question and send it."""
+        self.page.fill("#tm-question textarea", question)
+        self.page.press("#tm-question textarea", "Enter")
+
+    def answered(self) -> str:
+        """Wait for the whole answer; its id."""
+        self.page.wait_for_selector(".tm-after[data-answer]")
+        self.page.wait_for_function("location.search.includes(document.querySelector('.tm-after').dataset.answer)")
+        return str(self.page.get_attribute(".tm-after", "data-answer"))
+
+    def shoot(self, name: str) -> None:
+        """Keep a screenshot."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=str(SCREENSHOTS / f"{name}.png"))
+
+
+@pytest.fixture
+def tab(browser: Any, served: Served) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs, each with a profile of its own. Pages are closed, and nothing may have gone out, at the end."""
+    contexts: list[Any] = []
+    tabs: list[Tab] = []
+
+    def opened(url: str = served.url, width: int = 1440, height: int = 900, **options: Any) -> Tab:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, **{"locale": "en-US", "reduced_motion": "reduce"} | options
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        contexts.append(context)
+        made = Tab(page=context.new_page(), url=url)
+        made.page.on("request", lambda request: made.requests.append(request.url))
+        made.page.on("pageerror", lambda error: made.errors.append(str(error)))
+        tabs.append(made)
+        return made
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [each.outside for each in tabs if each.outside] == []
+    assert [each.errors for each in tabs if each.errors] == []

@@ -1,0 +1,387 @@
+"""The pages as people use them, in a real browser over a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kb.model.place import Attachment, Source
+from tests.fake_model import Reply
+from tests.ui.chat.conftest import Served, Tab, serving, status_of, wait_until
+from ui.chat.follow import applied
+from ui.chat.texts import examples, words
+
+Open = Callable[..., Tab]
+KTO, FP16 = examples("en")[0], examples("en")[1]
+HOSTILE = (
+    '<img src="//evil.example/a" onerror="window.hacked=1"> ${window.hacked=1} {{value}} '
+    "[x](javascript:window.hacked=1) ![p](https://evil.example/b) <form action=https://evil.example>"
+    "<button>go</button></form> `</code><script>x</script>"
+)
+NAN = '.tm-code tr[data-line="13"].hit mark.first'
+
+
+def files(attachments: tuple[Attachment, ...]) -> list[tuple[str, str]]:
+    return [(each.name, str(each.content)) for each in attachments]
+
+
+def box_of(tab: Tab, selector: str) -> dict[str, float]:
+    box = tab.page.locator(selector).first.bounding_box()
+    assert box is not None
+    return dict(box)
+
+
+def test_a_question_in_chinese_with_dropped_files_is_answered_in_chinese_at_their_lines(tab: Open) -> None:
+    page = tab()
+    page.open("/zh/")
+    page.attach(*files(FP16.files))
+    chips = page.page.locator("#tm-chips-box .tm-chip").all_inner_texts()
+    assert [chip.split("\n")[0] for chip in chips] == [file.name for file in FP16.files]
+    assert words("zh")["kinds"]["log"] in chips[2]
+    page.ask(FP16.question)
+    page.answered()
+    assert page.page.inner_text("#bot .prose h2").startswith(words("zh")["verdict_answered"])
+    mark = page.page.locator(".tm-finding mark.first").first
+    assert mark.inner_text() == "--torch_dtype float16"
+    assert mark.evaluate("element => element.closest('tr').dataset.line") == "12"
+    assert page.page.evaluate("document.documentElement.lang") == "zh-CN"
+    assert page.page.locator(".tm-plot svg").count() >= 2
+    page.shoot("answered-zh-1440")
+
+
+def test_the_evidence_stands_before_the_text_and_the_text_comes_in_pieces(tab: Open, served: Served) -> None:
+    page = tab()
+    page.open()
+    page.attach(*files(KTO.files))
+    page.page.evaluate(
+        """() => { window.seen = []; new MutationObserver(() => {
+          const text = [...document.querySelectorAll('#bot .bot-row .prose, #bot .bot .prose')].pop()?.innerText || '';
+          const last = window.seen[window.seen.length - 1];
+          const now = [Boolean(document.querySelector('.tm-ev')), text.length, text];
+          if (!last || last[2] !== text || last[0] !== now[0]) window.seen.push(now);
+        }).observe(document.body, {childList: true, subtree: true, characterData: true}); }"""
+    )
+    page.ask(KTO.question)
+    page.answered()
+    seen = page.page.evaluate("window.seen")
+    first = next(index for index, (_, _, text) in enumerate(seen) if "because" in text)
+    assert seen[first][0]
+    partial = [text for _, _, text in seen if "because" in text and "Remove the flag" not in text]
+    assert len(set(partial)) >= 2
+    assert "hacked" not in page.page.evaluate("Object.keys(window).join()")
+    assert page.page.locator(NAN).first.inner_text() == "--vanilla_loss"
+    assert page.page.inner_text(".tm-state").startswith(words("en")["mode_llm"].partition("{")[0])
+    assert page.page.locator("#bot img").count() == 0
+    page.shoot("answered-en-1440")
+
+
+def test_the_patch_is_copied_and_downloaded_as_it_is_and_applies_to_what_was_pasted(
+    tab: Open, tmp_path: Path, served: Served
+) -> None:
+    page = tab(permissions=["clipboard-read", "clipboard-write"])
+    page.open()
+    page.page.click('[data-tm-example="kto"]')
+    answer_id = page.answered()
+    kept = served.history.kept(answer_id)
+    assert kept is not None
+    patches = [finding["patch"] for finding in kept.answer["findings"] if finding["patch"]]
+    page.page.click("[data-tm-copy]")
+    page.page.wait_for_selector("[data-tm-copy].done")
+    copied = page.page.evaluate("navigator.clipboard.readText()")
+    assert copied in patches
+    with page.page.expect_download() as download:
+        page.page.click("[data-tm-download]")
+    saved = tmp_path / "fix.patch"
+    download.value.save_as(saved)
+    assert saved.read_text(encoding="utf-8") == copied
+    sources = [source for turn in kept.turns for source in turn.attachments]
+    (changed,) = applied(copied, [Source(name=each.name, text=str(each.content), byte_count=0) for each in sources])
+    assert "--vanilla_loss" not in str(changed.content)
+
+
+def test_a_citation_leads_to_its_source_by_mouse_and_by_keyboard(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="kto"]')
+    page.answered()
+    link = page.page.locator('#bot a[href="#tm-c1"]').first
+    link.hover()
+    preview = page.page.inner_text(".tm-popover")
+    assert page.page.locator("#tm-c1.tm-paired").count() == 1
+    assert page.page.inner_text("#tm-c1 .title") in preview
+    link.click()
+    assert page.page.evaluate("document.activeElement.id") == "tm-c1"
+    page.page.locator("#tm-question textarea").focus()
+    link.focus()
+    assert page.page.locator(".tm-popover").count() == 1
+    page.page.keyboard.press("Escape")
+    assert page.page.locator(".tm-popover").count() == 0
+    page.page.keyboard.press("Enter")
+    assert page.page.evaluate("document.activeElement.id") == "tm-c1"
+    with page.page.context.expect_page() as opened:
+        page.page.click("#tm-c1 a.title")
+    opened.value.wait_for_selector(".tm-article h2")
+    assert "case=" in opened.value.url
+
+
+def test_a_slow_browser_ends_with_the_whole_answer(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.context.new_cdp_session(page.page).send("Emulation.setCPUThrottlingRate", {"rate": 8})
+    page.page.click('[data-tm-example="kto"]')
+    page.answered()
+    page.page.wait_for_selector('#bot a[href="#tm-patch"]')
+    assert page.page.locator('#bot a[href="#tm-c1"]').count() > 0
+    assert page.page.locator(NAN).count() > 0
+
+
+def test_stop_ends_the_models_work_and_opens_the_input_again(
+    tab: Open, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        served.model,
+        "_script",
+        (Reply("The loss is NaN because ", "of it. ", "And then ", "more. ", between_s=0.15, end="hold"),),
+    )
+    page = tab()
+    page.open()
+    before = served.model.disconnected
+    page.page.click('[data-tm-example="kto"]')
+    page.page.wait_for_function("document.querySelector('#bot').innerText.includes('because')")
+    page.page.click("#tm-question .stop-button")
+    page.page.wait_for_function(
+        "text => document.querySelector('#bot').innerText.includes(text)", arg=words("en")["stopped"]
+    )
+    wait_until(lambda: served.model.disconnected > before)
+    page.page.wait_for_selector("#tm-question textarea:not([disabled])")
+    assert page.page.locator(NAN).count() > 0
+
+
+def test_files_dropped_anywhere_on_the_page_are_attached(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.evaluate(
+        """() => { const data = new DataTransfer();
+          data.items.add(new File(['loss=nan\\n'], 'dropped.log', {type: 'text/plain'}));
+          document.querySelector('.tm-hello').dispatchEvent(
+            new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})); }"""
+    )
+    page.page.wait_for_selector("#tm-chips-box .tm-chip")
+    assert "dropped.log" in page.page.inner_text("#tm-chips-box .tm-chip")
+
+
+def test_slash_goes_to_the_question_from_anywhere(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.evaluate("document.activeElement.blur()")
+    page.page.keyboard.press("/")
+    assert page.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    assert page.page.input_value("#tm-question textarea") == ""
+
+
+def test_what_did_not_help_is_stored_with_its_reason(tab: Open, served: Served) -> None:
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="dpo"]')
+    answer_id = page.answered()
+    page.page.click('[data-tm-vote="down"]')
+    page.page.wait_for_selector("[data-tm-reason]")
+    wait_until(lambda: served.history.feedback(answer_id) is not None)
+    page.page.click('[data-tm-reason="wrong_cause"]')
+    page.page.wait_for_function(
+        "text => document.querySelector('.tm-feedback').innerText.includes(text)", arg=words("en")["thanks"]
+    )
+    stored = served.history.feedback(answer_id)
+    assert stored is not None
+    assert (stored.reaction, stored.reason) == ("down", "wrong_cause")
+
+
+def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(tab: Open, served: Served) -> None:
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="fp16"]')
+    first = page.answered()
+    assert page.page.locator("#tm-rule-fp16-trainables-adam-eps").count() == 1
+    page.page.click('[data-tm-follow="patch"]')
+    page.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
+    second = page.answered()
+    assert page.page.locator("#tm-rule-fp16-trainables-adam-eps").count() == 0
+    kept = served.history.kept(second)
+    assert kept is not None
+    assert "--torch_dtype bfloat16" in str(kept.turns[-1].attachments[0].content)
+    assert [turn.answer_id for turn in kept.turns] == [first, second]
+
+
+def test_a_missing_fact_is_asked_for_and_its_button_begins_the_answer(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.ask("DPO rewards/chosen is nan, what is wrong?")
+    page.answered()
+    assert page.page.inner_text("#bot .prose h2") == words("en")["verdict_need_input"]
+    assert page.page.evaluate("document.querySelector('.tm-ev > section').id") == "tm-ask"
+    page.page.click('#tm-ask [data-tm-fill="framework: "]')
+    assert page.page.input_value("#tm-question textarea") == "framework: "
+    page.shoot("need-input-1440")
+
+
+@pytest.mark.parametrize(
+    ("language", "path", "query"), [("en", "/knowledge/", "loss is nan"), ("zh", "/zh/knowledge/", "显存不足")]
+)
+def test_the_knowledge_is_searched_filtered_and_read(language: str, path: str, query: str, tab: Open) -> None:
+    page = tab()
+    page.open(path)
+    everything = page.page.locator(".tm-kb-rows li").count()
+    assert everything > 200
+    page.page.fill("#tm-kb-query input, #tm-kb-query textarea", query)
+    page.page.wait_for_function("count => document.querySelectorAll('.tm-kb-rows li').length < count", arg=everything)
+    found = page.page.locator(".tm-kb-rows li").count()
+    page.page.click("#tm-kb-framework input")
+    page.page.get_by_role("option", name="TRL", exact=True).click()
+    page.page.wait_for_function("count => document.querySelectorAll('.tm-kb-rows li').length < count", arg=found)
+    assert page.page.locator(".tm-kb-rows li").count() > 0
+    title = page.page.locator(".tm-kb-rows a").first.inner_text()
+    page.shoot(f"knowledge-{language}-1440")
+    page.page.locator(".tm-kb-rows a").first.click()
+    page.page.wait_for_selector(".tm-article h2")
+    assert page.page.locator(".tm-article h2").first.inner_text() == title
+    t = words("en" if language == "en" else "zh")
+    page.page.wait_for_selector("#tm-kb-body h3")
+    assert t["kb_cause"] in page.page.locator("#tm-kb-body h3").all_inner_texts()
+
+
+def test_a_rule_has_an_address_with_its_condition_and_its_cases(tab: Open) -> None:
+    page = tab()
+    page.open("/knowledge/?rule=openrlhf-kto-vanilla-loss-single-class")
+    page.page.wait_for_selector("#tm-kb-body pre")
+    assert "vanilla_loss" in page.page.inner_text("#tm-kb-body")
+    assert page.page.locator('.tm-article a[href*="case=openrlhf-kto-vanilla-loss-nan"]').count() == 1
+    page.open("/knowledge/?case=no-such-case")
+    assert words("en")["kb_missing"] in page.page.inner_text(".tm-article")
+
+
+def test_the_other_language_is_one_click_away_and_is_remembered(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.click("[data-tm-lang]")
+    page.page.wait_for_url("**/zh/")
+    page.page.wait_for_selector(".tm-hello")
+    assert page.page.inner_text(".tm-hello h2") == words("zh")["hello"]
+    page.page.goto(page.url)
+    page.page.wait_for_url("**/zh/")
+    chinese = tab(locale="zh-HK")
+    chinese.page.goto(chinese.url)
+    assert chinese.page.url.endswith("/zh/")
+
+
+def test_on_a_narrow_screen_one_column_is_shown_and_a_citation_switches_to_its_source(tab: Open) -> None:
+    page = tab(width=400, height=800)
+    page.open()
+    page.shoot("empty-en-400")
+    page.page.click('[data-tm-example="kto"]')
+    page.answered()
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert page.page.locator("#evidence").is_hidden()
+    page.shoot("answer-en-400")
+    page.page.locator('#bot a[href="#tm-c1"]').first.click()
+    assert page.page.locator("#tm-c1").is_visible()
+    assert page.page.locator("#talk").is_hidden()
+    page.page.locator("#evidence").evaluate("element => element.scrollTo(0, 0)")
+    page.shoot("evidence-en-400")
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_dark_follows_the_system_and_the_choice_stays(tab: Open) -> None:
+    page = tab(color_scheme="dark")
+    page.open()
+    background = "getComputedStyle(document.body).backgroundColor"
+    assert page.page.evaluate(background) == "rgb(14, 18, 23)"
+    page.page.click('[data-tm-example="dpo"]')
+    page.answered()
+    page.shoot("no-fault-dark-1440")
+    page.page.click("[data-tm-theme]")
+    assert page.page.evaluate(background) == "rgb(246, 247, 249)"
+    page.open("/knowledge/")
+    page.page.wait_for_function(f"{background} === 'rgb(246, 247, 249)'")
+
+
+def test_a_link_shows_the_same_answer_to_somebody_else(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="kto"]')
+    answer_id = page.answered()
+    chat, evidence = page.page.inner_text("#bot .panel-wrap"), page.page.inner_text(".tm-ev")
+    other = tab(width=1100)
+    other.open(f"/?answer={answer_id}")
+    other.page.wait_for_selector(".tm-ev")
+    assert other.page.inner_text("#bot .panel-wrap") == chat
+    assert other.page.inner_text(".tm-ev") == evidence
+    assert other.page.locator(NAN).first.inner_text() == "--vanilla_loss"
+    other.shoot("link-en-1100")
+    other.open("/?answer=nothing")
+    other.page.wait_for_selector("#bot .prose")
+    assert words("en")["link_gone"].split("**")[1] in other.page.inner_text("#bot")
+
+
+def test_hostile_text_is_shown_as_it_is_and_nothing_of_it_runs(tab: Open) -> None:
+    page = tab()
+    page.open()
+    command = str(KTO.files[0].content).replace("/data/feedback.jsonl", "'/data/<img src=//evil.example/c>${HOME}'")
+    page.attach(("<b>x</b>.sh", command), ("log`${1}`.log", f"{HOSTILE}\nloss=nan\n{HOSTILE}\n"))
+    page.ask(f"KTO loss is nan {HOSTILE}")
+    page.answered()
+    assert HOSTILE in page.page.inner_text("#bot .user-row")
+    assert "<img src=//evil.example/c>${HOME}" in page.page.inner_text(".tm-ev")
+    assert page.page.evaluate("window.hacked") is None
+    assert page.page.locator("#main img, #main form[action], #main script, #main iframe").count() == 0
+    assert page.outside == []
+    answer_id = page.page.get_attribute(".tm-after", "data-answer")
+    page.open(f"/?answer={answer_id}")
+    page.page.wait_for_selector(".tm-ev")
+    assert HOSTILE in page.page.inner_text("#bot .user-row")
+    assert page.page.evaluate("window.hacked") is None
+
+
+def test_a_secret_is_masked_in_the_bubble_and_in_the_evidence(tab: Open) -> None:
+    token = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+    page = tab()
+    page.open()
+    page.ask(f"KTO loss is nan, I ran HF_TOKEN={token} deepspeed --module openrlhf.cli.train_kto --vanilla_loss")
+    page.answered()
+    assert token not in page.page.content()
+    assert "1 ×" in page.page.inner_text("#tm-read")
+
+
+def test_a_long_paste_becomes_a_file_and_a_chip_can_be_taken_away(tab: Open) -> None:
+    page = tab(permissions=["clipboard-read", "clipboard-write"])
+    page.open()
+    page.page.evaluate("text => navigator.clipboard.writeText(text)", "Epoch 1: loss=0.5\n" * 400)
+    page.page.focus("#tm-question textarea")
+    page.page.keyboard.press("Control+V")
+    page.page.wait_for_selector("#tm-chips-box .tm-chip")
+    assert "400" in page.page.inner_text("#tm-chips-box .tm-chip")
+    page.page.click("[data-tm-drop]")
+    page.page.wait_for_selector("#tm-chips-box .tm-chip", state="detached")
+
+
+def test_a_guarded_server_shows_nothing_without_the_key(tab: Open, data_folder: Path) -> None:
+    with serving(data_folder, "--keys", "first-key,second-key") as url:
+        for path in ("/", "/zh/", "/knowledge/", "/config", "/gradio_api/upload", "/gradio_api/queue/join"):
+            assert status_of(f"{url}{path}") == 401, path
+        page = tab(url)
+        page.page.goto(f"{url}/knowledge/?case=openrlhf-kto-vanilla-loss-nan")
+        page.page.fill("#key", "wrong")
+        page.page.click("button")
+        assert words("en")["login_wrong"] in page.page.inner_text("main")
+        page.shoot("login-1440")
+        page.page.fill("#key", "second-key")
+        page.page.click("button")
+        page.page.wait_for_selector(".tm-article h2")
+        assert page.page.url.endswith("case=openrlhf-kto-vanilla-loss-nan")
+        (cookie,) = page.page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert "second-key" not in cookie["value"]
+        page.open("/")
+        page.page.click('[data-tm-example="kto"]')
+        page.answered()

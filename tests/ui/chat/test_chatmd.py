@@ -1,0 +1,161 @@
+"""Answers and questions as Markdown: what is verbatim, what is taken out, what becomes a link."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from service.advisor import Advisor, Ask
+from service.wire import plain
+from ui.chat import chatmd
+from ui.chat.texts import Language, examples, words
+
+READER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
+"""A reader of Markdown that keeps raw HTML, so that whatever gets through can be seen."""
+PIECES = st.sampled_from(
+    ["`", "``", "```", "~~~", "\\", "\n", "\n\n", "  ", "    ", "- ", "> ", "1. ", "|", "---", "|-|-|", "<img src=//x>",
+     "<script>", "![p](https://x/y)", "[l](javascript:x)", "[1]", "<https://x.y>", "&lt;", "a", "[r]: https://x", "\r",
+     "\t", "[1](#tm-c1)", "#", "=", "<!--", "-->", "loss", "*", "_"]
+)  # fmt: skip
+
+
+def html_of(markdown: str) -> str:
+    return str(READER.render(markdown))
+
+
+def tags(html: str) -> set[str]:
+    return set(re.findall(r"<([a-z0-9]+)", html))
+
+
+def text_of(html: str) -> str:
+    from html import unescape
+
+    return unescape(re.sub(r"<[^>]*>", "", html))
+
+
+def answer_of(advisor: Advisor, number: int = 0) -> dict[str, Any]:
+    example = examples("en")[number]
+    shaped = plain(advisor.ask(Ask(question=example.question, attachments=example.files)))
+    assert isinstance(shaped, dict)
+    return shaped
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why is *loss* _nan_?",
+        "# no heading",
+        "- no item",
+        "1. no item",
+        "2) no item",
+        "<b>x</b> & &amp; &#65;",
+        "[a](https://x.example) ![b](//c) <https://d.example> https://e.example www.f.example g@h.example",
+        "`code` ``more` $$x$$ ~~y~~ |a|b|",
+        "===",
+        "---",
+        "a\n===\nb",
+        "back\\slash \\` \\<b>",
+        "${HOME} {{value}} `${x}`",
+        "第一行\n第二行",
+    ],
+)
+def test_a_question_is_shown_character_for_character(text: str) -> None:
+    html = html_of(chatmd.verbatim(text))
+    assert tags(html) <= {"p", "br"}
+    assert [line.strip() for line in text_of(html).strip().split("\n")] == [line.strip() for line in text.split("\n")]
+
+
+def test_indented_and_long_questions_are_code_that_nothing_inside_can_close() -> None:
+    text = "key:\n  - `a`\n```\n<img src=//x>\n````"
+    html = html_of(chatmd.verbatim(text))
+    assert tags(html) == {"pre", "code"}
+    assert text_of(html).rstrip("\n") == text
+
+
+def test_a_question_names_its_files_with_their_lines() -> None:
+    shown = chatmd.question("why?", [("a`b.sh", 1), ("train.log", 1204)], "en")
+    assert shown.split("\n\n") == ["why?", "``a`b.sh`` 1 line · `train.log` 1,204 lines"]
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_whatever_a_model_writes_becomes_neither_html_nor_a_picture_nor_a_foreign_link(text: str) -> None:
+    html = html_of(chatmd.safe(text, frozenset({1})))
+    assert not tags(html) & {"img", "script", "iframe", "form", "input", "button", "style", "table"}
+    assert "<!--" not in html
+    links = re.findall(r'href="([^"]*)"', html)
+    assert all(link.startswith("#tm-") for link in links), links
+
+
+@given(st.text(alphabet="ab `\\*_[]()<>!#-+=|~&:./@$1\n", max_size=60))
+def test_no_text_of_a_user_becomes_anything_but_text(text: str) -> None:
+    html = html_of(chatmd.verbatim(text))
+    assert tags(html) <= {"p", "br", "pre", "code"}
+
+
+def test_code_keeps_what_it_says_and_text_shows_what_it_says() -> None:
+    shown = chatmd.safe("Set `a<b>` to <b>1</b> & see https://x.example [link](https://y.example)", frozenset())
+    html = html_of(shown)
+    assert "<code>a&lt;b&gt;</code>" in html
+    assert text_of(html).strip() == "Set a<b> to <b>1</b> & see https://x.example link"
+
+
+def test_markers_lead_to_their_source_only_where_there_is_one() -> None:
+    assert chatmd.safe("a [1] b [7]", frozenset({1})) == "a [1](#tm-c1) b \\[7\\]"
+
+
+def test_a_half_written_marker_waits_for_its_end() -> None:
+    found = {"verdict": "answered", "causes": [], "citations": [], "answer": ""}
+    assert chatmd.streamed(found, "The loss [1", "en").endswith("The loss ")
+    assert chatmd.streamed(found, "The loss [12]", "en").endswith("\\[12\\]")
+
+
+def test_an_open_code_block_is_closed_while_it_streams() -> None:
+    found = {"verdict": "answered", "causes": [], "citations": [], "answer": ""}
+    shown = chatmd.streamed(found, "Run\n\n```bash\npip list", "en")
+    assert shown.endswith("```bash\npip list\n```")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_verdict_stands_first_in_the_pages_language(language: Language, advisor: Advisor) -> None:
+    found = answer_of(advisor)
+    t = words(language)
+    first = chatmd.answer(found, language).split("\n")[0]
+    assert first == f"## [{t['verdict_answered']} · {t['confidence_high']}](#tm-v-answered)"
+
+
+def test_the_patch_is_a_link_to_the_evidence_and_the_fix_comes_before_the_reason(advisor: Advisor) -> None:
+    found = answer_of(advisor)
+    assert "```diff" in found["answer"]
+    shown = chatmd.answer(found, "en")
+    assert "```diff" not in shown
+    assert shown.count("(#tm-patch)") == 1
+    assert shown.index("### Fix") < shown.index("### Why") < shown.index("### Does not help")
+
+
+def test_no_marker_of_the_answer_is_lost_but_those_of_places_shown_beside(advisor: Advisor) -> None:
+    found = answer_of(advisor)
+    shown = set(re.findall(r"#tm-c(\d+)", chatmd.answer(found, "en")))
+    cited = {str(each["marker"]) for each in found["citations"] if each["kind"] == "case"}
+    assert cited <= shown
+
+
+def test_every_example_reads_in_both_languages(advisor: Advisor) -> None:
+    for number in range(3):
+        found = answer_of(advisor, number)
+        for language in ("en", "zh"):
+            assert tags(html_of(chatmd.answer(found, "zh" if language == "zh" else "en"))) <= {
+                "h2", "h3", "p", "a", "strong", "em", "ul", "ol", "li", "code", "pre", "br",
+            }  # fmt: skip
+
+
+def test_a_models_text_gets_the_causes_title_with_its_marker(advisor: Advisor) -> None:
+    found = answer_of(advisor) | {"mode": "llm", "answer": "The loss is NaN [2]."}
+    _, second, third, *_ = chatmd.answer(found, "en").split("\n\n")
+    assert second == f"**{found['causes'][0]['title']}** [1](#tm-c1)"
+    assert third == "The loss is NaN [2](#tm-c2)."
+    assert chatmd.streamed(found, "The lo", "en").split("\n\n")[1:] == [f"**{found['causes'][0]['title']}**", "The lo"]

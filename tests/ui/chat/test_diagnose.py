@@ -1,0 +1,178 @@
+"""The question page's events without a browser: the order of what it shows, its failures, its files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kb.errors import InvalidRequest
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask
+from service.answer import StepView
+from service.asking import Asker, Composed, Draft, Parts, Run, directly
+from service.settings import Settings
+from ui.chat.texts import examples, words
+from ui.wired import Wired
+
+pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+
+from ui.chat.diagnose import DiagnosePage, Session
+from ui.chat.uploads import lines_of, peeked, taken
+
+TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
+KTO = examples("en")[0]
+
+
+class Scripted:
+    """Answers as it is told: the advisor's draft, then what ``script`` yields, then the advisor's answer."""
+
+    def __init__(self, advisor: Advisor, script: Callable[[], AsyncIterator[Any]]) -> None:
+        self._advisor = advisor
+        self._script = script
+        self.closed = False
+
+    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        """See the class."""
+        try:
+            prepared = await run(lambda: self._advisor.prepare(request, trace_id))
+            yield Draft(answer=prepared.answer, sources=prepared.context.evidence.sources)
+            async for part in self._script():
+                yield part
+            yield prepared.answer
+        finally:
+            self.closed = True
+
+
+class Failing:
+    """Answers nothing but an error."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        """See the class."""
+        if self._error is not None:
+            raise self._error
+        yield ""
+
+
+def page_of(advisor: Advisor, asker: Asker) -> DiagnosePage:
+    page = DiagnosePage(Wired(settings=Settings(), advisor=advisor, asker=asker, run=directly), "en")
+
+    async def build() -> None:  # within a loop, else the framework makes one and leaves it open
+        page.build()
+
+    asyncio.run(build())
+    return page
+
+
+def run(page: DiagnosePage, session: Session, question: str, *files: Attachment) -> list[dict[str, Any]]:
+    """Everything that the page's widgets are given, by the widgets' ids."""
+
+    async def collected() -> list[dict[str, Any]]:
+        return [
+            {widget.elem_id: value for widget, value in changes.items() if getattr(widget, "elem_id", None)}
+            async for changes in page._asked(question, files, session)
+        ]
+
+    return asyncio.run(collected())
+
+
+def test_the_question_stands_at_once_then_the_evidence_then_the_text(advisor: Advisor) -> None:
+    session = Session()
+    shown = run(page_of(advisor, Composed(advisor)), session, KTO.question, *KTO.files)
+    first, second, *rest, last = shown
+    assert "tm-ev-main" not in first
+    assert "--vanilla_loss" in second["tm-ev-main"]
+    assert "bot" not in second
+    assert any("tm-after-box" in changes for changes in rest)
+    assert all("tm-ev-main" not in changes for changes in rest)
+    assert last["tm-ev-main"] == second["tm-ev-main"]
+    assert {"bot", "tm-after-box", "tm-ev-tail", "tm-hello-box", "tm-question"} <= set(last)
+    assert [message["role"] for message in session.messages] == ["user", "assistant"]
+
+
+def test_the_steps_of_an_investigation_are_shown_as_they_come(advisor: Advisor) -> None:
+    async def script() -> AsyncIterator[Any]:
+        for number in (1, 2):
+            yield StepView(number=number, tool="what_if", what=f"Step {number}", arguments={"a": "<b>"}, result="r")
+
+    shown = run(page_of(advisor, Scripted(advisor, script)), Session(), KTO.question, *KTO.files)
+    steps = [changes["tm-ev-steps"] for changes in shown if "Step 1" in str(changes.get("tm-ev-steps", ""))]
+    assert ["Step 2" in html for html in steps] == [False, True, True]
+    assert "&lt;b&gt;" in steps[0]
+
+
+def test_an_answer_that_cannot_be_given_is_said_with_its_hint_and_the_input_opens_again(advisor: Advisor) -> None:
+    session = Session()
+    error = InvalidRequest("the log is too long", hint="send its end")
+    shown = run(page_of(advisor, Failing(error)), session, "loss is nan")
+    text = session.messages[-1]["content"]
+    assert "the log is too long" in text
+    assert "send its end" in text
+    assert shown[-1]["tm-question"].interactive is True
+
+
+def test_an_unexpected_error_is_logged_masked_and_none_of_it_is_shown(
+    advisor: Advisor, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = Session()
+    with caplog.at_level(logging.ERROR):
+        run(page_of(advisor, Failing(RuntimeError(f"boom {TOKEN}"))), session, "loss is nan")
+    text = session.messages[-1]["content"]
+    assert words("en")["failed_unexpected"] in text
+    assert "boom" not in text
+    assert "boom" in caplog.text
+    assert TOKEN not in caplog.text
+    trace = caplog.text.split("trace ")[1].split()[0]
+    assert trace in text
+
+
+def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:
+    session = Session()
+    page = page_of(advisor, Composed(advisor))
+    run(page, session, KTO.question, *KTO.files)
+    conversation = session.conversation
+    run(page, session, "what else?")
+    assert session.conversation == conversation is not None
+    assert advisor.history is not None
+    assert len(advisor.history.turns(conversation)) == 2
+    assert len(session.messages) == 4
+
+
+def test_a_secret_is_masked_in_the_bubble(advisor: Advisor) -> None:
+    session = Session()
+    run(page_of(advisor, Composed(advisor)), session, f"HF_TOKEN={TOKEN} loss is nan")
+    assert TOKEN not in session.messages[0]["content"]
+
+
+def test_an_upload_is_read_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "a1b2"
+    folder.mkdir()
+    (folder / "train.log").write_bytes(b"{'loss': nan, 'epoch': 0.1}\n")
+    seen = peeked(str(folder / "train.log"), 0)
+    assert seen is not None
+    assert (seen["name"], seen["kind"], seen["lines"]) == ("train.log", "log", 1)
+    (file,) = taken([str(folder / "train.log")])
+    assert (file.name, file.content) == ("train.log", b"{'loss': nan, 'epoch': 0.1}\n")
+    assert list(tmp_path.iterdir()) == []
+    assert peeked(str(folder / "train.log"), 0) is None
+    assert taken([str(folder / "train.log")]) == ()
+
+
+def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000, encoding="utf-8")
+    seen = peeked(str(path), 0)
+    assert seen is not None
+    assert (seen["kind"], seen["lines"]) == ("log", 60_000)
+
+
+@pytest.mark.parametrize(("content", "count"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), (b"a\nb\n", 2), (b"", 0)])
+def test_lines_are_counted_as_editors_do(content: str | bytes, count: int) -> None:
+    assert lines_of(content) == count

@@ -1,0 +1,223 @@
+"""The evidence as HTML: what it shows, in which order, and that nothing pasted gets out of its place."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask
+from service.answer import StepView
+from service.wire import plain
+from ui.chat import evidence
+from ui.chat.excerpt import CONTEXT, WIDEST, excerpts
+from ui.chat.spark import spark
+from ui.chat.texts import HERE, LANGUAGES, Language, examples, words
+
+HOSTILE = "</code><img src=//evil.example onerror=x()><script>y()</script>\"'${z}{{z}}"
+VOID = {"img", "br", "input", "meta", "link", "hr"}
+
+
+class Outline(HTMLParser):
+    """Tags as they open; fails where one closes that is not the innermost."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, tag
+        assert self.open.pop() == tag
+
+
+def outline(html: str) -> Outline:
+    parser = Outline()
+    parser.feed(html)
+    parser.close()
+    assert parser.open == []
+    return parser
+
+
+def asked(advisor: Advisor, question: str, *files: Attachment) -> tuple[dict[str, Any], dict[str | None, str]]:
+    prepared = advisor.prepare(Ask(question=question, attachments=files))
+    shaped = plain(prepared.answer)
+    assert isinstance(shaped, dict)
+    return shaped, {source.name: source.text for source in prepared.context.evidence.sources}
+
+
+def span(
+    line: int, column: int, end: int, attachment: str | None = "a.sh", end_line: int | None = None
+) -> dict[str, Any]:
+    return {
+        "attachment": attachment, "line": line, "column": column, "end_line": end_line or line, "end_column": end,
+        "text": "?", "default": False,
+    }  # fmt: skip
+
+
+def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
+    def shape(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: shape(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return sorted(each["id"] for each in value)
+        return sorted(re.findall(r"\{\w+\}", str(value)))
+
+    assert shape(words("en")) == shape(words("zh"))
+
+
+def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "templates").iterdir()))
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.py")))
+    assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
+    made = re.compile("^(verdict|confidence|grade|reason|kb)_|^(error|warning|info|cannot_tell)$")
+    used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
+    unused = [name for name in words("en") if name not in used]
+    assert [name for name in unused if not made.match(name)] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_every_example_gives_a_whole_page(number: int, language: Language, advisor: Advisor) -> None:
+    example = examples(language)[number]
+    answer, texts = asked(advisor, example.question, *example.files)
+    page = outline(evidence.panel(answer, texts, language, 300))
+    outline(evidence.tail(answer, language))
+    ids = [attributes["id"] for _, attributes in page.seen if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {"tm-findings", "tm-causes", "tm-metrics"} <= set(ids)
+
+
+def test_the_offending_stretch_is_marked_in_its_own_line(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    answer, texts = asked(advisor, example.question, *example.files)
+    html = evidence.panel(answer, texts, "en")
+    hit = re.search(r'<tr class="hit" data-line="13">.*?</tr>', html)
+    assert hit is not None
+    assert '<mark class="first">--vanilla_loss</mark>' in hit[0]
+
+
+def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    answer, _ = asked(advisor, example.question, *example.files)
+    related, aside, unsure = evidence.sorted_findings(answer)
+    named = {rule for cause in answer["causes"] for rule in cause["findings"]}
+    assert {each["rule_id"] for each in related} <= named
+    assert aside
+    assert not {each["rule_id"] for each in aside} & named
+    assert {each["status"] for each in unsure} <= {"cannot_tell"}
+
+
+def test_what_is_asked_for_comes_first_where_more_is_needed(advisor: Advisor) -> None:
+    answer, texts = asked(advisor, "DPO rewards/chosen is nan, what is wrong?")
+    assert answer["verdict"] == "need_input"
+    sections = re.findall(r'<section id="([\w-]+)"', evidence.panel(answer, texts, "en"))
+    assert sections[0] == "tm-ask"
+
+
+def test_outside_of_the_field_the_page_says_what_to_send(advisor: Advisor) -> None:
+    answer, texts = asked(advisor, "how do I cook rice?")
+    html = evidence.panel(answer, texts, "zh")
+    assert answer["verdict"] == "not_in_kb"
+    assert words("zh")["collect"] in html
+    assert 'id="tm-patch"' not in html
+    assert 'id="tm-sources"' not in evidence.tail(answer, "zh")
+
+
+def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
+    shown = "</code><img src=//evil.example>${z}{{z}}"
+    command = str(examples("en")[0].files[0].content).replace("/data/feedback.jsonl", f"'{shown}'")
+    files = (
+        Attachment(name=f"x{HOSTILE}.sh", content=command),
+        Attachment(name="y.log", content=f"{HOSTILE} loss=nan"),
+    )
+    answer, texts = asked(advisor, f"KTO loss is nan {HOSTILE}", *files)
+    steps = [plain(StepView(number=1, tool=HOSTILE, what=HOSTILE, arguments={HOSTILE: HOSTILE}, result=HOSTILE))]
+    chips = [{"name": HOSTILE, "kind": HOSTILE, "lines": 1, "read": True, "index": 0}]
+    for html in (
+        evidence.panel(answer, texts, "en"),
+        evidence.tail(answer, "en"),
+        evidence.steps(steps, "en"),  # type: ignore[arg-type]
+        evidence.chips(chips, "en"),
+    ):
+        seen = outline(html).seen
+        assert not {tag for tag, _ in seen} & {"img", "script"}
+        assert not [name for _, attributes in seen for name in attributes if name.startswith("on")]
+    assert shown.replace("<", "&lt;").replace(">", "&gt;") in evidence.panel(answer, texts, "en")
+
+
+def test_a_text_with_ticks_has_its_code_as_code_and_the_rest_escaped() -> None:
+    assert str(evidence.inline("set `a<b>` & <i>")) == "set <code>a&lt;b&gt;</code> &amp; &lt;i&gt;"
+    assert str(evidence.inline("one ` tick")) == "one ` tick"
+
+
+def test_an_excerpt_shows_neighbours_and_a_gap_and_marks_the_exact_columns() -> None:
+    text = "\n".join(f"line {number}" for number in range(1, 31))
+    (found,) = excerpts([span(20, 6, 8), span(3, 1, 5)], {"a.sh": text})
+    numbers = [row.number for row in found.rows if not row.gap]
+    assert numbers == [*range(3 - CONTEXT, 3 + CONTEXT + 1), *range(20 - CONTEXT, 20 + CONTEXT + 1)]
+    marks = {row.number: [(p.text, p.mark) for p in row.pieces if p.mark] for row in found.rows if row.hit}
+    assert marks == {3: [("line", "more")], 20: [("20", "first")]}
+    assert [row.gap for row in found.rows].count(True) == 1
+    assert found.place == "20:6"
+
+
+def test_a_long_line_is_cut_around_its_mark() -> None:
+    text = "x" * 5_000 + "BAD" + "y" * 5_000
+    (found,) = excerpts([span(1, 5_001, 5_004)], {"a.sh": text})
+    (row,) = found.rows
+    assert "".join(piece.text for piece in row.pieces if piece.mark) == "BAD"
+    assert sum(len(piece.text) for piece in row.pieces) <= WIDEST + 2
+
+
+def test_a_stretch_over_lines_is_marked_in_each() -> None:
+    (found,) = excerpts([span(1, 3, 5, end_line=2)], {"a.sh": "ab CD\n  EF gh"})
+    assert ["".join(p.text for p in row.pieces if p.mark) for row in found.rows] == [" CD", "EF"]
+
+
+def test_a_text_that_is_gone_is_quoted_from_the_finding() -> None:
+    (found,) = excerpts([span(7, 1, 5) | {"text": "--bf16"}], {})
+    assert [(row.number, row.pieces[0].text) for row in found.rows] == [(7, "--bf16")]
+
+
+def test_a_series_that_breaks_is_drawn_up_to_there_and_said_in_words() -> None:
+    series = {
+        "name": "loss",
+        "attachment": "a.log",
+        "steps": [1, 2, 3, 4],
+        "values": [1.0, 0.5, "nan", "nan"],
+        "marked": 3,
+    }
+    drawn = spark(series, words("en"))
+    assert drawn is not None
+    assert (drawn.broken_step, drawn.marked, drawn.low, drawn.high) == (3, 3, "0.5", "1")
+    assert len(drawn.paths) == 1
+    assert drawn.label.endswith("not a number from step 3")
+    assert drawn.broken == drawn.mark
+    assert [row for row in drawn.table if row[2]] == [(3, "nan", True)]
+
+
+@pytest.mark.parametrize(
+    "values", [[0.0], [1.0, 1.0, 1.0], ["nan", "nan", "nan"], [1e308, -1e308, 0.0], ["inf", 1.0, "-inf"]]
+)
+def test_no_series_breaks_the_picture(values: list[object]) -> None:
+    series = {"name": "x", "attachment": None, "steps": list(range(len(values))), "values": values, "marked": None}
+    drawn = spark(series, words("zh"))
+    assert drawn is not None
+    coordinates = [float(each) for path in drawn.paths for each in re.findall(r"-?[\d.]+", path)]
+    assert all(0 <= each <= 240 for each in coordinates)
+
+
+def test_an_empty_series_is_left_out() -> None:
+    assert spark({"name": "x", "attachment": None, "steps": [], "values": [], "marked": None}, words("en")) is None

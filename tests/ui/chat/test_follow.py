@@ -1,0 +1,107 @@
+"""What can be asked next: real changes of the user's own files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kb.model.place import Attachment, Source
+from service.advisor import Advisor, Ask
+from service.wire import plain
+from ui.chat.follow import Follow, applied, follow_ups, kept_sources, short, upgraded
+from ui.chat.texts import examples, words
+
+
+def source(name: str | None, text: str) -> Source:
+    return Source(name=name, text=text, byte_count=len(text))
+
+
+def offered(
+    advisor: Advisor, question: str, files: tuple[Attachment, ...], *, model: bool = False
+) -> dict[str, Follow]:
+    prepared = advisor.prepare(Ask(question=question, attachments=files))
+    answer = plain(prepared.answer)
+    assert isinstance(answer, dict)
+    case = advisor.case(answer["causes"][0]["case_id"]) if answer["causes"] else None
+    kept = kept_sources(prepared.context.evidence.sources)
+    return {each.id: each for each in follow_ups(answer, kept, case, "en", model=model)}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_with_the_patch_applied_what_it_clears_is_gone(number: int, advisor: Advisor) -> None:
+    example = examples("en")[number]
+    before = advisor.ask(Ask(question=example.question, attachments=example.files))
+    follow = offered(advisor, example.question, example.files)["patch"]
+    again = Ask(question=follow.question, attachments=follow.files, conversation_id=before.conversation_id)
+    after = advisor.ask(again)
+    patched = next(each for each in before.findings if each.patch)
+    fired = {each.rule_id for each in after.findings if each.status == "fired"}
+    assert patched.clears
+    assert not fired & set(patched.clears)
+
+
+def test_the_question_goes_on_in_the_answers_language(advisor: Advisor) -> None:
+    example = examples("en")[1]
+    found = offered(advisor, example.question, example.files)
+    assert found["patch"].label == words("en")["follow_patch"]
+    assert found["patch"].question == words("zh")["patched_question"]
+
+
+def test_an_upgrade_is_tried_in_the_users_own_list(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    follow = offered(advisor, example.question, example.files)["upgrade"]
+    (changed,) = follow.files
+    assert changed.name == "pip.txt"
+    assert "openrlhf==0.3.3" not in str(changed.content)
+    assert "torch==2.3.1" in str(changed.content)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("trl==0.12.0\ntorch==2.5.1\n", "trl==0.13.0\ntorch==2.5.1\n"),
+        ("Package Version\ntrl     0.12.0\n", "Package Version\ntrl     0.13.0\n"),
+        ("- trl 0.12.0", "trl==0.13.0\n"),
+    ],
+)
+def test_a_version_is_changed_where_it_is_written_else_stated(text: str, expected: str) -> None:
+    assert upgraded("trl", "0.13.0", [source("pip.txt", text)]).content == expected
+
+
+def test_a_missing_fact_becomes_the_beginning_of_an_answer(advisor: Advisor) -> None:
+    found = offered(advisor, "DPO rewards/chosen is nan, what is wrong?", ())
+    assert [each.fill for each in found.values()] == ["framework: "]
+    assert "`" not in found["fact-2"].label
+
+
+def test_a_closer_look_is_offered_only_with_a_model_and_never_at_a_healthy_run(advisor: Advisor) -> None:
+    nan, healthy = examples("en")[0], examples("en")[2]
+    assert "investigate" not in offered(advisor, nan.question, nan.files)
+    assert offered(advisor, nan.question, nan.files, model=True)["investigate"].investigate
+    assert "investigate" not in offered(advisor, healthy.question, healthy.files, model=True)
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ("--- a/x\n+++ b/x\n@@ -1,3 +1,2 @@\n a\n-b\n c\n", "a\nc\nd\n"),
+        ("--- a/x\n+++ b/x\n@@ -1,1 +1,2 @@\n a\n+z\n@@ -4,1 +5,0 @@\n-d\n", "a\nz\nb\nc\n"),
+        ("--- a/x\n+++ b/x\n@@ -2,1 +2,1 @@\n--b\n+-- z\n", None),
+        ("--- a/y\n+++ b/y\n@@ -1,1 +1,0 @@\n-a\n", None),
+    ],
+)
+def test_a_patch_is_applied_exactly_or_not_at_all(patch: str, expected: str | None) -> None:
+    found: tuple[Any, ...] = applied(patch, [source("x", "a\nb\nc\nd\n")])
+    assert [each.content for each in found] == ([expected] if expected is not None else [])
+
+
+def test_an_option_line_that_is_removed_is_not_taken_for_a_header() -> None:
+    patch = "--- a/x\n+++ b/x\n@@ -1,2 +1,1 @@\n a\n--- bf16\n"
+    (found,) = applied(patch, [source("x", "a\n-- bf16\n")])
+    assert found.content == "a\n"
+
+
+def test_labels_are_one_line_cut_at_a_word() -> None:
+    assert short("Which `x` (see y)?") == "Which x?"
+    assert len(short("word " * 40)) <= 64

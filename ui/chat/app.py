@@ -1,0 +1,266 @@
+"""The pages on the service's own port: attached at once, loaded beside the first requests, behind the key if any.
+
+The API listens before the framework of the pages is imported (a second and a half); until then a page says so and
+looks again by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import mimetypes
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Match, Mount
+
+from ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
+from ui.chat.evidence import render
+from ui.chat.texts import HERE, LANGUAGES, Language, path_of
+from ui.wired import Wired
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("trainmedic.chat")
+STATIC = "/ui/"
+LOGIN = "/login"
+PAGES = tuple(path_of(language, page) for language in LANGUAGES for page in ("", "knowledge"))
+LANGUAGE_COOKIE = "tm_lang"
+UPLOADS = "GRADIO_TEMP_DIR"
+API_PREFIXES = ("/v1/", "/mcp", "/slack")
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+"""No inline script runs and nothing is asked of another site. The framework's own widgets need ``unsafe-eval``."""
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-accel-buffering", b"no"),  # a proxy that collects event streams would hold the answer back
+)
+
+
+def attach(app: FastAPI, wired: Wired) -> None:
+    """Serve the pages for every path that no route of ``app`` has. Call it last, once all other routes are there.
+
+    Loading begins when the application starts. Nothing is attached where the framework is not installed.
+    """
+    if find_spec("gradio") is None:
+        log.warning("no pages: install the extra 'ui' for them")
+        return
+    shell = Shell(wired)
+    app.router.routes.append(LastMount("/", shell, app))
+    before = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(running: FastAPI) -> AsyncIterator[Any]:
+        async with before(running) as state, shell.running():
+            yield state
+
+    app.router.lifespan_context = lifespan
+
+
+class LastMount(Mount):
+    """What is left over: paths that no other route has, so that a wrong method on an API path stays an error of it."""
+
+    def __init__(self, path: str, shell: Shell, app: FastAPI) -> None:
+        super().__init__(path, app=shell)
+        self._all = app.router.routes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Nothing of the API, known or not."""
+        path = scope.get("path", "")
+        if scope["type"] != "http" or f"{path}/".startswith(API_PREFIXES):
+            return Match.NONE, {}
+        if any(route is not self and route.matches(scope)[0] is not Match.NONE for route in self._all):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+class Shell:
+    """Stands before the pages: who may enter, in which language, and what is said while they load."""
+
+    def __init__(self, wired: Wired) -> None:
+        self._wired = wired
+        self._entry = Entry(wired.settings.keys)
+        self._static = static_files()
+        self._pages: Asgi | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Load the pages beside everything else, and keep them until the end."""
+        stop = asyncio.Event()
+        with tempfile.TemporaryDirectory(prefix="trainmedic-uploads-") as folder:
+            # Uploads are written before any of our code sees them: into a folder of our own that goes with us.
+            earlier = os.environ.get(UPLOADS)
+            os.environ[UPLOADS] = folder
+            task = asyncio.create_task(self._serve(stop))
+            try:
+                yield
+            finally:
+                stop.set()
+                await task
+                os.environ.pop(UPLOADS) if earlier is None else os.environ.update({UPLOADS: earlier})
+
+    async def _serve(self, stop: asyncio.Event) -> None:
+        try:
+            pages = await asyncio.to_thread(self._load)
+            async with pages.router.lifespan_context(pages):
+                self._pages = pages
+                await stop.wait()
+        except Exception:
+            log.exception("the pages could not be loaded; the API goes on without them")
+        finally:
+            self._pages = None
+
+    def _load(self) -> FastAPI:
+        from ui.chat.pages import make_pages
+
+        return make_pages(self._wired, {name: f"{STATIC}{name}?v={each.tag}" for name, each in self._static.items()})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = {name for name, _ in HEADERS}
+                message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in own), *HEADERS]
+            await send(message)
+
+        response = await self._response(scope, receive)
+        if response is not None:
+            await response(scope, receive, guarded)
+        elif self._pages is not None:
+            await self._pages(scope, receive, guarded)
+        else:
+            await self._loading(scope)(scope, receive, guarded)
+
+    async def _response(self, scope: Scope, receive: Receive) -> Response | None:
+        """What is answered without the pages; None where they answer."""
+        path, headers = scope["path"], dict(scope["headers"])
+        if path.startswith(STATIC):
+            return self._static_response(path.removeprefix(STATIC))
+        if scope["method"] not in ("GET", "HEAD") and not same_site(headers):
+            return JSONResponse(error("forbidden", "this comes from another site"), status_code=403)
+        if path == LOGIN:
+            return await self._login(scope, receive)
+        if not self._entry.admits(headers):
+            return self._refusal(scope)
+        if "/file=http" in path:
+            return JSONResponse(error("not_found", "no addresses are fetched here"), status_code=404)
+        if path in ("/zh", "/knowledge", "/zh/knowledge"):
+            return RedirectResponse(with_query(f"{path}/", scope), status_code=307)
+        if scope["method"] == "GET" and asks_for_page(headers) and path not in PAGES:
+            return HTMLResponse(self._plain(scope, missing=True), status_code=404)
+        if path == "/" and scope["method"] == "GET" and wants_chinese(headers):
+            return RedirectResponse(with_query("/zh/", scope), status_code=302, headers={"Vary": "Accept-Language"})
+        return None
+
+    async def _login(self, scope: Scope, receive: Receive) -> Response:
+        if scope["method"] == "GET":
+            return self._form(scope, "/", status=200) if self._entry.asked else RedirectResponse("/", status_code=303)
+        if scope["method"] != "POST":
+            return JSONResponse(error("method_not_allowed", "GET or POST"), status_code=405)
+        key, target = form_of(await body_of(receive))
+        value = self._entry.session(key)
+        if value is None and self._entry.asked:
+            return self._form(scope, target, wrong=True)
+        response = RedirectResponse(target, status_code=303)
+        if value is not None:
+            response.headers["set-cookie"] = set_cookie(value, secure=scope.get("scheme") == "https")
+        return response
+
+    def _refusal(self, scope: Scope) -> Response:
+        if scope["method"] == "GET" and asks_for_page(dict(scope["headers"])):
+            return self._form(scope, own_path(with_query(scope["path"], scope)))
+        return JSONResponse(error("unauthorized", "a valid key is needed"), status_code=401)
+
+    def _form(self, scope: Scope, target: str, *, wrong: bool = False, status: int = 401) -> Response:
+        hours = LASTS_S // 3600
+        page = self._plain(scope, form=True, next=target, wrong=wrong, hours=hours, script=self._address("login.js"))
+        return HTMLResponse(page, status_code=status, headers={"Cache-Control": "no-store"})
+
+    def _loading(self, scope: Scope) -> Response:
+        page = self._plain(scope, refresh=True)
+        return HTMLResponse(page, status_code=503, headers={"Retry-After": "1", "Cache-Control": "no-store"})
+
+    def _plain(self, scope: Scope, **values: object) -> str:
+        chinese = scope["path"].startswith("/zh/") or wants_chinese(dict(scope["headers"]))
+        language: Language = "zh" if chinese else "en"
+        given: dict[str, object] = {"form": False, "missing": False, "refresh": False, "wrong": False, "hours": 0}
+        given |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
+        return render("plain.html", language, **(given | values))
+
+    def _address(self, name: str) -> str:
+        return f"{STATIC}{name}?v={self._static[name].tag}"
+
+    def _static_response(self, name: str) -> Response:
+        file = self._static.get(name)
+        if file is None:
+            return JSONResponse(error("not_found", "no such file"), status_code=404)
+        headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(file.content, media_type=file.kind, headers=headers)
+
+
+class StaticFile:
+    """A file of ours in memory. ``tag`` changes with its content."""
+
+    __slots__ = ("content", "kind", "tag")
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.content = content
+        self.kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        self.tag = hashlib.sha256(content).hexdigest()[:12]
+
+
+def static_files() -> dict[str, StaticFile]:
+    """The styles, scripts and the icon of the package."""
+    return {path.name: StaticFile(path.name, path.read_bytes()) for path in sorted((HERE / "static").iterdir())}
+
+
+def error(code: str, message: str) -> dict[str, object]:
+    """An error in the shape of the API."""
+    return {"error": {"code": code, "message": message}}
+
+
+def with_query(path: str, scope: Scope) -> str:
+    """The path with the request's own query."""
+    query = scope.get("query_string", b"").decode("latin-1")
+    return quote(path) + (f"?{query}" if query else "")
+
+
+def asks_for_page(headers: dict[bytes, bytes]) -> bool:
+    """Whether somebody opens an address, rather than a page of ours loading a part of itself."""
+    return b"text/html" in headers.get(b"accept", b"")
+
+
+def wants_chinese(headers: dict[bytes, bytes]) -> bool:
+    """Whether the reader chose Chinese before; else whether the browser asks for it first."""
+    chosen = cookie(headers, LANGUAGE_COOKIE)
+    if chosen in LANGUAGES:
+        return chosen == "zh"
+    return headers.get(b"accept-language", b"").strip().lower().startswith(b"zh")
+
+
+async def body_of(receive: Receive) -> bytes:
+    """The body of a small form; what is over its bound is left out."""
+    body, more = b"", True
+    while more and len(body) <= LONGEST_FORM:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False) and message["type"] == "http.request"
+    return body[:LONGEST_FORM]

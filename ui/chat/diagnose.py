@@ -1,0 +1,400 @@
+"""The question page: widgets and events. What they show is made by `ui.chat.evidence` and `ui.chat.chatmd`."""
+
+from __future__ import annotations
+
+import logging
+import time
+import traceback
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import gradio as gr
+
+from kb.errors import TrainmedicError
+from kb.mask import mask
+from kb.model.place import Attachment, Source
+from service.advisor import Ask, Mode
+from service.answer import Answer, StepView
+from service.asking import Draft
+from service.history import Feedback, Kept
+from service.wire import plain
+from ui.chat import chatmd, evidence
+from ui.chat.follow import Follow, follow_ups, kept_sources
+from ui.chat.frame import QUIET, bare, top
+from ui.chat.texts import Language, examples, words
+from ui.chat.uploads import lines_of, peeked, source_of, taken
+from ui.wired import Wired
+
+log = logging.getLogger("trainmedic.chat")
+REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
+REACTIONS = ("up", "down", "resolved")
+EVERY_S = 0.05
+"""At most one update of the text in this time: each one carries the whole conversation."""
+LONG_PASTE = 2_000
+"""Characters; a longer paste becomes an attachment."""
+TURNS_SHOWN = 12
+Changes: TypeAlias = dict[Any, Any]
+Event: TypeAlias = Any
+
+AFTER_JS = """
+element.addEventListener('click', (event) => {
+  const vote = event.target.closest('[data-tm-vote]');
+  const follow = event.target.closest('[data-tm-follow]');
+  const answer = element.querySelector('.tm-after')?.dataset.answer;
+  if (vote) trigger('vote', {reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || '', answer: answer});
+  if (follow) trigger('follow', {id: follow.dataset.tmFollow});
+});
+"""
+CHIPS_JS = """
+element.addEventListener('click', (event) => {
+  const drop = event.target.closest('[data-tm-drop]');
+  if (drop) trigger('drop', {index: Number(drop.dataset.tmDrop)});
+});
+"""
+EXAMPLES_JS = """
+element.addEventListener('click', (event) => {
+  const example = event.target.closest('[data-tm-example]');
+  if (example) trigger('example', {id: example.dataset.tmExample});
+});
+"""
+SETTLED_JS = "() => { window.tm && window.tm.settled(); }"
+
+
+@dataclass(slots=True)
+class Session:
+    """What one browser tab is at. The history is the record; this is what the next event needs of it.
+
+    ``messages`` are those of the chat: its own copy comes back from the browser, where anybody can change it.
+    """
+
+    conversation: str | None = None
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    follow: tuple[Follow, ...] = ()
+
+
+class DiagnosePage:
+    """The page of one language over the wired service."""
+
+    def __init__(self, wired: Wired, language: Language) -> None:
+        self._wired = wired
+        self._language = language
+        self._words = words(language)
+        self._rules = len(wired.advisor.knowledge.rules.rules)
+
+    def build(self) -> gr.Blocks:
+        """The widgets, with their events."""
+        t = self._words
+        with gr.Blocks(
+            title=t["page_title"], fill_width=True, analytics_enabled=False, delete_cache=(600, 3600)
+        ) as page:
+            gr.HTML(top(self._wired, self._language, ""), elem_id="tm-head", **bare())
+            self._session = gr.State(Session())
+            with gr.Row(elem_id="main"):
+                with gr.Column(elem_id="talk"):
+                    self._talk()
+                with gr.Column(elem_id="evidence"):
+                    self._steps = gr.HTML("", elem_id="tm-ev-steps", **bare())
+                    self._panel = gr.HTML("", elem_id="tm-ev-main", **bare())
+                    self._tail = gr.HTML("", elem_id="tm-ev-tail", **bare())
+            self._events(page)
+        page.queue(default_concurrency_limit=None, api_open=False)
+        return page
+
+    def _talk(self) -> None:
+        t = self._words
+        self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **bare())
+        self._bot = gr.Chatbot(
+            elem_id="bot",
+            layout="panel",
+            show_label=False,
+            label=t["tab_answer"],
+            height=None,
+            buttons=["copy"],
+            latex_delimiters=[],
+            feedback_options=None,
+            autoscroll=False,
+            sanitize_html=True,
+            line_breaks=False,
+            allow_tags=False,
+            placeholder="",
+            visible="hidden",
+        )
+        self._after = gr.HTML("", elem_id="tm-after-box", **bare(AFTER_JS))
+        self._chips = gr.HTML("", elem_id="tm-chips-box", **bare(CHIPS_JS))
+        self._box = gr.MultimodalTextbox(
+            elem_id="tm-question",
+            show_label=False,
+            label=t["ask_label"],
+            placeholder=t["placeholder"],
+            file_count="multiple",
+            lines=1,
+            max_lines=12,
+            max_plain_text_length=LONG_PASTE,
+            submit_btn=True,
+            stop_btn=False,
+            html_attributes=gr.InputHTMLAttributes(spellcheck=False, autocorrect="off", autocapitalize="off"),
+            autofocus=True,
+        )
+        start = evidence.render(
+            "examples.html",
+            self._language,
+            examples=examples(self._language),
+            model=bool(self._wired.settings.model_base_url),
+        )
+        self._examples = gr.HTML(start, elem_id="tm-examples-box", **bare(EXAMPLES_JS))
+
+    def _events(self, page: gr.Blocks) -> None:
+        shown = [self._bot, self._panel, self._steps, self._tail, self._after, self._chips, self._hello, self._examples]
+        asked = [*shown, self._box, self._session]
+        state = self._session
+        sent = self._box.submit(self.submitted, [self._box, state], asked, **QUIET)
+        sent.then(None, js=SETTLED_JS, **QUIET)
+        followed = self._after.follow(self.followed, [state], asked, **QUIET)
+        followed.then(None, js=SETTLED_JS, **QUIET)
+        tried = self._examples.example(self.tried, [state], asked, **QUIET)
+        tried.then(None, js=SETTLED_JS, **QUIET)
+        self._box.stop(self.stopped, [state], asked, cancels=[sent, followed, tried], **QUIET)
+        self._box.change(self.received, [self._box], [self._chips], trigger_mode="always_last", **QUIET)
+        self._chips.drop(self.dropped, [self._box], [self._box, self._chips], **QUIET)
+        self._after.vote(self.voted, [], [self._after], **QUIET)
+        page.load(self.opened, [state], asked, **QUIET).then(None, js=SETTLED_JS, **QUIET)
+
+    async def submitted(self, value: Mapping[str, Any] | None, session: Session) -> AsyncIterator[Changes]:
+        """What was written and dropped, asked."""
+        text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
+        limit = self._wired.settings.max_attachments
+        if len(paths) > limit:
+            gr.Warning(self._words["too_many_files"].format(count=limit))
+            return
+        files = await self._wired.run(lambda: taken(paths))
+        if not text.strip() and not files:
+            gr.Warning(self._words["empty"])
+            return
+        async for changes in self._asked(text, files, session):
+            yield changes
+
+    async def followed(self, session: Session, event: gr.EventData) -> AsyncIterator[Changes]:
+        """A question offered under the answer, asked."""
+        chosen = next((each for each in session.follow if each.id == event.id and each.fill is None), None)
+        if chosen is not None:
+            mode: Mode = "investigate" if chosen.investigate else "auto"
+            async for changes in self._asked(chosen.question, chosen.files, session, mode):
+                yield changes
+
+    async def tried(self, session: Session, event: gr.EventData) -> AsyncIterator[Changes]:
+        """An example, asked."""
+        chosen = next((each for each in examples(self._language) if each.id == event.id), None)
+        if chosen is not None:
+            async for changes in self._asked(chosen.question, chosen.files, session):
+                yield changes
+
+    async def _asked(
+        self, question: str, files: Sequence[Attachment], session: Session, mode: Mode = "auto"
+    ) -> AsyncIterator[Changes]:
+        """What changes while one question is answered; in the end all of it once more.
+
+        A slow browser draws only the newest of several updates that wait, and an update leaves out what it does not
+        change: without the last one such a page would keep an older text, or miss its evidence.
+        """
+        shown: Changes = {}
+        async for changes in self._changes(question, files, session, mode):
+            shown |= changes
+            yield changes
+        yield shown | {self._box: self._ready(), self._session: session}
+
+    async def _changes(
+        self, question: str, files: Sequence[Attachment], session: Session, mode: Mode
+    ) -> AsyncIterator[Changes]:
+        """The user's message at once; the evidence before the text; the text as it comes; then all that follows it."""
+        trace_id = uuid.uuid4().hex
+        names = [(file.name, lines_of(file.content)) for file in files]
+        session.messages.append(said("user", chatmd.question(mask(question).text, names, self._language)))
+        session.messages.append(said("assistant", self._words["analysing"]))
+        yield {
+            self._bot: shown_messages(session),
+            self._hello: gr.HTML(visible=False),
+            self._examples: gr.HTML(visible=False),
+            self._after: "",
+            self._chips: "",
+            self._box: gr.MultimodalTextbox(value=None, interactive=False, submit_btn=False, stop_btn=True),
+            self._session: session,
+        }
+        request = Ask(
+            question=question,
+            attachments=tuple(files),
+            conversation_id=session.conversation,
+            language=self._wired.settings.language,  # type: ignore[arg-type]
+            top_k=self._wired.settings.top_k,
+            mode=mode,
+        )
+        try:
+            async for changes in self._streamed(request, session, trace_id):
+                yield changes
+        except TrainmedicError as error:
+            yield self._failed(session, error.message, error.hint, trace_id)
+        except Exception as error:
+            log.error("trace %s\n%s", trace_id, mask("".join(traceback.format_exception(error))).text)
+            yield self._failed(session, self._words["failed_unexpected"], None, trace_id)
+
+    async def _streamed(self, request: Ask, session: Session, trace_id: str) -> AsyncIterator[Changes]:
+        text, steps, last = "", list[StepView](), 0.0
+        draft: dict[str, Any] = {}
+        sources: tuple[Source, ...] = ()
+        async with aclosing(self._wired.asker.stream(request, trace_id, self._wired.run)) as parts:
+            async for part in parts:
+                if isinstance(part, Draft):
+                    draft, sources = wire(part.answer), part.sources
+                    session.conversation = part.answer.conversation_id
+                    yield self._evidence(draft, sources)
+                elif isinstance(part, StepView):
+                    steps.append(part)
+                    yield {self._steps: evidence.steps([wire(each) for each in steps], self._language)}
+                elif isinstance(part, Answer):
+                    yield self._settled(wire(part), draft, kept_sources(sources), session)
+                else:
+                    text += part
+                    if time.monotonic() - last >= EVERY_S:
+                        last = time.monotonic()
+                        session.messages[-1] = said("assistant", chatmd.streamed(draft, text, self._language))
+                        yield {self._bot: shown_messages(session)}
+
+    def _evidence(self, answer: Mapping[str, Any], sources: Sequence[Source]) -> Changes:
+        texts = {source.name: source.text for source in sources}
+        return {
+            self._panel: evidence.panel(answer, texts, self._language, self._rules),
+            self._steps: evidence.steps(answer.get("steps", ()), self._language),
+            self._tail: evidence.tail(answer, self._language),
+        }
+
+    def _settled(
+        self, answer: Mapping[str, Any], draft: Mapping[str, Any], sources: Sequence[Source], session: Session
+    ) -> Changes:
+        """The final text, the sources that it cites, and what to do next. The evidence above them has not changed."""
+        session.messages[-1] = said("assistant", chatmd.answer(answer, self._language))
+        changes: Changes = {self._bot: shown_messages(session), self._after: self._next(answer, sources, session)}
+        if answer["citations"] != draft.get("citations") or answer["mode"] != draft.get("mode"):
+            changes[self._tail] = evidence.tail(answer, self._language)
+        if answer.get("steps"):
+            changes[self._steps] = evidence.steps(answer["steps"], self._language)
+        return changes
+
+    def _next(
+        self, answer: Mapping[str, Any], sources: Sequence[Source], session: Session, first: tuple[Follow, ...] = ()
+    ) -> str:
+        causes = answer["causes"]
+        case = self._wired.advisor.case(causes[0]["case_id"]) if causes else None
+        model = bool(self._wired.settings.model_base_url)
+        session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
+        kept = self._wired.advisor.history is not None
+        return evidence.after(answer, self._language, [wire(each) for each in session.follow], feedback=kept)
+
+    def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
+        t = self._words
+        lines = [t["failed"].format(message=chatmd.verbatim(message))]
+        lines += [t["failed_hint"].format(hint=chatmd.verbatim(hint))] if hint else []
+        lines.append(t["failed_trace"].format(trace=trace_id))
+        session.messages[-1] = said("assistant", "\n\n".join(lines))
+        return {self._bot: shown_messages(session)}
+
+    def stopped(self, session: Session) -> Changes:
+        """The user's stop: what was written stays, the input is open again."""
+        if session.messages and session.messages[-1]["role"] == "assistant":
+            text = session.messages[-1]["content"]
+            text = "" if text == self._words["analysing"] else f"{text}\n\n"
+            session.messages[-1] = said("assistant", f"{text}{self._words['stopped']}")
+        return {self._bot: shown_messages(session), self._box: self._ready(), self._session: session}
+
+    def _ready(self) -> Any:
+        return gr.MultimodalTextbox(value=None, interactive=True, submit_btn=True, stop_btn=False)
+
+    async def received(self, value: Mapping[str, Any] | None) -> str:
+        """What each file that waits to be sent was recognised as."""
+        paths = [str(path) for path in (value or {}).get("files") or ()]
+        inputs = await self._wired.run(lambda: [peeked(path, number) for number, path in enumerate(paths)])
+        return evidence.chips([each for each in inputs if each is not None], self._language)
+
+    async def dropped(self, value: Mapping[str, Any] | None, event: gr.EventData) -> Changes:
+        """The input without one of its files. The chips are drawn here: what a program changes is no change event."""
+        files = [str(path) for path in (value or {}).get("files") or ()]
+        if isinstance(event.index, int) and 0 <= event.index < len(files):
+            await self._wired.run(lambda: taken([files.pop(event.index)]))
+        left = {"text": (value or {}).get("text") or "", "files": files}
+        return {self._box: left, self._chips: await self.received(left)}
+
+    async def voted(self, event: gr.EventData) -> Any:
+        """A reaction to an answer, stored. After "did not help" the reason is asked for."""
+        reaction, reason, answer_id = str(event.reaction), str(event.reason), str(event.answer)
+        if reaction not in REACTIONS or (reason and reason not in REASONS):
+            return gr.skip()
+        given = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
+        try:
+            await self._wired.run(lambda: self._wired.advisor.give_feedback(given))
+        except TrainmedicError as error:
+            gr.Warning(error.message)
+            return gr.skip()
+        return evidence.render(
+            "voted.html", self._language, answer_id=answer_id, reaction=reaction, reason=reason, reasons=REASONS
+        )
+
+    async def opened(self, session: Session, request: gr.Request) -> Changes:
+        """A link to an answer, drawn again from the history; or a question to begin with."""
+        query = request.query_params
+        if "answer" in query:
+            return await self._recalled(str(query["answer"])[:64], session)
+        if "q" in query:
+            return {self._box: {"text": str(query["q"])[:LONG_PASTE], "files": []}}
+        return {self._box: gr.skip()}
+
+    async def _recalled(self, answer_id: str, session: Session) -> Changes:
+        advisor = self._wired.advisor
+        kept = await self._wired.run(lambda: advisor.answer(answer_id))
+        hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
+        if kept is None:
+            session.messages = [said("assistant", self._words["link_gone"])]
+            return {**hidden, self._bot: shown_messages(session)}
+        session.conversation = str(kept.answer["conversation_id"])
+        sources: dict[str | None, Source] = {}
+        session.messages = []
+        for turn in kept.turns[-TURNS_SHOWN:]:
+            earlier = await self._wired.run(lambda turn=turn: advisor.answer(turn.answer_id))  # type: ignore[misc]
+            files = [(each.name, lines_of(each.content)) for each in turn.attachments]
+            session.messages.append(said("user", chatmd.question(turn.question, files, self._language)))
+            if earlier is not None:
+                session.messages.append(said("assistant", chatmd.answer(earlier.answer, self._language)))
+            sources |= {each.name: source_of(each.name, str(each.content)) for each in turn.attachments}
+            sources[None] = source_of(None, turn.question)
+        named = tuple(sources.values())
+        return {
+            **hidden,
+            **self._evidence(kept.answer, named),
+            self._bot: shown_messages(session),
+            self._after: self._next(kept.answer, kept_sources(named), session, self._again(kept)),
+        }
+
+    def _again(self, kept: Kept) -> tuple[Follow, ...]:
+        """The question once more, where the knowledge has changed since it was answered."""
+        if kept.answer["kb_version"] == self._wired.advisor.knowledge.cases.version or not kept.turns:
+            return ()
+        turn = kept.turns[-1]
+        label = self._words["follow_again"]
+        return (Follow(id="again", label=label, question=turn.question, files=turn.attachments),)
+
+
+def said(role: str, content: str) -> dict[str, Any]:
+    """One message of the chat."""
+    return {"role": role, "content": content}
+
+
+def shown_messages(session: Session) -> Any:
+    """The chat with the messages so far."""
+    return gr.Chatbot(value=[dict(each) for each in session.messages], visible=True)
+
+
+def wire(value: object) -> dict[str, Any]:
+    """A value as clients get it."""
+    shaped = plain(value)
+    assert isinstance(shaped, dict)
+    return shaped

@@ -1,0 +1,105 @@
+"""Who may see the pages: a key typed into a small form, kept as a signed cookie that scripts cannot read."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, urlsplit
+
+COOKIE = "trainmedic_session"
+LASTS_S = 12 * 3600
+"""Seconds that a session lasts."""
+LONGEST_FORM = 4_096
+"""Bytes of the form that are read."""
+PURPOSE = b"trainmedic pages v1"
+
+
+class Entry:
+    """Checks keys and sessions against the service's keys. Without any key everybody is let in.
+
+    A session is its end and a signature made with the key itself: it needs no store, survives a restart, and ends
+    when the key is taken away.
+    """
+
+    def __init__(self, keys: frozenset[str]) -> None:
+        self._keys = tuple(key.encode() for key in sorted(keys))
+
+    @property
+    def asked(self) -> bool:
+        """Whether a key is asked for at all."""
+        return bool(self._keys)
+
+    def admits(self, headers: Mapping[bytes, bytes], now: float | None = None) -> bool:
+        """Whether a request with these headers (lower-case names) is from somebody who has shown a key."""
+        if not self._keys:
+            return True
+        scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() == b"bearer" and self._known(key.strip()) is not None:
+            return True
+        value = cookie(headers, COOKIE)
+        return value is not None and self._valid(value, time.time() if now is None else now)
+
+    def session(self, key: str, now: float | None = None) -> str | None:
+        """The cookie's value for somebody who shows this key; None for an unknown one."""
+        known = self._known(key.strip().encode())
+        if known is None:
+            return None
+        end = str(int((time.time() if now is None else now) + LASTS_S))
+        return f"{end}.{signature(known, end)}"
+
+    def _known(self, key: bytes) -> bytes | None:
+        # Every key is compared, so that the time taken says nothing about which one was close.
+        matches = [known for known in self._keys if hmac.compare_digest(key, known)]
+        return matches[0] if matches else None
+
+    def _valid(self, value: str, now: float) -> bool:
+        end, _, signed = value.partition(".")
+        if not (end.isascii() and end.isdigit() and len(end) <= 12 and signed.isascii()):
+            return False
+        matches = [hmac.compare_digest(signed, signature(key, end)) for key in self._keys]
+        return any(matches) and int(end) > now
+
+
+def cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
+    """One cookie of a request, None where it has none of that name or nothing that can be read."""
+    jar: SimpleCookie = SimpleCookie()
+    try:
+        jar.load(headers.get(b"cookie", b"").decode("latin-1"))
+    except CookieError:
+        return None
+    return str(jar[name].value) if name in jar else None
+
+
+def signature(key: bytes, end: str) -> str:
+    """What only somebody who knows the key can write under the end of a session."""
+    return hmac.new(key, PURPOSE + end.encode(), hashlib.sha256).hexdigest()
+
+
+def set_cookie(value: str, *, secure: bool) -> str:
+    """The header that keeps a session: not for scripts, not sent along from other sites."""
+    return f"{COOKIE}={value}; Path=/; Max-Age={LASTS_S}; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
+
+
+def form_of(body: bytes) -> tuple[str, str]:
+    """The key, and the page to go on to, of the form as it was sent."""
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    return fields.get("key", [""])[0], own_path(fields.get("next", ["/"])[0])
+
+
+def own_path(target: str) -> str:
+    """``target`` where it is a path of this service, else the first page: nobody is sent on to another site."""
+    parts = urlsplit(target)
+    plain = not parts.scheme and not parts.netloc and target.startswith("/") and not target.startswith(("//", "/\\"))
+    return target if plain and target.isprintable() and "\\" not in target else "/"
+
+
+def same_site(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request that changes something comes from our own pages, or from no page at all."""
+    origin = headers.get(b"origin")
+    if origin is None:
+        return True
+    hosts = {headers.get(b"host", b""), headers.get(b"x-forwarded-host", headers.get(b"host", b""))}
+    return urlsplit(origin.decode("latin-1")).netloc.encode("latin-1") in hosts

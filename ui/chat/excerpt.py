@@ -1,0 +1,121 @@
+"""Offending lines of the user's own text, with their neighbours and the exact stretches marked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CONTEXT = 2
+"""Lines shown before and behind one that is marked."""
+MAX_MARKED = 6
+"""Marked lines shown in one excerpt."""
+WIDEST = 320
+"""Code points of one line that are shown; log lines can be far longer."""
+BEFORE = 80
+"""Code points kept before the mark where a line is cut."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A stretch of a line. ``mark`` is ``first`` for what the finding is about, ``more`` for what else it rests on."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of an excerpt; a ``gap`` stands for lines left out."""
+
+    number: int = 0
+    pieces: tuple[Piece, ...] = ()
+    hit: bool = False
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """What is shown of one pasted text.
+
+    ``name`` is None for the question; ``place`` is the first mark's ``line:column``.
+    """
+
+    name: str | None
+    place: str
+    rows: tuple[Row, ...]
+
+
+def excerpts(spans: Iterable[Mapping[str, Any]], texts: Mapping[str | None, str]) -> tuple[Excerpt, ...]:
+    """One excerpt for each text that the spans (as on the wire) point into; defaults point at nothing and are left out.
+
+    A text that is not at hand (a link to an old answer may lack one) is shown by the spans' own words.
+    """
+    by_name: dict[str | None, list[tuple[str, Mapping[str, Any]]]] = {}
+    mark = "first"
+    for span in spans:
+        if not span.get("default"):
+            by_name.setdefault(span["attachment"], []).append((mark, span))
+            mark = "more"
+    return tuple(_excerpt(name, marked, texts.get(name)) for name, marked in by_name.items())
+
+
+def _excerpt(name: str | None, marked: Sequence[tuple[str, Mapping[str, Any]]], text: str | None) -> Excerpt:
+    first = marked[0][1]
+    place = f"{first['line']}:{first['column']}"
+    lines = text.split("\n") if text is not None else []
+    if text is None or any(span["line"] > len(lines) for _, span in marked):
+        return Excerpt(name=name, place=place, rows=tuple(_quoted(mark, span) for mark, span in marked[:MAX_MARKED]))
+    hits = _hits(marked, lines)
+    rows: list[Row] = []
+    before = 0
+    for number in sorted({n for hit in hits for n in range(hit - CONTEXT, hit + CONTEXT + 1) if 1 <= n <= len(lines)}):
+        if number not in hits and not lines[number - 1].strip() and number in (1, len(lines)):
+            continue  # a blank line at either end says nothing
+        if before and number > before + 1:
+            rows.append(Row(gap=True))
+        before = number
+        marks = hits.get(number, [])
+        rows.append(Row(number=number, pieces=_pieces(lines[number - 1], marks), hit=bool(marks)))
+    return Excerpt(name=name, place=place, rows=tuple(rows))
+
+
+def _hits(
+    marked: Sequence[tuple[str, Mapping[str, Any]]], lines: Sequence[str]
+) -> dict[int, list[tuple[int, int, str]]]:
+    """For each marked line the stretches (start, end, mark), 0-based, of as many lines as are shown."""
+    hits: dict[int, list[tuple[int, int, str]]] = {}
+    for mark, span in marked:
+        for number in range(span["line"], min(span["end_line"], len(lines)) + 1):
+            if number not in hits and len(hits) >= MAX_MARKED:
+                return hits
+            line = lines[number - 1]
+            start = span["column"] - 1 if number == span["line"] else len(line) - len(line.lstrip())
+            end = span["end_column"] - 1 if number == span["end_line"] else len(line)
+            hits.setdefault(number, []).append((max(0, start), min(len(line), end), mark))
+    return hits
+
+
+def _pieces(line: str, marks: Sequence[tuple[int, int, str]]) -> tuple[Piece, ...]:
+    start = max(0, min((begin for begin, _, _ in marks), default=0) - BEFORE) if len(line) > WIDEST else 0
+    stop = min(len(line), start + WIDEST)
+    pieces = [Piece(text="…")] if start else []
+    at = start
+    for begin, end, mark in sorted(marks):
+        begin, end = max(at, begin), min(stop, end)
+        if begin >= end:
+            continue
+        if begin > at:
+            pieces.append(Piece(text=line[at:begin]))
+        pieces.append(Piece(text=line[begin:end], mark=mark))
+        at = end
+    if at < stop:
+        pieces.append(Piece(text=line[at:stop]))
+    if stop < len(line):
+        pieces.append(Piece(text="…"))
+    return tuple(pieces)
+
+
+def _quoted(mark: str, span: Mapping[str, Any]) -> Row:
+    text = " ".join(str(span["text"]).split())[:WIDEST]
+    return Row(number=span["line"], pieces=(Piece(text=text, mark=mark),), hit=True)

@@ -1,0 +1,137 @@
+"""What to ask next after an answer, and what is sent when one of these is chosen. Pure.
+
+A "what if" needs no model: the user's own file is changed, sent again under its name, and all rules run once more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kb.model.case import Case
+from kb.model.place import Attachment, Source
+from ui.chat.evidence import fact_name, patches, sorted_findings
+from ui.chat.texts import Language, words
+
+MAX_LABEL = 64
+MAX_FOLLOW = 4
+MAX_KEPT = 400_000
+"""Code points of one text that is kept for a "what if"; configurations are far smaller."""
+VERSION_FILE = "versions.txt"
+HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+FOLDED = frozenset(("config", "log", "dataset"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follow:
+    """A button. With ``fill`` it writes that into the input; else choosing it asks ``question`` with ``files``."""
+
+    id: str
+    label: str
+    fill: str | None = None
+    question: str = ""
+    files: tuple[Attachment, ...] = ()
+    investigate: bool = False
+
+
+def follow_ups(
+    answer: Mapping[str, Any], sources: Sequence[Source], case: Case | None, language: Language, *, model: bool
+) -> tuple[Follow, ...]:
+    """The buttons under an answer, the most useful first. ``case`` is that of the first cause; ``model``: there is one.
+
+    Labels are in the page's language, questions in the answer's, so that the next answer keeps it.
+    """
+    t, said = words(language), words("zh" if answer["language"] == "zh" else "en")
+    found: list[Follow] = []
+    if answer["verdict"] in ("need_input", "not_in_kb"):
+        found += [
+            Follow(id=f"fact-{number}", label=short(each["ask"]), fill=f"{fact_name(each['fact'])}: ")
+            for number, each in enumerate(answer["missing"][:3])
+            if each["fact"] not in FOLDED
+        ]
+    related, aside, _ = sorted_findings(answer)
+    changed = next((c for f in patches((*related, *aside)) if (c := applied(f["patch"], sources))), ())
+    if changed:
+        found.append(Follow(id="patch", label=t["follow_patch"], question=said["patched_question"], files=changed))
+    if case is not None and answer["verdict"] == "answered":
+        found += _upgrades(answer, case, sources, (t["follow_upgrade"], said["follow_upgrade"]))
+        found.append(Follow(id="still", label=t["follow_still"], question=said["follow_still"]))
+    if model and answer["verdict"] != "no_fault":
+        found.append(
+            Follow(
+                id="investigate",
+                label=t["follow_investigate"],
+                question=said["investigate_question"],
+                investigate=True,
+            )
+        )
+    return tuple(found[:MAX_FOLLOW])
+
+
+def kept_sources(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The texts that may be changed and sent again: named ones of a configuration's size."""
+    return tuple(each for each in sources if each.name is not None and len(each.text) <= MAX_KEPT)
+
+
+def short(text: str) -> str:
+    """A label of one line, cut at the end of a word."""
+    text = " ".join(text.replace("`", "").split())
+    text = re.sub(r"\s*[(（][^()（）]*[)）]", "", text)
+    if len(text) <= MAX_LABEL:
+        return text
+    return text[: MAX_LABEL - 1].rsplit(" ", 1)[0].rstrip(",;:，；：") + "…"
+
+
+def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
+    """The files as they are with a unified diff applied; empty where the diff does not fit them."""
+    by_name = {each.name: each.text for each in sources}
+    changed: dict[str, list[str]] = {}
+    name, lines, at, shift, old, new = "", list[str](), 0, 0, 0, 0
+    for line in patch.split("\n"):
+        hunk = HUNK.match(line)
+        if old <= 0 and new <= 0 and hunk:
+            old, new = int(hunk[2] or 1), int(hunk[4] or 1)
+            at = int(hunk[1]) - (1 if old else 0) + shift
+        elif old <= 0 and new <= 0 and line.startswith("+++ b/"):
+            name, shift = line[6:], 0
+            if name not in by_name:
+                return ()
+            lines = changed[name] = by_name[name].split("\n")
+        elif old <= 0 and new <= 0:
+            continue  # the other header, or nothing
+        elif line.startswith("+"):
+            lines.insert(at, line[1:])
+            at, shift, new = at + 1, shift + 1, new - 1
+        elif at >= len(lines) or lines[at] != line[1:]:
+            return ()
+        elif line.startswith("-"):
+            del lines[at]
+            shift, old = shift - 1, old - 1
+        else:
+            at, old, new = at + 1, old - 1, new - 1
+    return tuple(Attachment(name=name, content="\n".join(body)) for name, body in changed.items())
+
+
+def _upgrades(answer: Mapping[str, Any], case: Case, sources: Sequence[Source], texts: tuple[str, str]) -> list[Follow]:
+    """What if a package were of the version in which the first cause is fixed?"""
+    versions = answer["run"]["versions"]
+    for package, fixed in case.fixed.items():
+        number = fixed.lstrip(">=~ ").split(",")[0].strip()
+        if package not in versions or not re.fullmatch(r"\d[\w.+!-]*", number) or versions[package] == number:
+            continue
+        values = {"package": package, "version": number}
+        files = (upgraded(package, number, sources),)
+        label, question = (each.format(**values) for each in texts)
+        return [Follow(id="upgrade", label=label, question=question, files=files)]
+    return []
+
+
+def upgraded(package: str, version: str, sources: Sequence[Source]) -> Attachment:
+    """The file that names the package's version, with the other version in its place; a new one where none does."""
+    named = re.compile(rf"^(\s*{re.escape(package)}\s*(?:==|[ \t]+)\s*)(\d[\w.+!-]*)", re.MULTILINE | re.IGNORECASE)
+    for source in sources:
+        if source.name is not None and named.search(source.text):
+            return Attachment(name=source.name, content=named.sub(lambda m: f"{m[1]}{version}", source.text))
+    return Attachment(name=VERSION_FILE, content=f"{package}=={version}\n")

@@ -1,0 +1,203 @@
+"""The knowledge page: search, filters, and one case or rule as an article. Widgets and events only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from kb.errors import InvalidPage
+from kb.model.case import Case
+from kb.rules.body import SECTIONS, read_body
+from kb.rules.page import Rule
+from ui.chat import chatmd, evidence
+from ui.chat.frame import QUIET, bare, top
+from ui.chat.texts import Language, words
+from ui.wired import Wired
+
+FOUND = 40
+"""Cases listed for a search."""
+ALL = "all"
+MAX_QUERY = 500
+
+
+class KnowledgePage:
+    """The page of one language over the wired service."""
+
+    def __init__(self, wired: Wired, language: Language) -> None:
+        self._wired = wired
+        self._language = language
+        self._words = words(language)
+        knowledge = wired.advisor.knowledge
+        self._cases = dict(sorted(knowledge.published.items()))
+        self._rules = {rule.id: rule for rule in knowledge.rules.rules}
+
+    def build(self) -> gr.Blocks:
+        """The widgets, with their events."""
+        t = self._words
+        with gr.Blocks(title=t["knowledge_page_title"], fill_width=True, analytics_enabled=False) as page:
+            gr.HTML(top(self._wired, self._language, "knowledge"), elem_id="tm-head", **bare())
+            with gr.Column(elem_id="tm-kb"):
+                head = gr.HTML("", elem_id="tm-kb-head", **bare())
+                body = gr.Markdown(
+                    "", elem_id="tm-kb-body", sanitize_html=True, latex_delimiters=[], visible=False, container=False
+                )
+                foot = gr.HTML("", elem_id="tm-kb-foot", **bare())
+                with gr.Column(elem_id="tm-kb-browse") as browse:
+                    gr.HTML(self._intro(), elem_id="tm-kb-intro", **bare())
+                    inputs = self._filters()
+                    shown = gr.HTML(self.listed("", ALL, ALL, "cases"), elem_id="tm-kb-list", **bare())
+            for each in inputs:
+                each.change(self.listed, inputs, [shown], trigger_mode="always_last", **QUIET)
+            page.load(self.opened, [], [head, body, foot, browse], **QUIET)
+        page.queue(default_concurrency_limit=None, api_open=False)
+        return page
+
+    def _intro(self) -> str:
+        return evidence.render("intro.html", self._language, cases=len(self._cases), rules=len(self._rules))
+
+    def _filters(self) -> list[Any]:
+        t = self._words
+        frameworks = sorted({name for case in self._cases.values() for name in case.frameworks})
+        families = sorted(
+            {case.family for case in self._cases.values()}, key=lambda name: t["families"].get(name, name)
+        )
+        with gr.Row(elem_id="tm-kb-filters"):
+            query = gr.Textbox(
+                label=t["kb_search_label"],
+                placeholder=t["kb_search"],
+                show_label=False,
+                container=False,
+                max_length=MAX_QUERY,
+                max_lines=1,
+                elem_id="tm-kb-query",
+                scale=4,
+            )
+            kind = gr.Dropdown(
+                [(t["kb_cases"], "cases"), (t["kb_rules"], "rules")],
+                value="cases",
+                label=t["kb_kind"],
+                filterable=False,
+                show_label=False,
+                container=False,
+                elem_id="tm-kb-kind",
+                min_width=110,
+            )
+            framework = gr.Dropdown(
+                [
+                    (t["kb_all_frameworks"], ALL),
+                    *((evidence.framework_name(name), name) for name in frameworks),
+                ],
+                value=ALL,
+                label=t["kb_framework"],
+                show_label=False,
+                container=False,
+                elem_id="tm-kb-framework",
+                min_width=150,
+            )
+            family = gr.Dropdown(
+                [(t["kb_all_classes"], ALL), *((t["families"].get(name, name), name) for name in families)],
+                value=ALL,
+                label=t["kb_class"],
+                show_label=False,
+                container=False,
+                elem_id="tm-kb-family",
+                min_width=150,
+            )
+        return [query, framework, family, kind]
+
+    def listed(self, query: str, framework: str, family: str, kind: str) -> str:
+        """The pages that fit. Words are searched by meaning for cases, as they stand for rules."""
+        query = (query or "").strip()[:MAX_QUERY]
+        if kind == "rules":
+            return self._list_rules(query, framework, family)
+        cases = self._found(query) if query else list(self._cases.values())
+        rows = [
+            case for case in cases if framework in (ALL, None, *case.frameworks) and family in (ALL, None, case.family)
+        ]
+        return evidence.render("list.html", self._language, cases=rows, rules=None, ranked=bool(query))
+
+    def _found(self, query: str) -> list[Case]:
+        """Cases that hold all the words, in their own order; then the nearest by meaning."""
+        wanted = query.casefold().split()
+        literal = [case for case in self._cases.values() if all(word in haystack(case) for word in wanted)]
+        near = [self._cases[hit.case_id] for hit in self._wired.advisor.search(query, FOUND)]
+        ranks = {case.id: rank for rank, case in enumerate(near)}
+        literal.sort(key=lambda case: ranks.get(case.id, FOUND))
+        return [*literal, *(case for case in near if case not in literal)][:FOUND]
+
+    def _list_rules(self, query: str, framework: str, family: str) -> str:
+        wanted = query.casefold().split()
+        families = {case.id: case.family for case in self._cases.values()}
+        rows = []
+        for rule in self._rules.values():
+            text = f"{rule.id} {rule.title.en} {rule.title.zh} {rule.when}".casefold()
+            named = rule.applies.get("framework", ())
+            if (
+                all(word in text for word in wanted)
+                and (framework in (ALL, None) or framework in named or not named)
+                and (family in (ALL, None) or family in {families.get(each) for each in rule.cases})
+            ):
+                rows.append(rule)
+        return evidence.render("list.html", self._language, cases=None, rules=rows, ranked=False)
+
+    def opened(self, request: gr.Request) -> tuple[Any, Any, Any, Any]:
+        """The case or rule that the address names, as an article in place of the list."""
+        query: Mapping[str, str] = request.query_params
+        case, rule = self._cases.get(query.get("case", "")), self._rules.get(query.get("rule", ""))
+        if case is not None:
+            head, body, foot = self._case(case)
+        elif rule is not None:
+            head, body, foot = self._rule(rule)
+        elif "case" in query or "rule" in query:
+            head, body, foot = evidence.render("missing.html", self._language), "", ""
+        else:
+            return gr.skip(), gr.skip(), gr.skip(), gr.skip()
+        return head, gr.Markdown(value=body, visible=bool(body)), foot, gr.Column(visible=False)
+
+    def _case(self, case: Case) -> tuple[str, str, str]:
+        t, language = self._words, self._language
+        parts = [(t[f"kb_{name}"], case.section(name, language)) for name in ("symptom", "cause", "fix")]
+        refuted = "\n".join(
+            f"- **{each.claim.get(language).rstrip('.。')}**{t['colon']}{each.why.get(language)}"
+            for each in case.refutations
+        )
+        parts += [(t["kb_refuted"], refuted), (t["kb_confirm"], case.section("confirm", language))]
+        related = [self._cases[each] for each in case.related if each in self._cases]
+        rules = [self._rules[each] for each in case.rules if each in self._rules]
+        head = evidence.render("case_head.html", language, case=case)
+        foot = evidence.render("case_foot.html", language, case=case, rules=rules, related=related)
+        return head, article(parts), foot
+
+    def _rule(self, rule: Rule) -> tuple[str, str, str]:
+        t, language = self._words, self._language
+        parts = []
+        example = None
+        try:
+            body = read_body(rule)
+        except InvalidPage:
+            body = None
+        if body is not None:
+            names = zip(SECTIONS[language], ("kb_finds", "kb_why", "kb_do"), strict=True)
+            parts = [(t[key], body.sections.get(language, {}).get(heading, "")) for heading, key in names]
+            example = next((each for each in body.examples if each.kind == "Fires"), None)
+        parts.append((t["kb_condition"], chatmd.fenced(rule.when) if rule.when else t["kb_module"]))
+        if example is not None:
+            files = [f"`{each.name}`\n\n{chatmd.fenced(str(each.content).rstrip())}" for each in example.attachments]
+            parts.append((t["kb_example"], "\n\n".join([example.sentence, *files])))
+        cases = [self._cases[each] for each in rule.cases if each in self._cases]
+        head = evidence.render("rule_head.html", language, rule=rule)
+        foot = evidence.render("rule_foot.html", language, rule=rule, cases=cases)
+        return head, article(parts), foot
+
+
+def article(parts: Sequence[tuple[str, str]]) -> str:
+    """Sections as Markdown, empty ones left out."""
+    return "\n\n".join(f"### {title}\n\n{chatmd.safe(text, frozenset())}" for title, text in parts if text.strip())
+
+
+def haystack(case: Case) -> str:
+    """What is searched word by word in a case."""
+    symptoms = " ".join(text for texts in case.symptoms.values() for text in texts)
+    return f"{case.id} {case.title.en} {case.title.zh} {' '.join(case.frameworks)} {symptoms}".casefold()

@@ -1,0 +1,101 @@
+"""The framework's application: one mounted page per language and kind, the theme, the limits. Imported in a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import gradio as gr
+from fastapi import FastAPI
+
+from ui.chat.diagnose import DiagnosePage
+from ui.chat.knowledge import KnowledgePage
+from ui.chat.texts import HERE, LANGUAGES, path_of
+from ui.wired import Wired
+
+WEIGHTS = (400, 700)
+"""The weights of which the framework ships whole fonts; those between lack letters."""
+CJK = ("Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "system-ui", "sans-serif")
+MONO = ("ui-monospace", "Menlo", "Consolas", "Noto Sans Mono CJK SC", "monospace")
+TOKENS = {
+    "body_background_fill": "bg",
+    "body_text_color": "text",
+    "body_text_color_subdued": "text-3",
+    "background_fill_primary": "surface",
+    "background_fill_secondary": "sunken",
+    "block_background_fill": "surface",
+    "border_color_primary": "line",
+    "border_color_accent": "line-2",
+    "color_accent_soft": "accent-bg",
+    "input_background_fill": "surface",
+    "input_background_fill_focus": "surface",
+    "input_border_color": "control",
+    "input_border_color_focus": "accent",
+    "input_placeholder_color": "text-3",
+    "link_text_color": "accent",
+    "link_text_color_hover": "accent",
+    "link_text_color_active": "accent",
+    "link_text_color_visited": "accent",
+    "button_secondary_background_fill": "surface",
+    "button_secondary_background_fill_hover": "sunken",
+    "button_secondary_border_color": "line-2",
+    "button_secondary_text_color": "text",
+    "button_primary_background_fill": "accent",
+    "button_primary_background_fill_hover": "accent",
+    "button_primary_text_color": "surface",
+    "code_background_fill": "sunken",
+    "error_background_fill": "error-bg",
+    "error_border_color": "error",
+    "error_text_color": "error",
+    "error_icon_color": "error",
+    "panel_background_fill": "surface",
+    "panel_border_color": "line",
+}
+"""Which of our colours stands for which of the framework's."""
+
+
+def make_pages(wired: Wired, static: Mapping[str, str]) -> FastAPI:
+    """All pages in one application, to be run within its lifespan. ``static`` maps our files to their addresses."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    look = theme()
+    head = (
+        f'<script src="{static["ui.js"]}" defer></script>'
+        f'<link rel="icon" href="{static["icon.svg"]}" type="image/svg+xml">'
+        '<meta name="robots" content="noindex">'
+    )
+    limit = f"{wired.settings.max_request_mb}mb"
+    # The shorter path comes last: a page mounted at the root answers for everything below it.
+    for language in reversed(LANGUAGES):
+        for page, kind in (("knowledge", KnowledgePage), ("", DiagnosePage)):
+            path = path_of(language, page)
+            gr.mount_gradio_app(
+                app,
+                kind(wired, language).build(),
+                path.rstrip("/") or "/",
+                theme=look,
+                head=head,
+                footer_links=[],
+                run_history=False,
+                show_error=False,
+                ssr_mode=False,
+                mcp_server=False,
+                pwa=False,
+                max_file_size=limit,
+            )
+    return app
+
+
+def theme() -> gr.themes.Base:
+    """Our colours, sizes and fonts as the framework's theme. The fonts are in its wheel; nothing is fetched."""
+    look = gr.themes.Base(
+        text_size="md",
+        spacing_size="md",
+        radius_size="md",
+        font=[gr.themes.LocalFont("IBM Plex Sans", weights=WEIGHTS), *CJK],
+        font_mono=[gr.themes.LocalFont("IBM Plex Mono", weights=WEIGHTS), *MONO],
+    )
+    values = {name: f"var(--tm-{token})" for name, token in TOKENS.items()}
+    both = values | {f"{name}_dark": value for name, value in values.items()}
+    plain = {"block_border_width": "0px", "block_shadow": "none", "layout_gap": "0px", "block_padding": "0px"}
+    look.set(**both, **plain)
+    look.custom_css = (HERE / "static" / "ui.css").read_text(encoding="utf-8")
+    return look

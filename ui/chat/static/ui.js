@@ -1,0 +1,229 @@
+// The pages' own behaviour: everything by delegation on the document, nothing is fetched, nothing inline.
+(() => {
+  "use strict";
+  const words = () => document.getElementById("tm-words")?.dataset || {};
+  const store = { get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
+    set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* private mode */ } } };
+  const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  // Theme: the reader's choice, else the system's. The framework sets the class by itself at its start.
+  const wanted = () => store.get("tm-theme");
+  const dress = () => {
+    const choice = wanted();
+    if (choice && document.body.classList.contains("dark") !== (choice === "dark")) {
+      document.body.classList.toggle("dark", choice === "dark");
+    }
+  };
+  const watchBody = () => {
+    dress();
+    new MutationObserver(dress).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  };
+  if (document.body) watchBody(); else addEventListener("DOMContentLoaded", watchBody);
+
+  // Input
+  const box = () => document.querySelector("#tm-question textarea");
+  const fill = (text) => {
+    const area = box();
+    if (!area || area.disabled) return;
+    const before = area.value.trim();
+    area.value = text ? (before ? `${before}\n${text}` : text) : area.value;
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+    show("answer");
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+  };
+
+  // Narrow screens: one column at a time
+  const show = (tab) => {
+    document.body.dataset.tm = tab;
+    for (const each of document.querySelectorAll("[data-tm-tab]")) {
+      each.setAttribute("aria-selected", String(each.dataset.tmTab === tab));
+    }
+  };
+
+  const said = (button, text) => {
+    const label = button.querySelector("span") || button;
+    const before = button.dataset.before || label.textContent;
+    button.dataset.before = before;
+    label.textContent = text;
+    button.classList.add("done");
+    clearTimeout(button.timer);
+    button.timer = setTimeout(() => { label.textContent = before; button.classList.remove("done"); }, 1600);
+  };
+  const copy = async (button, text) => {
+    try { await navigator.clipboard.writeText(text); } catch {
+      const area = Object.assign(document.createElement("textarea"), { value: text });
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    said(button, words().copied || "✓");
+  };
+  const download = (name, text) => {
+    const address = URL.createObjectURL(new Blob([text], { type: "text/x-diff" }));
+    const link = Object.assign(document.createElement("a"), { href: address, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  };
+  const patchOf = (element) => element.closest(".tm-patch").querySelector("[data-tm-patch]").value;
+
+  // Citations: a preview on hover and focus, the source itself on click
+  const targetOf = (link) => {
+    const id = (link.getAttribute("href") || "").slice(1);
+    return id.startsWith("tm-v-") ? document.getElementById("tm-top-of-evidence") : document.getElementById(id);
+  };
+  const jump = (target) => {
+    if (document.documentElement.clientWidth <= 900) show("evidence");
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    target.scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
+    target.focus({ preventScroll: true });
+    target.classList.remove("tm-flash");
+    void target.offsetWidth;
+    target.classList.add("tm-flash");
+  };
+  let popover = null;
+  const hide = () => {
+    popover?.remove();
+    popover = null;
+    for (const each of document.querySelectorAll(".tm-paired")) each.classList.remove("tm-paired");
+  };
+  const preview = (link) => {
+    const source = targetOf(link);
+    if (!source || !/^tm-c\d+$/.test(source.id)) return;
+    hide();
+    source.classList.add("tm-paired");
+    popover = document.createElement("div");
+    popover.className = "tm-popover";
+    popover.setAttribute("role", "tooltip");
+    popover.id = "tm-popover";
+    const inside = source.querySelector("div").cloneNode(true);
+    for (const each of inside.querySelectorAll("a")) each.replaceWith(...each.childNodes);
+    popover.append(inside);
+    const grade = source.querySelector(".tm-grade");
+    if (grade) popover.append(grade.cloneNode(true));
+    document.body.append(popover);
+    link.setAttribute("aria-describedby", "tm-popover");
+    const at = link.getBoundingClientRect();
+    const width = popover.offsetWidth, height = popover.offsetHeight;
+    popover.style.left = `${Math.max(8, Math.min(at.left, innerWidth - width - 8))}px`;
+    popover.style.top = `${at.bottom + height + 10 < innerHeight ? at.bottom + 6 : Math.max(8, at.top - height - 6)}px`;
+  };
+  const citation = (event) => event.target.closest?.('a[href^="#tm-c"]');
+  document.addEventListener("mouseover", (event) => { const link = citation(event); if (link) preview(link); });
+  document.addEventListener("mouseout", (event) => { if (citation(event)) hide(); });
+  document.addEventListener("focusin", (event) => { const link = citation(event); if (link) preview(link); });
+  document.addEventListener("focusout", (event) => { if (citation(event)) hide(); });
+  document.addEventListener("scroll", hide, { capture: true, passive: true });
+
+  document.addEventListener("click", (event) => {
+    const on = (selector) => event.target.closest?.(selector);
+    let hit;
+    if ((hit = on('a[href^="#tm-"]'))) {
+      event.preventDefault();
+      hide();
+      if (hit.getAttribute("href") === "#tm-question") { box()?.focus(); return; }
+      const target = targetOf(hit);
+      if (target) jump(target);
+    } else if ((hit = on("[data-tm-copy]"))) copy(hit, patchOf(hit));
+    else if ((hit = on("[data-tm-download]"))) download(hit.dataset.tmDownload, patchOf(hit));
+    else if ((hit = on("[data-tm-link]"))) copy(hit, new URL(hit.dataset.tmLink, location.href).href);
+    else if ((hit = on("[data-tm-fill]"))) fill(hit.dataset.tmFill);
+    else if ((hit = on("[data-tm-tab]"))) show(hit.dataset.tmTab);
+    else if (on("[data-tm-new]")) location.assign(location.pathname);
+    else if (on("[data-tm-theme]")) {
+      const dark = !document.body.classList.contains("dark");
+      store.set("tm-theme", dark ? "dark" : "light");
+      dress();
+    } else if ((hit = on("[data-tm-lang]"))) {
+      document.cookie = `tm_lang=${hit.dataset.tmLang}; path=/; max-age=31536000; samesite=lax`;
+      const answer = new URLSearchParams(location.search).toString();
+      if (answer) { event.preventDefault(); location.assign(`${hit.getAttribute("href")}?${answer}`); }
+    }
+  }, true);
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hide();
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(input|textarea|select)$/i.test(document.activeElement?.tagName || "")) return;
+    const area = box() || document.querySelector("#tm-kb-query input, #tm-kb-query textarea");
+    if (area) { event.preventDefault(); area.focus(); }
+  });
+
+  // Files dropped beside the input are meant for it; the browser would leave the page to open them.
+  const outside = (event) => {
+    const files = [...(event.dataTransfer?.types || [])].includes("Files");
+    return files && box() && !event.target.closest?.("#tm-question");
+  };
+  document.addEventListener("dragover", (event) => { if (outside(event)) event.preventDefault(); });
+  document.addEventListener("drop", (event) => {
+    const input = document.querySelector('#tm-question input[type="file"]');
+    if (!outside(event)) return;
+    event.preventDefault();
+    if (!input || box().disabled) return;
+    input.files = event.dataTransfer.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+
+  // The newest question at the top of the chat, once per question: people read from its beginning.
+  let asked = 0;
+  const reveal = () => {
+    const messages = document.querySelectorAll("#bot .message-row.user-row, #bot .user-row");
+    if (!messages.length || messages.length === asked) return;
+    asked = messages.length;
+    const wrap = document.querySelector("#bot .panel-wrap, #bot .bubble-wrap");
+    const last = messages[messages.length - 1];
+    if (wrap) wrap.scrollTo({ top: last.getBoundingClientRect().top - wrap.getBoundingClientRect().top + wrap.scrollTop - 8 });
+  };
+  let drawn = null;
+  const changed = () => {
+    const evidence = document.querySelector(".tm-ev");
+    const id = evidence?.dataset.answer || null;
+    if (id !== drawn) {
+      drawn = id;
+      document.body.classList.toggle("tm-answered", Boolean(id));
+      document.getElementById("evidence")?.scrollTo({ top: 0 });
+      const count = document.querySelectorAll("#tm-findings > .tm-finding").length;
+      const tab = document.querySelector('[data-tm-tab="evidence"]');
+      if (tab) tab.dataset.count = count ? String(count) : "";
+    }
+    colour();
+    reveal();
+  };
+  // Diffs of the knowledge pages, line by line; the text itself stays what it is.
+  const colour = () => {
+    for (const code of document.querySelectorAll("#tm-kb-body code.language-diff:not([data-tm])")) {
+      code.dataset.tm = "";
+      const lines = code.textContent.replace(/\n$/, "").split("\n");
+      code.replaceChildren(...lines.flatMap((line) => {
+        const row = document.createElement("span");
+        row.textContent = line;
+        row.className = line[0] === "+" ? "ins" : line[0] === "-" ? "del" : "";
+        return [row, "\n"];
+      }));
+    }
+  };
+  let waiting = false;
+  const watch = () => {
+    document.documentElement.lang = words().lang || document.documentElement.lang;
+    const area = box();
+    if (area && !area.getAttribute("aria-label")) area.setAttribute("aria-label", words().messageLabel || "");
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => { waiting = false; changed(); });
+  };
+  const start = () => new MutationObserver(watch).observe(document.body, { childList: true, subtree: true });
+  if (document.body) start(); else addEventListener("DOMContentLoaded", start);
+
+  window.tm = {
+    // An answer is complete and kept: from now on it has an address.
+    settled: () => {
+      const done = document.querySelector(".tm-after[data-answer]");
+      if (done) history.replaceState(null, "", `${location.pathname}?answer=${encodeURIComponent(done.dataset.answer)}`);
+      const area = box();
+      if (done && area && document.documentElement.clientWidth > 900) area.focus({ preventScroll: true });
+    },
+  };
+})();
