@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from kb.errors import TrainmedicError
 from kb.frameworks.names import is_option
+from kb.model.case import Case
 from service import phrases
 from service.advisor import Advisor, Ask, Prepared
 from service.answer import Answer, Citation
@@ -22,8 +23,13 @@ from service.compose import Citations, behind, receipt_line, shown_name
 from service.model import ChatModel, ModelFailure
 from service.prompts import Prompt, Source
 from service.restate import restated
+from service.supposition import supposition
 from service.verify import Denial, Ground, Verified, complete, denials_of, verify
+from service.whatif import Effect
 from service.writing import Writing
+
+MAX_FLAGGED = 10
+"""Names in one notice; the rest is counted."""
 
 
 class Assistant:
@@ -44,7 +50,7 @@ class Assistant:
         if self.model is None or request.mode == "deterministic":
             answer = prepared.answer
             if self.model is not None:
-                answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language),))
+                answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language), *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             yield answer.answer
         else:
@@ -54,10 +60,11 @@ class Assistant:
             answer = replace(prepared.answer, notices=())  # which ones there are shows when the model is done
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             write = self._investigated if request.mode == "investigate" else self._written
+            unread = prepared.answer.notices[1:]  # the first is that there is no model
             async with aclosing(write(prepared, self.model, started, run)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
-                        answer = part
+                        answer = replace(part, notices=(*part.notices, *unread))
                     else:
                         yield part
         await run(lambda: self.advisor.remember(prepared, answer))
@@ -97,16 +104,14 @@ class Assistant:
         said = False
         writing = Writing(prepared, model)
         try:
-            head = receipt_line(prepared.context.evidence.receipt, language)
-            head = f"{head}\n\n" if head else ""
             async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
                 async for piece in pieces:
-                    yield piece if said else head + piece
+                    yield piece if said else opening(prepared, writing.prompt.sources) + piece
                     said = True
-            answer, tail = finished(prepared, writing.prompt, writing.draft, await model.name(), head, cut=writing.cut)
+            answer, tail = finished(prepared, writing.prompt, writing.draft, await model.name(), cut=writing.cut)
             answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
             if tail:
-                yield f"\n\n{tail}" if said else head + tail
+                yield f"\n\n{tail}" if said else opening(prepared, writing.prompt.sources) + tail
         except ModelFailure as failure:
             answer = replace(composed, notices=(failed(failure.kind, language),))
         if answer.mode == "deterministic":
@@ -136,21 +141,24 @@ def _timed(answer: Answer, started: float, first: float | None = None) -> Answer
 
 
 def finished(
-    prepared: Prepared, prompt: Prompt, draft: str, model: str, head: str, *, cut: bool = False
+    prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
 ) -> tuple[Answer, str]:
     """The answer with the model's text, verified; and the program's own parts, which stand behind that text. Pure.
 
-    ``cut``: the limit of tokens ended the text, so that its last sentence is none. Where no sentence of the model's
-    could stand, the answer is the composed one, with notices that say so.
+    ``cut``: the limit of tokens ended the text, so that its last sentence is none. ``looked_up`` are cases beside the
+    causes that the model has read. Where no sentence of the model's could stand, the answer is the composed one, with
+    notices that say so.
     """
     composed, context = prepared.answer, prepared.context
     language = composed.language
-    checked = verify(complete(draft) if cut else draft, ground_of(prepared, prompt), language)
+    checked = verify(complete(draft) if cut else draft, ground_of(prepared, prompt, looked_up), language)
     if not checked.text:
         return replace(
             composed, notices=(failed("garbage", language), *notices(checked, prompt, language, cut=cut))
         ), ""
-    citations = seeded(prompt.sources, checked.citations, language)
+    citations = _Citations(prompt.sources, language)
+    head = _opening(prepared, citations)
+    citations.use(checked.citations)
     tail = behind(prepared.diagnosis, context, citations)
     text = "\n\n".join(part for part in (f"{head}{checked.text}".rstrip(), tail) if part)
     answer = replace(
@@ -164,34 +172,70 @@ def finished(
     return answer, tail
 
 
-def ground_of(prepared: Prepared, prompt: Prompt) -> Ground:
-    """What the model's sentences are held against."""
+def opening(prepared: Prepared, sources: Sequence[Source]) -> str:
+    """What the program says before a text that a model writes from these sources: what was read, and what a supposed
+    change does. Ends with a blank line, or is empty."""
+    return _opening(prepared, _Citations(sources, prepared.answer.language))
+
+
+def _opening(prepared: Prepared, citations: Citations) -> str:
+    language = citations.language
+    parts = [receipt_line(prepared.context.evidence.receipt, language)]
+    if prepared.supposed is not None:
+        lead = next(iter(prepared.diagnosis.causes), None)
+        parts.append(supposition(prepared.supposed, lead, citations.effect, language))
+    return "".join(f"{part}\n\n" for part in parts if part)
+
+
+def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Ground:
+    """What the model's sentences are held against; ``looked_up`` are cases beside the causes that it has read."""
     evidence = prepared.context.evidence
     return Ground(
         sources=prompt.sources,
         corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
         known=is_option,
-        denials=denials(prepared),
+        denials=denials(prepared, looked_up),
         protected=(prompt.messages[0].content,),
     )
 
 
-def denials(prepared: Prepared) -> tuple[Denial, ...]:
-    """What no sentence may recommend or say: the refutations of the causes listed, and the opposite of a finding."""
+def denials(prepared: Prepared, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
+    """What no sentence may recommend or say: the refutations of the causes listed, and the opposite of a finding.
+
+    Cases that were only looked up refute too.
+    """
     language = prepared.answer.language
-    return denials_of([cause.case for cause in prepared.diagnosis.causes], prepared.context.report.fired, language)
+    causes = [cause.case for cause in prepared.diagnosis.causes]
+    return denials_of(causes, prepared.context.report.fired, language, also=looked_up)
 
 
-def seeded(sources: Sequence[Source], used: Sequence[int], language: str) -> Citations:
-    """The citations that the model's text uses, under its own markers; further ones get markers behind all sources."""
-    citations = Citations(language, first=max((source.marker for source in sources), default=0) + 1)
-    by_marker = {source.marker: source for source in sources}
-    for marker in used:
-        source = by_marker[marker]
-        citations.found[(source.kind, source.id)] = Citation(
-            marker=marker, kind=source.kind, id=source.id, title=source.title, url=source.url, quote=source.quote
-        )
-    return citations
+class _Citations(Citations):
+    """The citations of an answer that a model wrote: a source has the marker that the model knows it by; what else is
+    cited gets a marker behind all sources."""
+
+    def __init__(self, sources: Sequence[Source], language: str) -> None:
+        super().__init__(language, first=max((source.marker for source in sources), default=0) + 1)
+        self._known = {(source.kind, source.id): source for source in sources}
+        self._by_marker = {source.marker: source for source in sources}
+
+    def effect(self, effect: Effect) -> str:
+        """The marker of a rule that a supposed change concerns."""
+        source = self._known.get(("rule", effect.rule_id))
+        if source is not None:
+            self.use((source.marker,))
+        return super().effect(effect)
+
+    def use(self, markers: Sequence[int]) -> None:
+        """These sources are cited."""
+        for source in (self._by_marker[marker] for marker in markers):
+            self.found[(source.kind, source.id)] = Citation(
+                marker=source.marker,
+                kind=source.kind,
+                id=source.id,
+                title=source.title,
+                url=source.url,
+                quote=source.quote,
+            )
 
 
 def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
@@ -202,9 +246,15 @@ def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = Fal
     if checked.leaked:
         said.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
     if checked.flagged:
-        said.append(phrases.FLAGGED.get(language).format(names=", ".join(f"`{name}`" for name in checked.flagged)))
+        said.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
     if unknown := checked.stats.get("unknown_markers", 0):
         said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
     if prompt.left_out:
         said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
     return tuple(said)
+
+
+def _listed(names: Sequence[str], language: str) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:MAX_FLAGGED])
+    more = len(names) - MAX_FLAGGED
+    return phrases.AND_MORE.get(language).format(names=shown, count=more) if more > 0 else shown

@@ -20,6 +20,7 @@ from sqlalchemy import (
     create_engine,
     delete,
     event,
+    func,
     insert,
     select,
     update,
@@ -32,6 +33,8 @@ from kb.errors import NotFound, StoreError
 from kb.model.place import Attachment
 
 REACTIONS = ("up", "down", "resolved")
+LATEST = 40
+"""Turns of a conversation that are read, beside its first: each may hold megabytes."""
 
 _metadata = MetaData()
 _turns = Table(
@@ -112,8 +115,14 @@ class History:
             raise StoreError(f"the history at {name} cannot be opened", hint=type(error).__name__) from error
 
     def turns(self, conversation_id: str) -> tuple[Turn, ...]:
-        """The conversation so far, oldest first; empty for an unknown one."""
-        query = select(_turns).where(_turns.c.conversation_id == conversation_id).order_by(_turns.c.id)
+        """The conversation's first turn and its `LATEST`, oldest first; empty for an unknown one."""
+        own = _turns.c.conversation_id == conversation_id
+        # The limit stands in a table of its own: not every database takes one behind IN.
+        latest = select(_turns.c.id).where(own).order_by(_turns.c.id.desc()).limit(LATEST).subquery()
+        first = select(func.min(_turns.c.id)).where(own).scalar_subquery()
+        from_ = select(func.min(latest.c.id)).scalar_subquery()
+        wanted = own & ((_turns.c.id == first) | (_turns.c.id >= from_))
+        query = select(_turns).where(wanted).order_by(_turns.c.id)
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
         return tuple(_turn(row) for row in rows)

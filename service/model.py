@@ -85,8 +85,8 @@ class ChatModel:
         self._listing = Breaker(clock, failures=1)
         self._template: Literal["unknown", "likely", "taken", "refused"] = "unknown"
         """Whether the endpoint takes what is meant for the chat template."""
-        self._opened = False
-        """The template ends a prompt inside a block of thought."""
+        self.opened = False
+        """The template ends a prompt inside a block of thought, which the model only closes."""
 
     @property
     def state(self) -> State:
@@ -256,7 +256,7 @@ class ChatModel:
         entry = (self._served or {}).get(name, {})
         if entry.get("owned_by") == "vllm" and self._template == "unknown":
             self._template = "likely"
-            self._opened = await self._counter.ends_inside("think", **SILENT)
+            self.opened = await self._counter.ends_inside("think", **SILENT)
 
     async def _listed(self) -> Mapping[str, Mapping[str, Any]]:
         """The models that the endpoint serves, by name. Raises `ModelFailure`."""
@@ -358,7 +358,7 @@ class ChatModel:
         self, messages: Sequence[Message], limit: int, deadline: float, way: Mapping[str, Any]
     ) -> AsyncGenerator[Delta, None]:
         """What comes, without what was thought. The first token has a limit of its own, everything the deadline."""
-        thoughts, whole = Thoughts(opened=self._opened), False
+        thoughts, whole = Thoughts(opened=self.opened), False
         with failures():
             until = min(self._clock() + self.options.first_token_s, deadline)
             async with asyncio.timeout(max(0.0, until - self._clock())):
@@ -376,7 +376,7 @@ class ChatModel:
                     if apart:
                         thoughts.apart()
                     shown = thoughts.push(delta.text)
-                    self._opened, anew = self._opened or thoughts.orphaned, thoughts.orphaned
+                    self.opened, anew = self.opened or thoughts.orphaned, thoughts.orphaned
                     thoughts.orphaned = False
                     whole = whole or delta.finish not in (None, "length")
                     yield delta if shown == delta.text and not anew else replace(delta, text=shown, anew=anew)

@@ -108,6 +108,7 @@ FLAGGED = Text(
     en="Named by the model, but in no evidence and no catalogue: {names}.",
     zh="模型提到、但任何证据和参数目录中都没有的名称：{names}。",
 )
+AND_MORE = Text(en="{names} and {count} more", zh="{names} 等，另有 {count} 个")
 UNKNOWN_MARKERS = Text(
     en="Citations of the model that point at nothing, removed: {count}.",
     zh="已移除模型中没有对应来源的引用数：{count}。",

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from langchain_core.callbacks import CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 
 from kb.model.case import Case
 from kb.store.embedder import Embedder
@@ -180,23 +177,3 @@ def _allowed(filters: Mapping[str, str] | None, cases: Mapping[str, Case] | None
         )
 
     return allowed
-
-
-class KnowledgeRetriever(BaseRetriever):
-    """The knowledge for other LangChain programs: a question in, cases out as documents, best first."""
-
-    search: Any
-    """A function from a text and a number of hits to `Hit`s, such as ``Advisor.search``."""
-    page: Any
-    """A function from a case id to its Markdown."""
-    top_k: int = 4
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        return [
-            Document(
-                page_content=self.page(hit.case_id),
-                id=hit.case_id,
-                metadata={"case_id": hit.case_id, "score": hit.score, "why": list(hit.why)},
-            )
-            for hit in self.search(query, self.top_k)
-        ]

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from kb.frameworks.canonical import canonicalise
 from kb.model.evidence import Evidence
-from kb.model.place import Attachment, Source
-from kb.model.report import Edit, Safety, Severity, Text
+from kb.model.place import Source
+from kb.model.report import Safety, Severity, Text
 from kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
 from kb.parse import parse
 from kb.rules.edits import Document, insert, replace_value
@@ -22,7 +22,7 @@ from kb.rules.engine import fired_rules
 from kb.rules.facts import Facts
 from kb.rules.fix import fixes
 from kb.rules.page import FixSpec, RuleSet
-from kb.rules.patch import patched, unified_diff
+from kb.rules.patch import patched, reread, unified_diff, unstarted
 from kb.rules.values import show
 from service.wanted import UNSET, Refused, Wanted, wanted
 
@@ -32,7 +32,6 @@ MAX_NAME = 120
 """Code points of a name that are repeated."""
 OPTIONS = "options"
 """The family of rules about how and where an option is written."""
-_LOGGED = frozenset(("log", "metrics", "traceback"))
 _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint")
 TOO_MANY = Text(
     en=f"only {MAX_CHANGES} changes are made together",
@@ -223,7 +222,7 @@ class _Changes:
         edits = fixes(carrier, Facts(self.read))[0].edits
         if not edits:
             return False
-        after = _reread(self.read, edits)
+        after = reread(self.read, patched(edits, self.read.sources), parse)
         if name not in self.read.run.settings or self.read.run.settings[name].option is None:
             # Put in at a place where its framework does not take it: that would be our fault, not the change's.
             new = fired_rules(unstarted(after), self.rules, self.spelled)
@@ -254,7 +253,7 @@ class _Changes:
         if edit is None:
             self.refuse(change.given, NO_ROOM)
             return
-        self.read = _reread(self.read, (edit,))
+        self.read = reread(self.read, patched((edit,), self.read.sources), parse)
         before = written[-1].raw or "true" if written else None
         self.changed.append(Changed(name=change.name, before=before, after=change.shown))
 
@@ -279,37 +278,6 @@ def _in_format(raw: str, origin: Origin) -> str:
     except ValueError:
         return '"' + raw.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return raw
-
-
-def _reread(evidence: Evidence, edits: tuple[Edit, ...]) -> Evidence:
-    """The evidence with the configuration after the edits, and with what the logs said before."""
-    sources, logs = patched(edits, evidence.sources), _logs(evidence)
-    question = next((source.text for source in sources if source.name is None), "")
-    given = [Attachment(name=s.name, content=s.text) for s in sources if s.name is not None and s.name not in logs]
-    read = parse(question, given)
-    kept = tuple(region for region in evidence.regions if region.source in logs)
-    return replace(evidence, runs=read.runs, versions=read.versions, regions=(*read.regions, *kept), sources=sources)
-
-
-def unstarted(evidence: Evidence) -> Evidence:
-    """The evidence without anything that a run has shown, as if it had not been started."""
-    logs = _logs(evidence)
-    return replace(
-        evidence,
-        rows=(),
-        tracebacks=(),
-        signals=(),
-        regions=tuple(region for region in evidence.regions if region.kind not in _LOGGED),
-        sources=tuple(source for source in evidence.sources if source.name not in logs),
-    )
-
-
-def _logs(evidence: Evidence) -> frozenset[str | None]:
-    """Attachments of logged lines alone: no options, no versions, no prose."""
-    logged = {region.source for region in evidence.regions if region.kind in _LOGGED and not region.options}
-    other = {region.source for region in evidence.regions if region.kind not in _LOGGED or region.options}
-    other |= {fact.span.attachment for fact in evidence.versions.values() if fact.span is not None}
-    return frozenset(logged - other - {None})
 
 
 def _effects(ids: frozenset[str], rules: RuleSet) -> tuple[Effect, ...]:

@@ -21,8 +21,6 @@ from kb.rules.page import RuleSet
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
 """`kb.parse.parse`: question and attachments → evidence."""
 _LOGGED = frozenset(("log", "metrics", "traceback"))
-
-
 _HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _CONTEXT = 3
 _MOST_COMPARED = 1_000
@@ -97,14 +95,14 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
             return fix
         if fix.edits not in known:
             if not before:
-                before.append(fired_rules(_configuration(evidence), ruleset))
+                before.append(fired_rules(unstarted(evidence), ruleset))
             sources = patched(fix.edits, evidence.sources)
-            after = _reread(evidence, sources, parse)
+            after = reread(evidence, sources, parse)
             known[fix.edits] = replace(
                 fix,
                 patch=_patch(evidence.sources, sources),
                 clears=tuple(sorted(fired - fired_rules(after, ruleset, fired))),
-                appears=tuple(sorted(fired_rules(_configuration(after), ruleset) - before[0] - fired)),
+                appears=tuple(sorted(fired_rules(unstarted(after), ruleset) - before[0] - fired)),
             )
         done = known[fix.edits]
         return replace(fix, patch=done.patch, clears=done.clears, appears=done.appears)
@@ -115,8 +113,11 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
     return replace(report, findings=tuple(finished(finding) for finding in report.findings))
 
 
-def _reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evidence:
-    """The evidence with the configuration of ``sources``, and with what the logs said before."""
+def reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evidence:
+    """The evidence with the configuration of ``sources``, and with what the logs said before.
+
+    ``sources`` are those of ``evidence`` after edits; what holds nothing but logged lines is not read again.
+    """
     logs = _logs(evidence)
     read = parse(*_paste([source for source in sources if source.name not in logs]))
     kept = tuple(region for region in evidence.regions if region.source in logs)
@@ -125,7 +126,7 @@ def _reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evid
     )
 
 
-def _configuration(evidence: Evidence) -> Evidence:
+def unstarted(evidence: Evidence) -> Evidence:
     """The evidence without anything that a run has shown: as if it were not started yet."""
     logs = _logs(evidence)
     return replace(

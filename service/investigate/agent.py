@@ -24,7 +24,8 @@ from service import phrases
 from service.advisor import Advisor, Prepared
 from service.answer import Answer, StepView
 from service.asking import Parts, Run
-from service.compose import receipt_line
+from service.assistant import opening
+from service.client import text_of, thinks
 from service.investigate import says
 from service.investigate.bounds import STEPS, TIMES, GivenUp
 from service.investigate.desk import Found
@@ -32,7 +33,7 @@ from service.investigate.finish import Draft, finished
 from service.investigate.forms import FORMS
 from service.investigate.shown import Shown
 from service.investigate.task import Task, task_of
-from service.investigate.watch import Heard, Turn, Watch, text_of
+from service.investigate.watch import Heard, Turn, Watch
 from service.model import ChatModel, ModelFailure
 
 _log = logging.getLogger(__name__)
@@ -52,21 +53,20 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
         yield composed.answer  # nothing is known that an investigation could begin with
         yield replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),))
         return
-    head = receipt_line(prepared.context.evidence.receipt, language)
     # Where no cause is known, the model's words stand behind the program's, under numbers of its citations.
-    shown = Shown(f"{head}\n\n" if head else "", quiet=not composed.causes)
+    shown = Shown(quiet=not composed.causes)
     steps: list[StepView] = []
     usage: dict[str, int] = {}
     try:
         task = await task_of(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
-        usage = task.usage
+        usage, shown.head = task.usage, opening(prepared, tuple(task.desk.sources.values()))
         async with aclosing(_parts(task, shown)) as parts:
             async for part in parts:
                 if isinstance(part, StepView):
                     steps.append(part)
                 yield part
         draft = Draft(text=task.text, model=await model.name(), cut=task.cut)
-        answer, tail = finished(prepared, task.prompt, task.desk, draft, shown.head)
+        answer, tail = finished(prepared, task.prompt, task.desk, draft)
         if not composed.causes:
             yield answer.answer
         elif tail:
@@ -106,7 +106,7 @@ async def _parts(task: Task, shown: Shown) -> AsyncGenerator[StepView | str, Non
         system_prompt=SystemMessage(content=system.content),
         middleware=[Watch(task, heard)],
     )
-    shown.begin(system.content, task.desk.sources)
+    shown.begin(system.content, task.desk.sources, opened=task.model.opened)
     stream = agent.astream(
         {"messages": [HumanMessage(content=user.content)]},
         {"callbacks": [heard], "recursion_limit": _GRAPH},
@@ -125,10 +125,14 @@ async def _parts(task: Task, shown: Shown) -> AsyncGenerator[StepView | str, Non
             if mode == "custom" and isinstance(part, StepView):
                 yield part
             elif isinstance(part, Turn):
-                if text := shown.end(dropped=part.calls):
+                if text := shown.end(dropped=part.calls, whole=part.whole):
                     yield text
-                shown.begin(system.content, task.desk.sources)
-            elif mode == "messages" and isinstance(part[0], AIMessageChunk) and (text := shown.push(text_of(part[0]))):
+                shown.begin(system.content, task.desk.sources, opened=task.model.opened)
+            elif (
+                mode == "messages"
+                and isinstance(part[0], AIMessageChunk)
+                and (text := shown.push(text_of(part[0]), apart=thinks(part[0])))
+            ):
                 yield text
 
 

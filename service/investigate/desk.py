@@ -97,14 +97,19 @@ class Desk:
             what = says.NOT_CHANGED.get(self.language).format(names=names)
             text = "\n".join([says.NOTHING_CHANGED.get(self.language), *problems])
             return Found(text=text, what=what, ok=False)
-        changes = ", ".join(f"{plain(each.name)} = {plain(each.after)}" for each in found.changed)
+        changes = _changes(found)
         before = ", ".join(f"{each.name} = {each.before}" for each in found.changed if each.before is not None)
         lines = [f"changed: {changes}", *([f"before: {self._data(before)}"] if before else [])]
-        lines += [line for said, effects in _effects(found) for line in self._concerned(said, effects, changes)]
+        lines += self._told(found)
         what = says.CHECKED.get(self.language).format(
             changes=changes, clears=len(found.clears), appears=len(found.appears), stays=len(found.stays)
         )
         return Found(text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), what=what)
+
+    def suppose(self) -> None:
+        """Lay out what a change does that the question supposes: it is said before the model's text, under markers."""
+        if self.prepared.supposed is not None:
+            self._told(self.prepared.supposed)
 
     def look_up_option(self, form: LookUpOption) -> Found:
         """One option in a framework's catalogue."""
@@ -161,6 +166,17 @@ class Desk:
                 return each
         return None
 
+    def looked_up(self) -> tuple[Case, ...]:
+        """The cases beside the causes that tools have returned."""
+        causes = {cause.case.id for cause in self.prepared.diagnosis.causes}
+        ids = [source.id for source in self.sources.values() if source.kind == "case" and source.id not in causes]
+        return tuple(case for each in ids if (case := self.advisor.case(each)) is not None)
+
+    def _told(self, found: WhatIf) -> list[str]:
+        """Lines on everything that a change does."""
+        changes = _changes(found)
+        return [line for said, effects in _effects(found) for line in self._concerned(said, effects, changes)]
+
     def _concerned(self, said: Text, effects: Sequence[Effect], changes: str) -> list[str]:
         """One line for each rule that a change concerns; its source says so too."""
         sentence = said.get(self.language).format(changes=changes)
@@ -200,6 +216,10 @@ def _cut(text: str, length: int) -> str:
 
 def _url(case: Case) -> str | None:
     return case.sources[0].url if case.sources else None
+
+
+def _changes(found: WhatIf) -> str:
+    return ", ".join(f"{plain(each.name)} = {plain(each.after)}" for each in found.changed)
 
 
 def _effects(found: WhatIf) -> Sequence[tuple[Text, Sequence[Effect]]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from kb.model.case import Case
 from service.advisor import Prepared
 from service.answer import Answer, Citation
 from service.assistant import finished as written
@@ -29,27 +30,28 @@ class Draft:
     cut: bool = False
 
 
-def finished(prepared: Prepared, prompt: Prompt, desk: Desk, draft: Draft, head: str) -> tuple[Answer, str]:
+def finished(prepared: Prepared, prompt: Prompt, desk: Desk, draft: Draft) -> tuple[Answer, str]:
     """The answer with the model's text, verified against the prompt's sources and what the tools returned; and the
     program's own parts, which stand behind that text.
 
     Raises `GivenUp` where there is no cause to write about and nothing that was written stands in a source.
     """
     prompt = replace(prompt, sources=tuple(desk.sources[marker] for marker in sorted(desk.sources)))
+    cases = desk.looked_up()
     if prepared.answer.causes:
-        answer, tail = written(prepared, prompt, draft.text, draft.model, head, cut=draft.cut)
+        answer, tail = written(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
     else:
-        answer, tail = _added(prepared, prompt, draft), ""
+        answer, tail = _added(prepared, prompt, draft, cases), ""
     if answer.mode == "deterministic":
         return answer, tail
     return _named(answer), tail
 
 
-def _added(prepared: Prepared, prompt: Prompt, draft: Draft) -> Answer:
+def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence[Case]) -> Answer:
     """The composed answer, which says that no cause is known, and behind it what was found out."""
     composed, language = prepared.answer, prepared.answer.language
     text = complete(draft.text) if draft.cut else draft.text
-    checked = verify(text, ground_of(prepared, prompt), language)
+    checked = verify(text, ground_of(prepared, prompt, looked_up), language)
     if not checked.citations:
         raise GivenUp("unsupported")
     by_marker = {source.marker: source for source in prompt.sources}

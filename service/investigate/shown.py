@@ -18,7 +18,7 @@ REMARK = 280
 class Shown:
     """The text of one answer as it is streamed. ``head`` stands before its first words; ``quiet``: nothing is shown."""
 
-    def __init__(self, head: str, *, quiet: bool = False) -> None:
+    def __init__(self, head: str = "", *, quiet: bool = False) -> None:
         self.head = head
         self._quiet = quiet
         self.said = False
@@ -27,24 +27,32 @@ class Shown:
         self._withhold: Withhold | None = None
         self._thoughts = Thoughts()
 
-    def begin(self, protected: str, markers: Collection[int]) -> None:
-        """A turn begins; citations may point at these markers, and the protected text does not show."""
+    def begin(self, protected: str, markers: Collection[int], *, opened: bool = False) -> None:
+        """A turn begins; citations may point at these markers, and the protected text does not show.
+
+        ``opened``: the prompt ends inside a block of thought.
+        """
         self._withhold = Withhold(protected, markers)
-        self._thoughts = Thoughts()
+        self._thoughts = Thoughts(opened=opened)
         self._waiting, self._released = "", False
 
-    def push(self, text: str) -> str:
-        """What may be shown now that ``text`` has come."""
+    def push(self, text: str, *, apart: bool = False) -> str:
+        """What may be shown now that ``text`` has come. ``apart``: the server tells thoughts apart from the text."""
         assert self._withhold is not None
+        if apart:
+            self._thoughts.apart()
         self._waiting += self._withhold.push(self._thoughts.push(text))
         if self._thoughts.orphaned and not self._released:
             self._waiting = ""  # it was thought all along; what is left of this piece comes with the answer
         return self._out() if self._released or len(self._waiting) > REMARK else ""
 
-    def end(self, *, dropped: bool) -> str:
-        """What waited, now that the turn has ended; nothing of a turn that called tools (``dropped``)."""
+    def end(self, *, dropped: bool, whole: bool = True) -> str:
+        """What waited, now that the turn has ended; nothing of a turn that called tools (``dropped``).
+
+        ``whole``: the model ended it by itself.
+        """
         assert self._withhold is not None
-        self._waiting += self._withhold.push(self._thoughts.end()) + self._withhold.end()
+        self._waiting += self._withhold.push(self._thoughts.end(whole=whole)) + self._withhold.end()
         if dropped and not self._released:
             self._waiting = ""
             return ""

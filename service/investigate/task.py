@@ -57,6 +57,7 @@ async def task_of(prepared: Prepared, model: ChatModel, advisor: Advisor, run: R
         sources={source.marker: source for source in prompt.sources},
         first=len(sources_of(prepared)) + 1,
     )
+    desk.suppose()
     return Task(
         prompt=prompt,
         desk=desk,

@@ -16,12 +16,13 @@ from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 
 from service.answer import StepView
+from service.client import THOUGHT, text_of
 from service.investigate import says
 from service.investigate.desk import Found, arguments_of, plain
 from service.investigate.forms import FORMS, problems
 from service.investigate.task import Task
 from service.model import ModelFailure
-from service.thinking import without
+from service.thinking import Thoughts
 
 _log = logging.getLogger(__name__)
 _RESULT = 1200
@@ -30,9 +31,10 @@ _RESULT = 1200
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The model has ended a turn: with calls of tools, or with its text."""
+    """The model has ended a turn: with calls of tools, or with its text; ``whole``: by itself, not by the limit."""
 
     calls: bool
+    whole: bool
 
 
 class Heard(AsyncCallbackHandler):
@@ -78,14 +80,16 @@ class Watch(AgentMiddleware[Any, Any, Any]):
             finish = message.response_metadata.get("finish_reason")
             if not isinstance(message, AIMessage) or finish is None:
                 raise ModelFailure("cut", "the stream ended without a reason")
-            if not (message.tool_calls or message.invalid_tool_calls or without(text_of(message)).strip()):
+            whole = finish != "length"
+            said = self._said(message, whole=whole)
+            if not (message.tool_calls or message.invalid_tool_calls or said.strip()):
                 raise ModelFailure("garbage", "the model wrote nothing")
         self._count(message)
-        message = _readable(message, f"turn-{task.bounds.turns}", cut=finish == "length")
+        message = _readable(message, f"turn-{task.bounds.turns}", cut=not whole)
         task.bounds.turns += 1
         task.bounds.want(message.tool_calls)
-        task.text, task.cut = without(text_of(message)), finish == "length"
-        request.runtime.stream_writer(Turn(calls=bool(message.tool_calls)))
+        task.text, task.cut = said, not whole
+        request.runtime.stream_writer(Turn(calls=bool(message.tool_calls), whole=whole))
         return replace(response, result=[*response.result[:-1], message])
 
     async def awrap_tool_call(
@@ -139,6 +143,16 @@ class Watch(AgentMiddleware[Any, Any, Any]):
         found = getattr(message, "artifact", None)
         return (found, True) if isinstance(found, Found) else (desk.refused(name, str(message.content)), False)  # type: ignore[union-attr]
 
+    def _said(self, message: AIMessage, *, whole: bool) -> str:
+        """The turn's text without what was thought aloud; how the model thinks is learned for its next text."""
+        model = self._task.model
+        thoughts = Thoughts(opened=model.opened)
+        if THOUGHT in message.additional_kwargs:
+            thoughts.apart()
+        said = thoughts.push(text_of(message))
+        model.opened = model.opened or thoughts.orphaned
+        return said + thoughts.end(whole=whole)
+
     def _count(self, message: AIMessage) -> None:
         counted = message.usage_metadata
         if counted is None:
@@ -185,9 +199,3 @@ def _readable(message: AIMessage, id: str, *, cut: bool) -> AIMessage:
             "id": id,
         }
     )
-
-
-def text_of(message: object) -> str:
-    """The text of a message, without anything else that it holds."""
-    content = getattr(message, "content", "")
-    return content if isinstance(content, str) else ""

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import TypeAlias
 
 from kb.model.case import Case
 from kb.model.report import Finding
+from service.verify.pieces import pieces, sentences
 from service.verify.words import content
 
 REFUTED = 0.6
 """Share of a refuted claim that a recommending sentence must hold to be that claim."""
+TEXTS_KEPT = 4096
+"""Texts of cases whose advice is found once: there are about a thousand."""
 _FLAGS = re.IGNORECASE | re.ASCII
 
 
@@ -25,18 +29,22 @@ class Denial:
     """What no sentence may recommend.
 
     Either a claim: its ``words``, those of them that must all be there (``exact``: numbers, true, false), and which way
-    it turns (``turns``: down, up, on, off, older, newer). Or an ``option`` of a finding with the ``values`` that it may
-    have (none: it must go). Or, where something is wrong, that nothing is (``health``).
+    it turns (``turns``: down, up, on, off, older, newer); ``least`` of the words make a sentence that claim. Or an
+    ``option`` of a finding with the ``values`` that it may have (none: it must go). Or, where something is wrong, that
+    nothing is (``health``).
     """
 
     words: frozenset[str] = frozenset()
     exact: frozenset[str] = frozenset()
     turns: frozenset[str] = frozenset()
+    least: int = 0
     option: str = ""
     values: frozenset[str] = frozenset()
     health: bool = False
 
 
+_Said: TypeAlias = tuple[frozenset[str], frozenset[str]]
+"""The words of a piece of advice, and which way it turns."""
 _TURNS = {
     "down": r"\b(?:lower|reduc|decreas|small|shrink|halv|less\b)\w*|调低|降低|减小|减少|调小|缩小|更小",
     "up": r"\b(?:rais|increas|larg|bigg|higher|enlarg|doubl|more\b)\w*|调高|提高|增大|加大|调大|增加|更大",
@@ -118,7 +126,7 @@ _HEALTHY = re.compile(
     r"\bno[_ ]fault\b|\bnothing (?:is )?(?:actually )?wrong\b"
     r"|\b(?:(?:your|this|the) (?:\w+ )?(?:run|training|script|set-?up|config\w*)|everything|all) (?:is|looks) (?:\w+ )?"
     r"(?:healthy|fine|normal|ok)\b"
-    r"|训练(?:完全|是|一切)?正常|一切正常|没有(?:任何)?故障",
+    r"|(?<![后就则才会])训练(?:完全|是|一切)?正常|一切正常|没有(?:任何)?故障",
     _FLAGS,
 )
 _VALUE = re.compile(
@@ -132,9 +140,25 @@ _FLAG = re.compile(r"(?<![\w-])--([A-Za-z][\w.\-]*)(?:(?:=|[ \t]+)(?!-)['\"]?([^
 _PAIR = re.compile(r"(?<![\w.\-])['\"]?([A-Za-z_][\w.\-]*)['\"]?\s?[:=]\s?['\"]?([^\s,'\"\\)}]+)")
 
 
-def denials_of(cases: Sequence[Case], fired: Sequence[Finding], language: str) -> tuple[Denial, ...]:
-    """What the cases refute, and what the findings' patches change."""
-    found = [one for case in cases for each in case.refutations for one in claimed(each.claim.get(language))]
+def denials_of(
+    cases: Sequence[Case], fired: Sequence[Finding], language: str, *, also: Sequence[Case] = ()
+) -> tuple[Denial, ...]:
+    """What the cases refute, and what the findings' patches change. ``also`` are cases that only refute.
+
+    What one case refutes is nothing against what the first one says, and a claim is only recognised by more words
+    than the case's own advice shares with it.
+    """
+    found: list[Denial] = []
+    first: list[_Said] = []
+    for number, case in enumerate((*cases, *also)):
+        own = _says(case, language) if case.refutations or not number else []
+        first = first if number else own
+        claims = [one for each in case.refutations for one in claimed(each.claim.get(language))]
+        found += [
+            _narrowed(claim, own)
+            for claim in claims
+            if not number or not any(_is_claim(words, turns, [claim]) for words, turns in first)
+        ]
     fixes = " ".join(case.section("fix", each) for case in cases for each in ("en", "zh")).casefold()
     right: dict[str, set[str]] = {}
     for finding in fired:
@@ -161,6 +185,28 @@ def claimed(claim: str) -> Iterator[Denial]:
         exact = frozenset(w for w in words if w[0].isdigit() or w in ("true", "fals", "false", "none"))
         if words:
             yield Denial(words=words, exact=exact, turns=_turns(part))
+
+
+def _says(case: Case, language: str) -> list[_Said]:
+    """What a case itself recommends."""
+    texts = [case.section(name, language) for name in ("cause", "fix", "confirm")]
+    texts += [each.why.get(language) for each in case.refutations]
+    return [said for text in texts for said in _advice_in(text)]
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _advice_in(text: str) -> tuple[_Said, ...]:
+    """What a text recommends."""
+    bodies = (piece.body for piece in pieces(text) if piece.kind == "text")
+    said = (sentence for body in bodies for sentence in sentences(body))
+    advice = (part for sentence in said for part in _recommended(sentence, _advice(clauses(sentence))))
+    return tuple((content(part), _turns(part)) for part in advice)
+
+
+def _narrowed(claim: Denial, own: Sequence[_Said]) -> Denial:
+    """The claim, so that advice of the same case is not taken for it, unless it says every word of it."""
+    shared = [len(words & claim.words) for words, turns in own if _is_claim(words, turns, [claim])]
+    return replace(claim, least=min(max(shared) + 1, len(claim.words))) if shared else claim
 
 
 def changed(patch: str) -> dict[str, str]:
@@ -213,14 +259,9 @@ def _takes_back(clause: str) -> bool:
 def denied(sentence: str, denials: Sequence[Denial]) -> bool:
     """Whether the sentence recommends what is refuted, or contradicts a finding."""
     parts = clauses(sentence)
-    advice = [
-        part
-        for n, part in enumerate(parts)
-        if advises(part) and not any(_takes_back(later) for later in parts[n + 1 : n + 3])
-    ]
-    whole = [sentence] if advice and not _NOT.search(sentence) else []
+    advice = _advice(parts)
     claims = [denial for denial in denials if denial.words]
-    if claims and any(_is_claim(part, content(part), _turns(part), claims) for part in (*advice, *whole)):
+    if claims and any(_is_claim(content(part), _turns(part), claims) for part in _recommended(sentence, advice)):
         return True
     if any(denial.health for denial in denials) and any(
         _HEALTHY.search(part) for part in parts if not (_conditional(part) or _NOT.search(_HEALTHY.sub(" ", part)))
@@ -232,6 +273,20 @@ def denied(sentence: str, denials: Sequence[Denial]) -> bool:
         or any(_harmless(part, denial) for part in parts if not _conditional(part))
         for denial in options
     )
+
+
+def _advice(parts: Sequence[str]) -> list[str]:
+    """The clauses that recommend something and are not taken back."""
+    return [
+        part
+        for n, part in enumerate(parts)
+        if advises(part) and not any(_takes_back(later) for later in parts[n + 1 : n + 3])
+    ]
+
+
+def _recommended(sentence: str, advice: list[str]) -> list[str]:
+    """What a sentence recommends: clauses of it, and the whole of it where nothing in it is denied."""
+    return [*advice, sentence] if advice and not _NOT.search(sentence) else advice
 
 
 def line_denied(line: str, denials: Sequence[Denial]) -> bool:
@@ -251,11 +306,11 @@ def line_denied(line: str, denials: Sequence[Denial]) -> bool:
     return False
 
 
-def _is_claim(part: str, words: frozenset[str], turns: frozenset[str], claims: Sequence[Denial]) -> bool:
+def _is_claim(words: frozenset[str], turns: frozenset[str], claims: Sequence[Denial]) -> bool:
     return any(
         claim.exact <= words
         and (not claim.turns or bool(claim.turns & turns))
-        and len(words & claim.words) >= REFUTED * len(claim.words)
+        and len(words & claim.words) >= max(claim.least, REFUTED * len(claim.words))
         for claim in claims
     )
 

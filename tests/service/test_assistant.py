@@ -196,6 +196,21 @@ def test_an_option_that_exists_nowhere_is_pointed_out(knowledge_advisor: Advisor
     assert not any("--vanilla_loss" in each for each in answer.notices)
 
 
+@pytest.mark.parametrize(("language", "joint"), [("en", "and 3 more."), ("zh", "等，另有 3 个。")])
+def test_of_many_names_that_exist_nowhere_ten_are_listed_and_the_rest_is_counted(
+    knowledge_advisor: Advisor, language: str, joint: str
+) -> None:
+    said = " ".join(f"Pass --heal_it_{n} now." for n in range(13))
+    answer = ask(
+        knowledge_advisor, about(KTO, language), Reply(f"The mean over an empty class is NaN [1]. {said}")
+    ).answer
+    (listed,) = [each for each in answer.notices if "--heal_it_0" in each]
+    assert listed.endswith(joint)
+    assert listed.count("--heal_it_") == 10
+    ten = ask(knowledge_advisor, about(KTO, language), Reply(said.partition(" Pass --heal_it_10")[0])).answer
+    assert not [each for each in ten.notices if "more" in each or "另有" in each]
+
+
 @pytest.mark.parametrize(
     ("language", "refuted", "kept"),
     [
@@ -323,7 +338,8 @@ def test_a_model_nobody_serves_is_named_in_every_answer_until_it_is_left_alone(k
 def test_too_many_texts_at_once_are_said_to_be(knowledge_advisor: Advisor) -> None:
     async def scenario() -> None:
         with FakeModel(Reply("yes", end="hold")) as server:
-            async with chat(server.url, concurrency=1, first_token_s=0.2) as model:
+            async with chat(server.url, concurrency=1, first_token_s=1.0) as model:
+                await model.runnable()  # making the client is no part of it
                 deltas = model.stream([Message(role="user", content="first")])
                 await server_said(deltas)
                 _, answer = await parts_of(Assistant(knowledge_advisor, model), about(KTO))
@@ -376,6 +392,68 @@ def test_where_nothing_is_known_no_text_is_asked_for(knowledge_advisor: Advisor,
     assert asked.prompts == []
     assert asked.answer.answer == alone.answer
     assert asked.answer.notices == (phrases.NOTHING_TO_WRITE.en,)
+
+
+# --- a change that is only supposed --------------------------------------------------------------------------------
+
+FLAT = "kto loss does not move at all after 800 steps, no nan. lr too small?"
+PAIRS = Attachment(
+    name="kto.sh",
+    content="deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2.5-7B-Instruct \\\n"
+    "   --micro_train_batch_size 1 \\\n   --train_batch_size 64 \\\n   --zero_stage 3 \\\n   --bf16 --flash_attn\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "said_first", "rule"),
+    [
+        ("What about ZeRO-2?", "**Supposing `zero_stage` = `2` (now `3`)**", "openrlhf-kto-kl-pairs-with-itself"),
+        ("What if micro batch is 2?", "no longer found: ", "openrlhf-kto-kl-pairs-with-itself"),
+        ("What if fp16 instead of bf16?", "newly found: ", "openrlhf-dtype-follows-checkpoint"),
+        ("micro batch 改成 2 呢？", "**假设 `micro_batch` = `2`（现在是 `1`）**", "openrlhf-kto-kl-pairs-with-itself"),
+    ],
+)
+def test_what_a_supposed_change_does_stands_before_the_models_words_with_its_citations(
+    advisor: Advisor, asked_for: str, said_first: str, rule: str
+) -> None:
+    first = advisor.ask(Ask(question=FLAT, attachments=(PAIRS,)))
+    request = Ask(question=asked_for, conversation_id=first.conversation_id)
+    own = advisor.prepare(request).answer
+    case = advisor.knowledge.published[own.causes[0].case_id]
+    said = re.split(r"(?<=\.) |(?<=。)", case.section("cause", own.language))[0]
+    marker = marker_of(advisor, request, case.id)
+    rules = {each.marker: each.title for each in sources_of(advisor.prepare(request)) if each.kind == "rule"}
+    too = "".join(f"\n\n- {title} is so [{number}]" for number, title in rules.items())
+    asked = ask(advisor, request, Reply(said, f" [{marker}]", too))
+    answer = asked.answer
+    assert answer.mode == "llm"
+    assert rules.keys() <= {each.marker for each in answer.citations}
+    for text in (asked.streamed, answer.answer):
+        assert text.index("> ") < text.index(said_first) < text.index(said[:8])
+        assert text.count(said_first) == 1
+    head = answer.answer.partition(said[:8])[0]
+    assert asked.streamed.startswith(head), "what was streamed has the same markers"
+    assert rule in {each.id for each in answer.citations if each.marker in markers_in(head)}
+    assert markers_in(answer.answer) <= {each.marker for each in answer.citations}
+    assert len({each.marker for each in answer.citations}) == len(answer.citations)
+    assert settled(answer) == settled(own)
+
+
+def test_without_a_supposition_nothing_is_supposed(knowledge_advisor: Advisor) -> None:
+    asked = ask(knowledge_advisor, about(KTO), Reply("The mean over an empty class is NaN [1]."))
+    assert "Supposing" not in asked.streamed + asked.answer.answer
+
+
+@pytest.mark.parametrize("mode", ["auto", "deterministic"])
+def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor, mode: Any) -> None:
+    first = ask(advisor, Ask(question=FLAT, attachments=(PAIRS,), mode="deterministic")).answer
+    for step in range(12):
+        advisor.ask(Ask(question=f"the grad norm is 0.{step}", conversation_id=first.conversation_id))
+    request = Ask(question="step 5 took long", conversation_id=first.conversation_id, mode=mode)
+    (unread,) = advisor.prepare(request).answer.notices[1:]
+    answer = ask(advisor, request, Reply("KL of a pair with itself is zero [1].")).answer
+    assert unread in answer.notices
+    assert phrases.NO_MODEL.en not in answer.notices
 
 
 # --- another wording ------------------------------------------------------------------------------------------------

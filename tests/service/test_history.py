@@ -10,7 +10,7 @@ import pytest
 
 from kb.errors import NotFound, StoreError
 from kb.model.place import Attachment
-from service.history import Feedback, History, Turn
+from service.history import LATEST, Feedback, History, Turn
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -31,6 +31,18 @@ def test_a_conversation_comes_back_in_order(history: History) -> None:
     history.add("other", turn("a2", "elsewhere"), ["v"])
     history.add("c", turn("a3", "second"), ["v"])
     assert history.turns("c") == (turn("a1", "first"), turn("a3", "second"))
+
+
+def test_of_a_long_conversation_the_first_turn_and_the_latest_are_read(history: History) -> None:
+    for number in range(LATEST + 1):
+        history.add("c", turn(f"a{number}"), [])
+        history.add("other", turn(f"b{number}"), [])
+    every = [each.answer_id for each in history.turns("c")]
+    assert every == [f"a{number}" for number in range(LATEST + 1)]
+    for number in range(LATEST + 1, LATEST + 4):
+        history.add("c", turn(f"a{number}"), [])
+    some = [each.answer_id for each in history.turns("c")]
+    assert some == ["a0", *(f"a{number}" for number in range(4, LATEST + 4))]
 
 
 def test_an_unknown_conversation_is_empty(history: History) -> None:

@@ -202,7 +202,7 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     prompt = prompt_of(prepared)
     draft = obeying(prepared, prompt)
     assert SECRET not in draft
-    answer, _ = finished(prepared, prompt, draft, "fake", "")
+    answer, _ = finished(prepared, prompt, draft, "fake")
     assert decided(answer) == decided(prepared.answer)
     assert answer.verdict == prepared.answer.verdict
     assert_nothing_leaks(answer.answer)

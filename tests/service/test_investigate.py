@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from service.investigate import agent, says
 from service.investigate.bounds import CUT, NO_ROOM, STEPS
 from service.model import ChatModel, ModelOptions
 from service.wire import to_json
-from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, calling, failing
+from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, Thought, calling, failing
 from tests.incidents import INCIDENTS, Incident
 from ui.cli import CLEAN, main
 
@@ -195,6 +195,46 @@ def test_thoughts_are_not_shown(knowledge_advisor: Advisor) -> None:
     assert "forward kernel only" in asked.answer.answer
 
 
+THINKING = "Perhaps it is the weather. " * 20
+VLLM = {"id": NAME, "owned_by": "vllm"}
+
+
+@pytest.mark.parametrize("before", [(), (EAGER,)], ids=["at once", "after a step"])
+def test_thoughts_that_the_template_opens_are_not_shown(knowledge_advisor: Advisor, before: tuple[Reply, ...]) -> None:
+    fake = {"models": [VLLM], "template": "<think>\n"}
+    asked = ask(knowledge_advisor, about(), *before, Reply(THINKING, "</think>", *SAID.pieces), fake=fake)
+    assert "weather" not in asked.streamed + asked.answer.answer
+    assert "forward kernel only" in asked.streamed
+    assert asked.answer.mode == "llm"
+
+
+def test_a_model_that_closes_no_block_has_thought_nothing_unless_it_was_cut_off(knowledge_advisor: Advisor) -> None:
+    fake = {"models": [VLLM], "template": "<think>\n"}
+    asked = ask(knowledge_advisor, about(), SAID, fake=fake)
+    assert "forward kernel only" in asked.streamed
+    assert asked.answer.mode == "llm"
+    cut = ask(knowledge_advisor, about(), Reply(THINKING, *SAID.pieces, finish="length"), fake=fake)
+    assert "weather" not in cut.streamed + cut.answer.answer
+    alone(cut, knowledge_advisor, about(), phrases.FAILURES["garbage"].en)
+
+
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_a_block_that_never_closes_is_not_shown(knowledge_advisor: Advisor, finish: str) -> None:
+    reply = Reply(*SAID.pieces, "\n\n<think>", THINKING, finish=finish)
+    asked = ask(knowledge_advisor, about(), reply)
+    assert "weather" not in asked.streamed + asked.answer.answer
+    assert "forward kernel only" in asked.answer.answer
+    assert (phrases.CUT_SHORT.en in asked.answer.notices) == (finish == "length")
+
+
+def test_thoughts_that_the_server_tells_apart_leave_the_text_alone(knowledge_advisor: Advisor) -> None:
+    fake = {"models": [VLLM], "template": "<think>\n"}
+    asked = ask(knowledge_advisor, about(), Reply(Thought(THINKING), *SAID.pieces), fake=fake)
+    assert "weather" not in asked.streamed + asked.answer.answer
+    assert "forward kernel only" in asked.streamed
+    assert asked.answer.mode == "llm"
+
+
 def test_usage_is_that_of_all_turns_together(knowledge_advisor: Advisor) -> None:
     answer = ask(knowledge_advisor, about(), EAGER, SAID).answer
     assert answer.usage == {"prompt_tokens": 200, "completion_tokens": 1, "cached_tokens": 128}
@@ -274,6 +314,31 @@ def test_what_stands_nowhere_is_labelled_pointed_out_or_taken_out(knowledge_advi
     assert any("--heal_everything" in each for each in answer.notices)
     assert "[99]" not in answer.answer
     assert phrases.UNKNOWN_MARKERS.en.format(count=1) in answer.notices
+
+
+def test_what_a_case_refutes_that_only_a_tool_returned_is_taken_out_too(knowledge_advisor: Advisor) -> None:
+    read = calling("get_case", case_id="fp16-unscale-gradients")
+    said = Reply(f"{SAID.pieces[0]} Downgrade peft.")
+    unread = ask(knowledge_advisor, about(), said).answer
+    assert "Downgrade peft" in unread.answer
+    answer = ask(knowledge_advisor, about(), read, said).answer
+    assert "forward kernel only" in answer.answer
+    assert "Downgrade peft" not in answer.answer
+    assert phrases.WITHDRAWN.en.format(count=1) in answer.notices
+
+
+@pytest.mark.parametrize("looks", [(), (EAGER,)], ids=["at once", "after the same look-up"])
+def test_what_a_supposed_change_does_stands_before_the_text_under_the_markers_of_the_tools(
+    knowledge_advisor: Advisor, looks: tuple[Reply, ...]
+) -> None:
+    request = replace(about(), question=f"{GEMMA.en}\nWhat if attn_implementation is eager?")
+    answered = ask(knowledge_advisor, request, *looks, SAID)
+    said = "**Supposing `attention` = `eager`"
+    head = answered.answer.answer.partition("flash-attn 2.6.1 applies")[0]
+    assert head.count(said) == 1
+    assert answered.streamed.startswith(head)
+    assert GEMMA.rule in [each.id for each in answered.answer.citations if f"[{each.marker}]" in head]
+    assert len({each.marker for each in answered.answer.citations}) == len(answered.answer.citations)
 
 
 def test_a_text_that_reaches_its_limit_loses_its_unfinished_sentence_and_says_so(knowledge_advisor: Advisor) -> None:

@@ -14,7 +14,7 @@ from kb.model.report import Report
 from kb.store import index as store
 from kb.store.index import Index
 from service.query import Facets, Query, build_query
-from service.retrieve import KnowledgeRetriever, retrieve
+from service.retrieve import retrieve
 from tests.store.knowledge import HashEmbedder, case, cases, glossary, rules
 
 CASES: dict[str, Case] = {one.id: one for one in cases().published}
@@ -124,14 +124,3 @@ def test_a_filter_looks_beyond_the_first_chunks(tmp_path: Path) -> None:
 
 def test_no_more_hits_than_asked_for(index: Index) -> None:
     assert len(retrieve(query("training loss nan out of memory"), index, HashEmbedder(), top_k=2)) == 2
-
-
-def test_langchain_programs_get_the_cases_as_documents(index: Index) -> None:
-    retriever = KnowledgeRetriever(
-        search=lambda text, top_k: retrieve(query(text), index, HashEmbedder(), top_k=top_k),
-        page=lambda case_id: f"# {case_id}",
-        top_k=1,
-    )
-    (document,) = retriever.invoke("zero3 cuda out of memory")
-    assert (document.id, document.page_content) == ("zero3-oom", "# zero3-oom")
-    assert document.metadata["score"] > 0

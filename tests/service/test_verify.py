@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kb.cases.page import load_cases
 from kb.frameworks.names import is_option
+from kb.model.case import Case, Refutation
 from kb.model.report import Fix, Safety, Status
 from service.prompts import system_text
 from service.prompts.sources import Source, case_text, more_text
@@ -74,6 +75,18 @@ def test_a_wrong_marker_is_replaced_by_that_of_the_source_that_says_so() -> None
     got = english("The update divides by zero in half precision [2].")
     assert got.text.endswith("half precision. [1]")
     assert (got.stats["cited"], got.stats["kept"]) == (1, 0)
+
+
+def test_a_marker_of_one_case_goes_where_another_case_clearly_says_more() -> None:
+    other = Source(
+        marker=4, kind="case", id="zero-lr", title="no update", text="The weights keep their value: the update is zero."
+    )
+    ground = Ground(sources=(*SOURCES, other), corpus=PASTE)
+    said = "The update divides by zero and the weights become NaN"
+    assert english(f"{said} [4].", ground).citations == (1,)
+    assert english(f"{said} [1].", ground).citations == (1,)
+    assert english("The weights keep their value since the update is zero [4].", ground).citations == (4,)
+    assert english("The update is zero for all the weights [1][4].", ground).citations == (1, 4)
 
 
 def test_a_sentence_without_a_marker_gets_one_where_a_source_says_it() -> None:
@@ -322,8 +335,39 @@ def test_what_a_case_says_itself_is_hardly_ever_withdrawn_and_what_it_refutes_ne
             if any(advises(part) for part in clauses(each.claim.get(language))):
                 claims += 1
                 missed += [f"{one.id}: {each.claim.get(language)}"] * (not denied(each.claim.get(language), denials))
-    assert len(withdrawn) <= said * 0.005, withdrawn
+    assert len(withdrawn) <= said * 0.001, withdrawn
     assert len(missed) <= claims * 0.05, missed
+
+
+def refuting(claim: str, fix: str = "Upgrade it.", id: str = "case-a") -> Case:
+    sections = {language: {"cause": "It is so.", "fix": fix, "confirm": ""} for language in ("en", "zh")}
+    refutations = (Refutation(claim=both(claim), why=both("It stays.")),)
+    return case(sections=sections, refutations=refutations, id=id)
+
+
+def test_a_cases_own_advice_is_not_taken_for_the_claim_that_it_refutes() -> None:
+    claim = "Set `lora_r 8` in the adapter and forget the rank."
+    fix = "Set `lora_r 8` in the adapter as well."
+    denials = denials_of([refuting(claim, fix)], [], "en")
+    assert denied("Set `lora_r 8` in the adapter and forget the rank.", denials)
+    assert not denied(fix, denials)
+    assert denied(fix, denials_of([refuting(claim)], [], "en"))
+    same = denials_of([refuting(LOWER, "If that is not enough: lower the learning rate too.")], [], "en")
+    assert denied(LOWER, same), "what says every word of it is still that claim"
+
+
+def test_what_another_case_refutes_is_nothing_against_the_advice_of_the_first() -> None:
+    advises_it, refutes_it = refuting("Use more GPUs.", LOWER), refuting(LOWER, id="case-b")
+    assert not denied(LOWER, denials_of([advises_it, refutes_it], [], "en"))
+    assert not denied(LOWER, denials_of([advises_it], [], "en", also=[refutes_it]))
+    assert denied(LOWER, denials_of([refutes_it, advises_it], [], "en"))
+    assert denied("Use more GPUs.", denials_of([advises_it, refutes_it], [], "en"))
+
+
+def test_a_case_that_is_only_read_refutes_but_does_not_say_that_something_is_wrong() -> None:
+    denials = denials_of([], [], "en", also=[refuting(LOWER)])
+    assert denied(LOWER, denials)
+    assert not denied("Your run is healthy.", denials)
 
 
 # --- what contradicts a finding --------------------------------------------------------------------------------------
@@ -443,6 +487,7 @@ def test_where_something_is_wrong_no_sentence_says_that_nothing_is(sentence: str
         "The verdict is not no_fault.",
         "The loss is fine.",
         "这并不是一切正常。",
+        "把它关掉后训练正常。",
     ],
 )
 def test_that_something_would_be_fine_may_be_said(sentence: str) -> None:

@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kb.errors import InvalidSettings
@@ -82,8 +81,9 @@ def _by_http(settings: Settings) -> None:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for start in (*service.running, partial(running, service.wired)):
+            for start in service.running:
                 await stack.enter_async_context(start())
+            await stack.enter_async_context(running(service.wired))
             yield
 
     app = FastAPI(openapi_url=None, lifespan=lifespan)
