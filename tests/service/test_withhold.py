@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.prompts import system_text
-from service.withhold import PASSAGE, SUSPECT, Withhold
+from service.verify.words import PASSAGE
+from service.withhold import SUSPECT, Withhold
 
 PROTECTED = "Use only the numbered sources and the findings below. If they do not say it, do not write it."
 MARKERS = {1, 2, 12}
