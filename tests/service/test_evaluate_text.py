@@ -81,6 +81,13 @@ def test_figures_over_nothing_have_no_value() -> None:
     assert plain(figures)
 
 
+@pytest.fixture
+def _indexed(knowledge_folder: Path, knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index exists: building it is not what is tested here."""
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(knowledge_folder))
+
+
+@pytest.mark.usefixtures("_indexed")
 def test_the_command_line_measures_the_model_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +105,7 @@ def test_the_command_line_measures_the_model_of_the_settings(
         assert json.loads(capsys.readouterr().out)["texts"]["texts"] == 1
 
 
+@pytest.mark.usefixtures("_indexed")
 def test_without_a_model_it_says_what_to_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     questions = tmp_path / "questions.jsonl"
     questions.write_text("")
