@@ -25,6 +25,7 @@ $(VENV)/.python:
 
 # The default: no torch, no CUDA.
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
+	@echo "installing into $(VENV); the first time this takes a minute or two"
 	$(PIP) --editable '.[ui,slack,mcp,ingest]'
 	@touch $@
 

@@ -149,7 +149,7 @@ class Advisor:
         watch.lap("retrieve")
         context = self._context(evidence, report, question)
         diagnosis = diagnose(self._candidates(hits, report), context, self.knowledge.weights, request.top_k)
-        text, citations = compose(diagnosis, context, language, supposed)
+        text, citations = compose(diagnosis, context, language, supposed, same=same_as(read.turns, diagnosis, evidence))
         watch.lap("compose")
         answer = Answer(
             id=uuid.uuid4().hex,
@@ -306,6 +306,17 @@ class Advisor:
         )
         versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
         self.history.add(answer.conversation_id, turn, versions, answer=to_json(answer))
+
+
+def same_as(turns: Sequence[Turn], diagnosis: Diagnosis, evidence: Evidence) -> bool:
+    """Whether the answer before this one had the same verdict and first cause, and this message pastes nothing new."""
+    spans = [option.span for option in evidence.run.options]
+    spans += [row.span for row in evidence.rows]
+    spans += [trace.span for trace in evidence.tracebacks]
+    if not turns or not diagnosis.causes or any(span.attachment is None for span in spans):
+        return False
+    last, first = turns[-1], diagnosis.causes[0].case.id
+    return last.verdict == diagnosis.verdict and last.causes[:1] == (first,)
 
 
 def unread(turns: int, language: str) -> tuple[str, ...]:

@@ -70,15 +70,20 @@ class Citations:
 
 
 def compose(
-    diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None
+    diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None, *, same: bool = False
 ) -> tuple[str, tuple[Citation, ...]]:
-    """The answer's Markdown and what its markers point at. What a supposed change does stands first."""
+    """The answer's Markdown and what its markers point at. What a supposed change does stands first.
+
+    ``same``: the conversation's answer before this one came to the same.
+    """
     citations = Citations(language)
     parts = [receipt_line(context.evidence.receipt, language)]
     if supposed is not None:
         first = diagnosis.causes[0] if diagnosis.causes else None
         parts.append(supposition(supposed, first, citations.effect, language))
-    lead = diagnosis.causes[0] if diagnosis.causes and diagnosis.verdict in ("answered", "no_fault") else None
+    elif same:
+        parts.append(phrases.UNCHANGED.get(language))
+    lead = _lead(diagnosis)
     likely = None
     if lead is None:
         parts.append(_without_cause(diagnosis, context, language))
@@ -142,7 +147,8 @@ def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations:
     }
     parts = [
         phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=marker),
-        phrases.SURE.get(language).format(**words),
+        # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
+        (phrases.GRADED if diagnosis.verdict == "no_fault" else phrases.SURE).get(language).format(**words),
         _section("cause", marked(case.section("cause", language), marker), language),
     ]
     fired = [f for f in context.report.fired if f in cause.findings or relevant(f, context)]
@@ -153,6 +159,16 @@ def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations:
     confirm = case.section("confirm", language)
     parts.append(_section("confirm", marked(confirm, marker), language))
     return parts
+
+
+def _lead(diagnosis: Diagnosis) -> Cause | None:
+    """The cause that the answer is about. A case of "nothing is wrong" is, where a rule found it or it is likely."""
+    if not diagnosis.causes or diagnosis.verdict not in ("answered", "no_fault"):
+        return None
+    first = diagnosis.causes[0]
+    if diagnosis.verdict == "answered" or first.confidence != "low":
+        return first
+    return first if any(finding.status is Status.FIRED for finding in first.findings) else None
 
 
 def _ahead(diagnosis: Diagnosis) -> Cause | None:

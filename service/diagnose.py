@@ -24,6 +24,8 @@ ASK = 0.15
 TROUBLED = 0.4
 """The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
 in few words of our field one of another."""
+TRAINERS = frozenset({"openrlhf", "verl", "ms-swift", "axolotl"})
+"""Frameworks that no other one runs on: the version of one says nothing about a run of another."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 
@@ -80,12 +82,17 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
             Cause(
                 case=scored.case,
                 probability=probability,
-                confidence=weights.confidence(probability),
+                confidence=_bounded(weights.confidence(probability), values),
                 findings=mine,
                 features=values,
             )
         )
     return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
+
+
+def _bounded(confidence: Confidence, values: Mapping[str, float]) -> Confidence:
+    """High is a promise: not where what was pasted contradicts the case."""
+    return "medium" if confidence == "high" and _contradicted(values) else confidence
 
 
 def competing(
@@ -120,13 +127,18 @@ def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Ver
 
 def _convincing(cause: Cause, context: Context, weights: Weights) -> bool:
     """Likely enough, or proven by a rule: an error or warning that fired on what was asked about."""
-    if cause.probability >= weights.answer:
+    if cause.probability >= weights.answer and not _contradicted(cause.features):
         return True
     proven = (
         f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context.symptoms) >= CERTAIN
         for f in cause.findings
     )
     return cause.probability >= ASK and any(proven)
+
+
+def _contradicted(values: Mapping[str, float]) -> bool:
+    """Whether the user wrote every setting that the case is about, and the case's own rule says that it is not so."""
+    return values["rule_clear"] > 0 and values["settings"] >= 1.0
 
 
 def _called_for(cause: Cause, context: Context) -> bool:
@@ -191,7 +203,7 @@ def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
         ]
     questions += [(0.05, missing) for missing in GENERIC]
     for weight, missing in questions:
-        if known(missing.fact, context.evidence) or _too_early(missing.fact, context.evidence):
+        if known(missing.fact, context.evidence) or _pointless(missing.fact, context.evidence):
             continue
         gain = information_gain(missing.fact, causes) + weight
         if missing.fact not in asks or gain > asks[missing.fact][0]:
@@ -200,12 +212,20 @@ def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
     return tuple(missing for _, _, missing in ordered[:MAX_MISSING])
 
 
-def _too_early(fact: str, evidence: Evidence) -> bool:
-    """A setting is no sensible question while the whole configuration is absent, nor a version without a framework."""
+def _pointless(fact: str, evidence: Evidence) -> bool:
+    """A setting is no sensible question while the whole configuration is absent, nor a version without a framework.
+
+    Nor is the version of a framework that this run does not use.
+    """
     run = evidence.run
-    if fact.startswith("setting:"):
+    kind, _, name = fact.partition(":")
+    if kind == "setting":
         return not run.options
-    return fact.startswith("version:") and run.framework is None and not evidence.versions and not run.options
+    if kind != "version":
+        return False
+    if run.framework is None:
+        return not evidence.versions and not run.options
+    return name in TRAINERS and name != run.framework.value and name not in evidence.versions
 
 
 def information_gain(fact: str, causes: Sequence[Cause]) -> float:

@@ -42,7 +42,9 @@ OUTSIDE = re.compile(
     r"\b(?:weight|hair|hearing|blood|heat|packet|data) loss\b|\bkubectl\b|\bk8s\b|kubernetes|crashloop|\bnginx\b|"
     r"\bcss\b|\breact\b|\bhtml\b|\bmysql\b|\bpostgres|\bsql\b|spring boot|\bandroid\b|\bios\b|\bexcel\b|"
     r"\brecipe\b|\bcook|\brice\b|体重|减肥|掉发|脱发|做饭|红烧|菜谱|血压|股票|房价|旅游|前端|数据库|"
-    r"\bgdpr\b|数据保护|变压器|\bkva\b|\bkeras\b",
+    r"\bgdpr\b|数据保护|变压器|\bkva\b|\bkeras\b|\bstable[- ]diffusion\b|\bsdxl\b|\bkohya|\bcomfyui\b|\byolo|"
+    r"\bmap50\b|\bpods? (?:is |are )?(?:stuck|pending|evicted)\b|\bnodes are available\b|insufficient nvidia\.com/gpu|"
+    r"\bwhich quant\b|\bmacbook\b|文生图|绘图",
     re.IGNORECASE,
 )
 """Words of other fields. They decide only where nothing was recognised."""

@@ -25,6 +25,7 @@ from service.wordings import (
     COMPARES,
     CONTINUES,
     EXPLICIT,
+    FLAG,
     INSTEAD,
     NEW_TOPIC,
     NUMBERS,
@@ -136,10 +137,21 @@ def changes_in(clause: str, glossary: Glossary) -> dict[str, str]:
     for name, place in _switches(said, glossary):
         if name not in changes:
             changes[name] = _FLAG_FALSE if off and OFF.search(said, 0, place + NEAR) else _FLAG_TRUE
+    changes = changes or _bare(said, off=off)
     for name, pattern in PRECISION:
         if name not in changes and any(pattern.search(" ".join(each)) for each in old) and _precise(changes):
             changes[name] = _FLAG_FALSE
     return changes
+
+
+def _bare(said: str, *, off: bool) -> dict[str, str]:
+    """Options named without a value: ``without --vanilla_loss``, ``and with --packing_samples``."""
+    found = {}
+    for match in FLAG.finditer(said):
+        name, out = match["name"], off and _near(said, match)
+        if is_option(name) and (out or match[0].startswith("--")):
+            found[name] = "unset" if out else _FLAG_TRUE
+    return found
 
 
 def _near(said: str, found: re.Match[str]) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -220,11 +222,14 @@ def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return create_engine(parsed, pool_pre_ping=True)
-    if parsed.database in (None, "", ":memory:"):
+    if not parsed.database or parsed.database == ":memory:":
         # One connection is the whole database; threads take turns with it, as their transactions must not mix.
         return create_engine(
             parsed, poolclass=QueuePool, pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
         )
+    with suppress(OSError):  # what is wrong with the path is said when it is opened
+        # Conversations are nobody else's on a machine that is shared; the files beside it get the same mode.
+        os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 10})
 
     @event.listens_for(engine, "connect")

@@ -17,22 +17,23 @@ LEAD = {
         en="**Nothing is wrong with the run here: {title}** {marker}", zh="**这里训练本身没有问题：{title}** {marker}"
     ),
     "healthy": Text(
-        en="**No fault found.** No rule fired, and every number in the log is finite and ordinary.",
-        zh="**没有发现故障。** 该配置没有触发任何规则，日志里的数值都有限且正常。",
+        en="**No fault found.** No rule points to one, and every number in the log is finite and ordinary.",
+        zh="**没有发现故障。** 没有规则指向故障，日志里的数值都有限且正常。",
     ),
     "healthy_config": Text(
-        en="**No fault found in the configuration.** No rule fired. Without a log nobody can tell how it runs.",
-        zh="**配置中没有发现故障。** 没有触发任何规则。没有日志时，无法判断运行时的表现。",
+        en="**No fault found in the configuration.** No rule points to one. Without a log nobody can tell how it runs.",
+        zh="**配置中没有发现故障。** 没有规则指向故障。没有日志时，无法判断运行时的表现。",
     ),
     "need_input": Text(
-        en="**Not enough to tell the cause yet.** One fact would separate the candidates:",
-        zh="**信息还不足以判断原因。** 下面这个事实最能区分各个候选原因：",
+        en="**Not enough to tell the cause yet.** What would decide it:",
+        zh="**信息还不足以判断原因。** 下面的信息能帮助判断：",
     ),
     "not_in_kb": Text(
         en="**The knowledge base holds no case for this.** I would rather say so than guess.",
         zh="**知识库里没有对应的案例。** 与其猜测，不如如实告知。",
     ),
 }
+GRADED = Text(en="Evidence: {grade}.", zh="证据：{grade}。")
 SURE = Text(en="Confidence: {confidence}; evidence: {grade}.", zh="置信度：{confidence}；证据：{grade}。")
 CONFIDENCE = {
     "high": Text(en="high", zh="高"),
@@ -56,7 +57,7 @@ HEADINGS = {
     "likely": Text(en="Most likely so far", zh="目前最可能的原因"),
     "other": Text(en="Also possible", zh="其他可能"),
     "ask": Text(en="To be surer, tell me", zh="想更确定，请告诉我"),
-    "listed": Text(en="Also found, unrelated to the question", zh="另外发现（与问题无关）"),
+    "listed": Text(en="Also found in what you pasted", zh="粘贴内容里另外发现"),
     "unsure": Text(en="Could not be checked", zh="无法检查"),
 }
 PATCH = Text(en="Applied in memory and checked again: clears {clears}.", zh="已在内存中应用并复查：消除 {clears}。")
@@ -150,6 +151,10 @@ SUPPOSED_CAUSE = {
 }
 SUPPOSED_SAME = Text(en="**Nothing changes: {names} is so already.**", zh="**没有变化：{names} 当前已是该值。**")
 SUPPOSED_NOT = Text(en="Not tried: `{name}` ({why}).", zh="未尝试：`{name}`（{why}）。")
+UNCHANGED = Text(
+    en="*The answer is the same as before:*",
+    zh="*回答与之前相同：*",
+)
 UNREAD_TURNS = Text(
     en="Earlier messages of this conversation that were not read again for this answer: {count}.",
     zh="本次回答没有重新读取的较早对话消息数：{count}。",

@@ -125,7 +125,12 @@ class Settings(BaseSettings):
         sources = [init_settings, env_settings, SecretFiles(settings_cls)]
         path = os.environ.get(CONFIG_VARIABLE, "trainmedic.toml")
         if Path(path).is_file():
-            sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
+            try:
+                sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
+            except OSError as error:
+                raise InvalidSettings(f"{path} cannot be read ({error.strerror})") from error
+            except ValueError as error:  # no TOML, or no UTF-8
+                raise InvalidSettings(f"{path} is no TOML: {error}") from error
         elif CONFIG_VARIABLE in os.environ:
             raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is no file")
         return tuple(sources)

@@ -32,7 +32,7 @@ MAX_NAME = 120
 """Code points of a name that are repeated."""
 OPTIONS = "options"
 """The family of rules about how and where an option is written."""
-_FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint")
+_FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
 TOO_MANY = Text(
     en=f"only {MAX_CHANGES} changes are made together",
     zh=f"一次最多同时修改 {MAX_CHANGES} 项",

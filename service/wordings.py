@@ -60,7 +60,8 @@ EXPLICIT = _any(*_EXPLICIT)
 WEAK = _any(STRONG.pattern, *_EXPLICIT, r"[?？呢吗]")
 """Enough in a message that follows others."""
 REPORTED = _any(
-    r"(?<!if )\b(?:i|we) (?:get|got|see|saw|have|had|tried|already|am|was|are|were|switched|changed|upgraded|set|use"
+    r"(?<!if )(?<!should )(?<!could )(?<!can )(?<!shall )(?<!may )"
+    r"\b(?:i|we) (?:get|got|see|saw|have|had|tried|already|am|was|are|were|switched|changed|upgraded|set|use"
     r"|used|ran|run|did|do|don't|can't|cannot)\b",
     r"\bi'(?:m|ve)\b|^\W*(?:is|are|was) ",
     r"\bstill (?:nan|fails|crash|the same|get|oom|happens|not)",
@@ -143,6 +144,8 @@ OPTION = re.compile(
     r"(?P<value>(?!(?:to|as|is|at|instead|off|and|or|help|be|in|for|if)\b)[A-Za-z0-9_.+/-]{1,60})"
 )
 """A name with a value behind it; whether the name is an option's, the catalogues tell."""
+FLAG = re.compile(r"(?<![A-Za-z0-9_.-])(?:--(?=[A-Za-z])|(?=[A-Za-z0-9]+_))(?P<name>[A-Za-z][A-Za-z0-9_.-]{1,60})")
+"""An option by its name alone."""
 VERSION_OF = re.compile(
     r"(?<![A-Za-z0-9_/.-])(?P<name>"
     + "|".join(re.escape(name).replace(r"\-", "[-_ ]?") for name in sorted(PACKAGES, key=len, reverse=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from threading import Thread
@@ -124,12 +124,16 @@ def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
     from kb.frameworks.canonical import warm
     from service.api.app import create_app
+    from service.api.counted import Counting, CountingAdvisor
+    from service.api.limits import Metrics
     from ui import slack
     from ui.chat import app as pages
     from ui.mcp import http as mcp
 
     service = build_service(settings)
-    wired = service.wired
+    metrics, wired = Metrics(), service.wired
+    counting = CountingAdvisor(wired.advisor, metrics)
+    wired = replace(wired, advisor=counting, asker=Counting(wired.asker, metrics))
     # Tables and model are read on first use; the first question must not wait for them.
     warm()
     wired.advisor.search("loss is nan", top_k=1)
@@ -140,6 +144,7 @@ def build_app(settings: Settings) -> FastAPI:
         wired.asker,
         worker=service.worker,
         running=(*service.running, partial(slack.running, wired)),
+        metrics=metrics,
     )
     mcp.attach(app, wired)
     slack.attach(app, wired)

@@ -17,7 +17,7 @@ from kb.frameworks.owners import is_class, owners
 from kb.frameworks.settings import Key, Spec, index, specs
 from kb.frameworks.spelling import Spelling, spelling
 from kb.frameworks.values import Nothing, normalise
-from kb.model.run import Option, Setting, Value, VersionFact
+from kb.model.run import CAST, Option, Setting, Value, VersionFact
 
 __all__ = ["SETTINGS", "Spelling", "canonicalise", "flatten", "keys_of", "name_of", "spelling", "warm"]
 
@@ -173,7 +173,7 @@ def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str
         return [("bnb", key)]
     if lowered.endswith(".from_pretrained"):
         return []  # a tokenizer, a reference model, a scorer: not the model that is trained
-    if lowered == "from_pretrained" or scope.startswith(("Auto", "FastL")):
+    if lowered in ("from_pretrained", CAST) or scope.startswith(("Auto", "FastL")):
         return [("model", key)]
     if scope.endswith("Trainer"):
         return [("trainer", key)]

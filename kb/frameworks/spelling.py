@@ -11,7 +11,7 @@ from kb.frameworks.derive import PEFT_CALLS
 from kb.frameworks.owners import owners
 from kb.frameworks.settings import Key, Spec, specs
 from kb.frameworks.versions import bare, version_key
-from kb.model.run import Origin, Value
+from kb.model.run import CAST, Origin, Value
 
 _CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
               "offloads")  # fmt: skip
@@ -84,7 +84,7 @@ def column_of(scope: str) -> str:
     """Whose words a call's keywords are where they are not the framework's own: peft, bnb, model; else empty."""
     if scope in PEFT_CALLS:
         return "peft"
-    return {"BitsAndBytesConfig": "bnb", "from_pretrained": "model"}.get(scope, "")
+    return {"BitsAndBytesConfig": "bnb", "from_pretrained": "model", CAST: "model"}.get(scope, "")
 
 
 def _with_command(framework: str, version: str | None, mine: tuple[str, ...]) -> str | None:

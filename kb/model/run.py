@@ -39,6 +39,10 @@ class Origin(StrEnum):
     DUMP = "dump"  # Namespace(...), TrainingArguments(...) printed into a log
 
 
+CAST = "cast"
+"""The scope of a dtype that a script gives the trained model after its load: ``model.half()``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One option exactly as the user wrote it.
@@ -48,7 +52,7 @@ class Option:
     that the framework uses makes of it (YAML 1.1 reads ``1e-6`` as text: then it is the text);
     a bare flag has the value True, ``raw`` None and ``value_span`` None.
     ``scope`` says whose option it is: the class called (``DPOConfig``), ``launcher`` for flags that stand
-    before the program, ``env``, a DeepSpeed file (``deepspeed``), or empty for the program's own options.
+    before the program, ``env``, a DeepSpeed file (``deepspeed``), `CAST`, or empty for the program's own options.
     ``span`` covers key and value; it is what a finding highlights.
     """
 

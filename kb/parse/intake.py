@@ -18,6 +18,9 @@ _MAGIC = (
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_TERMINAL = re.compile(  # colours, cursor moves, links: what a terminal shows nothing of
+    r"\x1b(?:\[[0-?]{0,40}+[ -/]{0,4}+[@-~]|\][^\x07\x1b\n]{0,2000}+(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78DEHM])"
+)
 _SAMPLE = 8192
 
 
@@ -129,7 +132,12 @@ def _assemble(
 
 
 def _clean(text: str) -> str:
-    """``\\n`` line breaks; a lone surrogate becomes U+FFFD and a NUL a blank, so that nothing later can choke on it."""
+    """``\\n`` line breaks; a lone surrogate becomes U+FFFD and a NUL a blank, so that nothing later can choke on it.
+
+    A terminal's control sequences go: columns are those of what the user sees.
+    """
+    if "\x1b" in text:
+        text = _TERMINAL.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if "\x00" in text:

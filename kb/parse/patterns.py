@@ -26,6 +26,7 @@ FIRST = (
 )
 ENV = r"(?:(?:export[ \t]+|env[ \t]+|set[ \t]+)?[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])*[ \t]+)*"
 COMMAND = re.compile(rf"[ \t]*{ENV}{FIRST}", re.MULTILINE)
+SAID = re.compile(r"[ \t]*[^\W\d_][^:：\n`\"'=]{2,80}[:：][ \t]*(?=[\w./~-])")
 FLAGS = re.compile(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
 DOTTED = re.compile(r"[ \t]*(?:\+{1,2})?[a-z_]\w*(?:\.\w+)+=\S")
 SHELL = re.compile(
@@ -38,6 +39,24 @@ SHELL = re.compile(
 )
 HERE = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
 KEY = re.compile(r"([ \t]*)(?:- )?([A-Za-z_][\w.\-/]*|\"[\w.\-/]+\"):(?:[ \t]+(\S.*)|[ \t]*)$")
+CONFIG_KEYS = frozenset(
+    {
+        "model_name_or_path", "base_model", "pretrain", "output_dir", "learning_rate", "num_train_epochs", "num_epochs",
+        "max_steps", "per_device_train_batch_size", "micro_batch_size", "train_batch_size", "micro_train_batch_size",
+        "gradient_accumulation_steps", "gradient_checkpointing", "lr_scheduler_type", "lr_scheduler", "warmup_ratio",
+        "warmup_steps", "optim", "optimizer", "bf16", "fp16", "deepspeed", "stage", "finetuning_type", "rlhf_type",
+        "lora_rank", "lora_r", "lora_alpha", "lora_target", "lora_dropout", "cutoff_len", "sequence_len", "max_length",
+        "dataset", "datasets", "template", "beta", "pref_beta", "pref_loss", "loss_type", "torch_dtype", "save_steps",
+        "logging_steps", "mixed_precision", "distributed_type", "compute_environment", "zero_stage", "num_processes",
+        "adapter", "load_in_4bit", "load_in_8bit", "flash_attention", "flash_attn", "attn_implementation", "rl",
+    }
+)  # fmt: skip
+"""Names that stand in configurations of training, whatever the framework."""
+MEASURED = re.compile(
+    r"^[ \t]*(?:train[_/]|eval[_/])?(?:loss|grad_norm)[ \t]*:[ \t]+(?:-?\d[\d.eE+-]*|(?i:nan|-?inf))[ \t]*$",
+    re.MULTILINE,
+)
+"""A line that only a running training prints."""
 ITEM = re.compile(r"[ \t]*-[ \t]+\S")
 PYTHON = re.compile(
     r"(?:import[ \t]+\w+(?:\.\w+)*(?:[ \t]+as[ \t]|[ \t]*[,;#]|[ \t]*$)|from[ \t]+[\w.]+[ \t]+import\b"

@@ -54,7 +54,7 @@ _ACCELERATE = (
     "fsdp_config",
 )
 _PARTS_OF_PYTHON = re.compile(
-    r"(?:Lora|AdaLora|BitsAndBytes|Peft|Model|Generation|Script|Sampling|Auto)\w*|(?:\w+\.)?from_pretrained|.*Trainer|env"
+    r"(?:Lora|AdaLora|BitsAndBytes|Peft|Model|Generation|Script|Sampling|Auto)\w*|(?:\w+\.)?from_pretrained|.*Trainer|env|cast"
     r"|deepspeed"
 )
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.parse import sniff
+from kb.parse import lines_of_keys, sniff
 from kb.parse.source import Piece
 
 _FENCE = re.compile(r"(?P<indent>(?:[ \t]|>[ \t]?)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
@@ -46,7 +46,7 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
     """Fences first; what lies between them line by line."""
     text = piece.text
     if "```" not in text and "~~~" not in text:
-        yield from _unfenced(piece, plain)
+        yield from _unfenced(piece, plain, logged=plain == "log")
         return
     lines = text.split("\n")
     starts = [0]
@@ -59,7 +59,9 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
             at += 1
             continue
         if done < at:
-            yield from _unfenced(piece.cut(starts[done], max(starts[done], starts[at] - 1)), plain)
+            yield from _unfenced(
+                piece.cut(starts[done], max(starts[done], starts[at] - 1)), plain, logged=plain == "log"
+            )
         end = _fence_end(lines, at, found["mark"])
         closed = end < len(lines)
         body = _fence_body(piece, lines, starts, at, end, found)
@@ -67,7 +69,7 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
         yield from _fenced(body, info, _mentioned(lines, at, done), closed=closed)
         at = done = end + 1
     if done < len(lines):
-        yield from _unfenced(piece.cut(starts[done], len(text)), plain)
+        yield from _unfenced(piece.cut(starts[done], len(text)), plain, logged=plain == "log")
 
 
 def _fence_end(lines: list[str], at: int, mark: str) -> int:
@@ -119,7 +121,7 @@ def _fenced(body: Piece, info: str, above: str, *, closed: bool) -> Iterator[Blo
         if whole:
             yield Block(kind=whole, piece=body, name=name, closed=closed)
         else:
-            for block in _unfenced(body, "log"):
+            for block in _unfenced(body, "log", logged=kind == "log"):
                 yield Block(kind=block.kind, piece=block.piece, name=name, closed=closed)
         return
     if kind == "command":
@@ -131,8 +133,11 @@ def _fenced(body: Piece, info: str, above: str, *, closed: bool) -> Iterator[Blo
     yield Block(kind=kind, piece=body, name=name, closed=closed)
 
 
-def _unfenced(piece: Piece, plain: str) -> Iterator[Block]:
-    """Lines outside fences: runs of the same kind. Inline code that is a command counts as one."""
+def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
+    """Lines outside fences: runs of the same kind. Inline code that is a command counts as one.
+
+    In a log (``logged``), and behind one in an unlabelled fence, a few lines ``word: text`` are no YAML.
+    """
     text = piece.text
     lines = text.split("\n")
     starts = [0]
@@ -155,6 +160,10 @@ def _unfenced(piece: Piece, plain: str) -> Iterator[Block]:
             at += 1
             continue
         kind, offset, end = found
+        logged = logged or (plain == "log" and kind == "log")
+        if logged and kind == "yaml" and not lines_of_keys.configures(text[starts[at] : starts[end] - 1]):
+            at = end
+            continue
         begin = starts[at] + offset
         if text[starts[done] : begin].strip():
             yield from _plain(piece, starts[done], begin, plain)

@@ -152,8 +152,9 @@ def _zeros(rows: Sequence[Row]) -> Iterator[Found]:
     yield from _running(
         rows, "loss", 2, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", "loss is exactly 0"
     )
-    average = "the average loss of the whole run is exactly 0"
-    yield from _running(rows, "train_loss", 1, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", average)
+    if all(metric.value == 0 for metric in series(rows, "loss")):  # a resumed run may have no steps left to average
+        average = "the average loss of the whole run is exactly 0"
+        yield from _running(rows, "train_loss", 1, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", average)
     yield from _running(rows, "grad_norm", 2, _zero, "grad_norm_zero", "grad_norm is exactly 0")
     yield from _running(rows, "learning_rate", 3, _zero, "learning_rate_zero", "the learning rate is exactly 0")
     yield from _running(rows, "reward_std", 2, _zero, "reward_std_zero", "rewards within a group do not differ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kb.parse import patterns
+from kb.parse import lines_of_keys, patterns
 from kb.parse.source import Piece
 
 _INFO = {
@@ -101,7 +101,7 @@ def _starts(line: str) -> bool:
 def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
     """What begins at line ``at``: (kind, column at which it starts, line after its end), or None for plain text."""
     line = lines[at]
-    for find in (_command, _json, _log, _versions, _python, _section, _yaml, _table):
+    for find in (_command, _json, _log, _versions, _python, _section, lines_of_keys.start, _table):
         found = find(lines, at, line)
         if found is not None:
             return found
@@ -112,7 +112,7 @@ def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
     prompt = patterns.PROMPT.match(line)
     bare = line[prompt.end() :] if prompt else line
     if not (_starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)):
-        return None
+        return _behind_words(lines, at, line)
     if patterns.FLAGS.match(bare) and patterns.WORDS.search(bare):
         return None
     end = _command_end(lines, at)
@@ -120,6 +120,17 @@ def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
     if has_command(text) or (patterns.DOTTED.match(bare) and end - at > 1):
         return "command", 0, end
     return ("command" if re.search(r"^\s*(?:export[ \t]+\w+=|#SBATCH)", text, re.MULTILINE) else "prose"), 0, end
+
+
+def _behind_words(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
+    """A command behind words and a colon: ``here is my command: deepspeed --module …``. A YAML key is none of them."""
+    said = patterns.SAID.match(line)
+    if said is None or patterns.COMMAND.match(line, said.end()) is None or "--" not in line[said.end() :]:
+        return None
+    near = (*lines[max(0, at - 1) : at], *lines[at + 1 : at + 2])
+    if patterns.KEY.match(line) and any(patterns.KEY.match(other) for other in near):
+        return None
+    return "command", said.end(), _command_end(lines, at)
 
 
 def _command_end(lines: list[str], at: int) -> int:
@@ -305,40 +316,6 @@ def _section(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
         number += 1
     body = "\n".join(lines[at:number])
     return ("toml" if re.search(r"=[ \t]*(?:[\"'\[{]|true\b|false\b)", body) else "ini"), 0, number
-
-
-def _yaml(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    found = patterns.KEY.match(line)
-    if found is None or not _config_like(found):
-        return None
-    base = len(found[1])
-    keys, end, number = 0, at, at
-    single = False
-    while number < len(lines):
-        item = lines[number]
-        bare = item.strip()
-        key = patterns.KEY.match(item)
-        deeper = len(item) - len(item.lstrip()) > base
-        if not bare or bare.startswith("#") or bare in ("---", "..."):
-            if not bare and number - end > 2:
-                break
-        elif key and (deeper or len(key[1]) == base) and (deeper or _config_like(key)):
-            keys += 1
-            single = single or "_" in key[2]
-            end = number + 1
-        elif deeper or (patterns.ITEM.match(item) and number == end and not patterns.WORDS.search(item)):
-            end = number + 1
-        else:
-            break
-        number += 1
-    return ("yaml", 0, end) if keys > 1 or single else None
-
-
-def _config_like(key: re.Match[str]) -> bool:
-    name, value = key[2], key[3] or ""
-    if name.isupper() or name[:1].isupper() or name in ("http", "https"):
-        return name == "ENV"
-    return not patterns.WORDS.search(value.split(" #")[0]) and len(value) < 2000
 
 
 def _table(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from kb.model.place import Source, Span
 from kb.model.report import Edit
-from kb.model.run import Option, Origin
+from kb.model.run import CAST, Option, Origin
 
 _SHELL = (Origin.FLAG, Origin.HYDRA, Origin.ENV)
 _LISTED = (Origin.JSON, Origin.PYTHON)
@@ -112,11 +112,21 @@ def replace_value(document: Document, option: Option, raw: str | None) -> Edit |
     text = quoted("true" if raw is None else raw, option.origin)
     if value is None:
         return document.edit(whole[1], whole[1], f" {text}") if option.origin is Origin.FLAG else None
+    if option.scope == CAST:
+        return _recast(document, option, *value, text)
     start, end = value
     mark = document.text[start - 1 : start]
     if mark and mark in "'\"" and document.text[end : end + 1] == mark:
         start, end = start - 1, end + 1
     return document.edit(start, end, text)
+
+
+def _recast(document: Document, option: Option, start: int, end: int, text: str) -> Edit | None:
+    """Another dtype in a cast: ``half()`` becomes ``to(torch.bfloat16)``; only a dtype can stand there."""
+    if not text.startswith("torch."):
+        return None
+    method = option.span == option.value_span and option.span.text.endswith(")")
+    return document.edit(start, end, f"to({text})" if method else text)
 
 
 def replace_option(document: Document, option: Option, key: str, raw: str | None) -> Edit | None:
@@ -130,7 +140,7 @@ def remove(document: Document, options: Sequence[Option]) -> tuple[Edit, ...] | 
     ranges: list[tuple[int, int, Option]] = []
     for option in options:
         found = document.range(option.span)
-        if found is None or option.origin is Origin.DUMP:
+        if found is None or option.origin is Origin.DUMP or option.scope == CAST:
             return None
         ranges.append((*found, option))
     ranges.sort(key=lambda each: each[:2])

@@ -10,7 +10,7 @@ from kb.frameworks.owners import is_class
 from kb.frameworks.spelling import column_of
 from kb.model.place import Source
 from kb.model.report import Edit, Fix, Safety, Text
-from kb.model.run import Option, Origin, Scalar
+from kb.model.run import CAST, Option, Origin, Scalar
 from kb.rules.edits import Document, insert, remove, replace_option, replace_value, resolve
 from kb.rules.facts import Facts
 from kb.rules.page import FixSpec, Rule
@@ -91,7 +91,10 @@ class _Plan:
             self._take(drops)
             return
         self._take(drops)
-        self.written.append(_shown(holder.origin if holder is not None else Origin.FLAG, spelled.key, spelled.raw))
+        if holder is not None and holder.scope == CAST:
+            self.written.append(f".to({spelled.raw})")
+        else:
+            self.written.append(_shown(holder.origin if holder is not None else Origin.FLAG, spelled.key, spelled.raw))
         if holder is None:
             self.changes.append(None)
         elif option is None:
@@ -162,7 +165,10 @@ class _Plan:
         called = [
             option
             for option in self.run.options
-            if option.origin is Origin.PYTHON and name != "model" and keys_of(column_of(option.scope), name)
+            if option.origin is Origin.PYTHON
+            and option.scope != CAST
+            and name != "model"
+            and keys_of(column_of(option.scope), name)
         ]
         if called:
             return called[0] if column_of(called[0].scope) == "model" else called[-1]
@@ -170,7 +176,7 @@ class _Plan:
             option
             for option in self.run.options
             if option.origin in _HOLDERS
-            and option.scope not in _FOREIGN_SCOPES
+            and option.scope not in (*_FOREIGN_SCOPES, CAST)
             and option.scope not in _FOREIGN_CLASSES
             and not option.scope.endswith("from_pretrained")
             and (option.origin not in (Origin.YAML, Origin.JSON) or "." not in option.key)

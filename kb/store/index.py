@@ -97,11 +97,17 @@ def glossary_version(glossary: Glossary) -> str:
 
 
 def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path) -> Manifest:
-    """Make an index aside and move it into place whole. Does not switch to it."""
-    root.mkdir(parents=True, exist_ok=True)
+    """Make an index aside and move it into place whole. Does not switch to it.
+
+    Raises `StoreError` where ``root`` cannot be written.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
+    except OSError as error:
+        raise StoreError(f"{root} cannot be written ({error.strerror})", hint="set TRAINMEDIC_DATA_DIR") from error
     name = identity_of(cases, rules, glossary, embedder)
     pieces = chunks(cases.cases, rules, glossary)
-    aside = Path(tempfile.mkdtemp(prefix=".building-", dir=root))
     aside.chmod(READABLE_FOLDER)
     try:
         _write(aside, pieces, glossary, embedder)

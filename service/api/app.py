@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from service.advisor import Advisor
+from service.api.counted import Counting, CountingAdvisor
 from service.api.errors import add_handlers
 from service.api.limits import Gate, Metrics
 from service.api.openai import make_openai_router
@@ -32,13 +33,18 @@ def create_app(
     *,
     worker: Worker | None = None,
     running: Sequence[Running] = (),
+    metrics: Metrics | None = None,
 ) -> FastAPI:
     """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
 
     ``asker`` answers the questions; without one the advisor does, which has no model. ``worker`` runs the advisor's
-    calls. What is ``running`` starts and ends with the application, in this order and back.
+    calls. What is ``running`` starts and ends with the application, in this order and back. ``metrics`` are given where
+    ``advisor`` and ``asker`` count into them already, as those do that other channels share (`service.api.counted`).
     """
-    metrics = Metrics()
+    asker = asker or Composed(advisor)
+    if metrics is None:
+        metrics = Metrics()
+        advisor, asker = CountingAdvisor(advisor, metrics), Counting(asker, metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -51,7 +57,7 @@ def create_app(
         title="trainmedic",
         version=package_version("trainmedic"),
         description="Why is my LLM training run broken, and what do I change?",
-        docs_url="/docs",
+        docs_url=None,  # the framework's page of the API loads scripts from elsewhere, beside our reader's session
         redoc_url=None,
         lifespan=lifespan,
     )
@@ -60,12 +66,12 @@ def create_app(
         keys=settings.keys,
         max_bytes=settings.max_request_mb * MEBIBYTE,
         metrics=metrics,
+        public_url=settings.public_url,
     )
     add_handlers(app)
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
-    asker = asker or Composed(advisor)
-    app.include_router(make_router(advisor, asker, worker, metrics, settings.max_attachments))
-    app.include_router(make_openai_router(asker, worker, metrics))
+    app.include_router(make_router(advisor, asker, worker, settings.max_attachments))
+    app.include_router(make_openai_router(asker, worker))
     _add_health(app, advisor, metrics, probes or {})
     return app
 

@@ -7,7 +7,9 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -22,6 +24,8 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
 GUARDED_PREFIXES = ("/v1/", "/mcp", "/metrics", "/openapi.json")
+SIGNED_PREFIX = "/slack/"
+"""Requests that are signed; a service that Slack calls has a name in the world."""
 TRACE_HEADER = b"x-trace-id"
 
 
@@ -50,11 +54,14 @@ class Metrics:
 class Gate:
     """The outermost layer. Refuses before a byte of the body is read where it can."""
 
-    def __init__(self, app: App, *, keys: frozenset[str], max_bytes: int, metrics: Metrics) -> None:
+    def __init__(
+        self, app: App, *, keys: frozenset[str], max_bytes: int, metrics: Metrics, public_url: str = ""
+    ) -> None:
         self._app = app
         self._keys = tuple(key.encode() for key in sorted(keys))
         self._max_bytes = max_bytes
         self._metrics = metrics
+        self._public = (urlsplit(public_url).hostname or "").lower()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection."""
@@ -87,6 +94,16 @@ class Gate:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, trace_id: str) -> None:
         headers = dict(scope["headers"])
+        if not self._named(scope["path"], headers):
+            refusal = error_response(
+                421,
+                "wrong_host",
+                "this service is not known under that name",
+                trace_id=trace_id,
+                hint="set TRAINMEDIC_PUBLIC_URL to the address under which people open it",
+            )
+            await refusal(scope, receive, send)
+            return
         if not self._admitted(scope["path"], headers):
             refusal = error_response(
                 401,
@@ -125,6 +142,12 @@ class Gate:
         if seen > self._max_bytes and not begun:
             await self._too_large(scope, receive, send, trace_id)
 
+    def _named(self, path: str, headers: dict[bytes, bytes]) -> bool:
+        """Whether the service is called under a name of its own; with keys or a signature it need not be."""
+        if self._keys or path in OPEN_PATHS or path.startswith(SIGNED_PREFIX):
+            return True
+        return is_own_name(headers.get(b"host", b"").decode("latin-1"), self._public)
+
     async def _too_large(self, scope: Scope, receive: Receive, send: Send, trace_id: str) -> None:
         limit = self._max_bytes // (1024 * 1024)
         refusal = error_response(
@@ -143,3 +166,21 @@ class Gate:
         # Every key is compared, so that the time taken says nothing about which one was close.
         matches = [hmac.compare_digest(key.strip(), known) for known in self._keys]
         return scheme.lower() == b"bearer" and any(matches)
+
+
+def is_own_name(host: str, public: str = "") -> bool:
+    """Whether a service without keys may be called under this name: an address, a name without a domain, or ``public``.
+
+    A web page can let its own domain point at this machine and then read what is served here with its reader's
+    browser (DNS rebinding). It cannot do so with an address, nor with a name that nobody can register.
+    """
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return False
+    if "." not in name or name == public or name.endswith(".localhost"):
+        return True
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False

@@ -25,8 +25,7 @@ from service import phrases
 from service.advisor import Ask
 from service.answer import Answer, StepView
 from service.api.errors import trace_id_of
-from service.api.limits import Metrics
-from service.api.routes import ERRORS, Worker, chained, count, pieces
+from service.api.routes import ERRORS, Worker, chained, pieces
 from service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from service.asking import Asker, Draft, Parts, StreamPart, whole
 from service.wire import plain
@@ -117,7 +116,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(asker: Asker, worker: Worker, metrics: Metrics) -> APIRouter:
+def make_openai_router(asker: Asker, worker: Worker) -> APIRouter:
     """The two routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     started = int(time.time())
@@ -136,10 +135,9 @@ def make_openai_router(asker: Asker, worker: Worker, metrics: Metrics) -> APIRou
             usage = body.stream_options is not None and body.stream_options.include_usage
             headers = {"Cache-Control": "no-store"}
             first = await anext(parts)
-            streamed = chunks(first, parts, metrics, usage, unread)
+            streamed = chunks(first, parts, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
         answer = with_notice(await whole(parts), unread)
-        count(metrics, answer)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},
@@ -205,9 +203,7 @@ def usage_of(answer: Answer) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-async def chunks(
-    first: StreamPart, parts: Parts, metrics: Metrics, usage: bool, unread: str = ""
-) -> AsyncIterator[str]:
+async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "") -> AsyncIterator[str]:
     """The text as it comes, in the protocol's chunks; the last one holds the citations and the whole answer.
 
     Text once sent cannot be replaced here: what verification found in a model's text is said behind it.
@@ -229,7 +225,6 @@ async def chunks(
                 for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part):
                     yield chunk({"content": text})
                 continue
-            count(metrics, part)
             for text in pieces(behind_text(part)):
                 yield chunk({"content": text})
             yield chunk({}, "stop", **extra(with_notice(part, unread)))

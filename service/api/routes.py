@@ -19,7 +19,6 @@ from kb.rules.render import render as render_rule
 from service.advisor import Advisor
 from service.answer import Answer, ReportView, StepView
 from service.api.errors import trace_id_of
-from service.api.limits import Metrics
 from service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
@@ -93,7 +92,7 @@ class Overloaded(TrainmedicError):
     kind = "unavailable"
 
 
-def make_router(advisor: Advisor, asker: Asker, worker: Worker, metrics: Metrics, max_attachments: int) -> APIRouter:
+def make_router(advisor: Advisor, asker: Asker, worker: Worker, max_attachments: int) -> APIRouter:
     """All ``/v1`` routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
 
@@ -109,11 +108,9 @@ def make_router(advisor: Advisor, asker: Asker, worker: Worker, metrics: Metrics
         if body.stream:
             first = await anext(parts)  # what is wrong with the request is said before a stream begins
             return StreamingResponse(
-                events(first, parts, metrics), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+                events(first, parts), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
-        answer = await whole(parts)
-        count(metrics, answer)
-        return json_response(answer)
+        return json_response(await whole(parts))
 
     @router.get("/answers/{answer_id}", response_model=Answer)
     async def given(answer_id: str) -> Response:
@@ -152,19 +149,10 @@ def make_router(advisor: Advisor, asker: Asker, worker: Worker, metrics: Metrics
         """Say whether an answer helped. A second feedback on the same answer replaces the first."""
         value = Feedback(answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment)
         await worker.run(lambda: advisor.give_feedback(value))
-        metrics.feedback.labels(reaction=body.reaction).inc()
         return FeedbackOut(answer_id=body.answer_id, reaction=body.reaction)
 
     add_knowledge_routes(router, advisor)
     return router
-
-
-def count(metrics: Metrics, answer: Answer) -> None:
-    """Count one answer and what fired in it."""
-    metrics.answers.labels(verdict=answer.verdict).inc()
-    for finding in answer.findings:
-        if finding.status == "fired":
-            metrics.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
 
 
 def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
@@ -266,7 +254,7 @@ def json_response(value: object) -> Response:
     return Response(to_json(value), media_type="application/json")
 
 
-async def events(first: StreamPart, parts: Parts, metrics: Metrics) -> AsyncIterator[str]:
+async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
     """Server-sent events: the text as it comes, then the whole answer as JSON; an ``error`` where that fails.
 
     An investigation's steps come as ``answer.step``.
@@ -277,7 +265,6 @@ async def events(first: StreamPart, parts: Parts, metrics: Metrics) -> AsyncIter
         try:
             async for part in chained(first, parts):
                 if isinstance(part, Answer):
-                    count(metrics, part)
                     yield sse("answer", to_json(part))
                 elif isinstance(part, StepView):
                     yield sse("answer.step", to_json(part))

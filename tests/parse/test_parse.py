@@ -200,6 +200,82 @@ def test_a_long_log_is_read_at_both_ends_with_the_users_line_numbers() -> None:
     assert max(row.span.line for row in evidence.rows) == 100_000
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[rank0]: {'loss': 0.5, 'epoch': 0.1}\r[rank1]: {'loss': 0.6}\n", [(None, 0.5, 1, 11), (None, 0.6, 2, 11)]),
+        (
+            " 10%|█         | 5/50 [00:10<01:30,  2.0s/it]{'loss': 0.5, 'epoch': 0.1}\r 20%|██ | 10/50 [00:20<01:20]"
+            "\r{'loss': 0.4}\r",
+            [(5, 0.5, 1, 47), (None, 0.4, 3, 2)],
+        ),
+        ("2025-01-02 03:04:05,123 - INFO - {'loss': 0.5, 'grad_norm': 2.0}\n", [(None, 0.5, 1, 35)]),
+        ("[2025-01-02 03:04:06] [INFO] {'loss': '0.5'}\n", [(None, 0.5, 1, 31)]),
+        ("[INFO|trainer.py:123] 2025-01-02 03:04:06,1 >> {'loss': 0.5}\n", [(None, 0.5, 1, 49)]),
+        ("\x1b[32m{'loss': \x1b[1m0.5\x1b[0m, 'epoch': 0.2}\x1b[0m\n", [(None, 0.5, 1, 2)]),
+        (
+            "Train step of epoch [0/1]:   1%|\x1b[32m▏\x1b[0m  | 10/99 [00:10<17:00, 1.0s/it, loss=0.5, acc=0.5]\r"
+            "Train step of epoch [0/1]:   1%|▏  | 11/99 [00:11<17:00, 1.0s/it, loss=0.4, acc=0.5]\r",
+            [(10, 0.5, 1, 67), (11, 0.4, 2, 67)],
+        ),
+        (
+            "[1,0]<stdout>:{'loss': 0.7, 'epoch': 3}\n[default0]:{'loss': 0.8}\n",
+            [(None, 0.7, 1, 16), (None, 0.8, 2, 13)],
+        ),
+    ],
+)
+def test_rows_between_bars_prefixes_and_colours_are_read_at_their_place(
+    text: str, expected: list[tuple[int | None, float, int, int]]
+) -> None:
+    found = parse("", [Attachment(name="run.log", content=text)])
+    assert [
+        (row.step, row.metrics["loss"].value, row.span.line, row.metrics["loss"].span.column) for row in found.rows
+    ] == expected
+
+
+def test_ray_verl_and_openrlhf_lines_in_colour_are_read_at_their_place() -> None:
+    text = (
+        "\x1b[36m(TaskRunner pid=870)\x1b[0m step:1 - actor/pg_loss:0.01 - critic/rewards/mean:0.9\r\n"
+        "[36m(TaskRunner pid=870)[0m step:2 - actor/pg_loss:nan - critic/rewards/mean:0.0\r\n"
+        "(ActorModelRayActor pid=12, ip=10.0.0.1) Actor Train epoch [1/1]: 50%|█ | 5/10 [00:01<00:01, act_loss=0.1]\n"
+        "\x1b[31m[rank0]: Traceback (most recent call last):\x1b[0m\n"
+        '\x1b[31m[rank0]:   File "a.py", line 1, in f\x1b[0m\n\x1b[31m[rank0]: ValueError: bad thing\x1b[0m\n'
+    )
+    found = parse("", [Attachment(name="run.log", content=text)])
+    loss = [row.metrics["policy_loss"].span for row in found.rows]
+    assert [row.step for row in found.rows] == [1, 2, 5]
+    assert [(span.line, span.column, span.text) for span in loss] == [
+        (1, 31, "actor/pg_loss:0.01"), (2, 38, "actor/pg_loss:nan"), (3, 94, "act_loss=0.1"),
+    ]  # fmt: skip
+    (trace,) = found.tracebacks
+    assert (trace.exception, trace.message, trace.rank, trace.span.line) == ("ValueError", "bad thing", 0, 4)
+
+
+def test_a_cast_of_the_model_overrides_the_dtype_of_its_load() -> None:
+    script = (
+        "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2-7B', torch_dtype=torch.bfloat16)\n"
+        "model.half()\n"
+        "trainer = DPOTrainer(model=model, args=DPOConfig(beta=0.1))\n"
+    )
+    run = parse("", [Attachment(name="train.py", content=script)]).run
+    setting = run.settings["weights_dtype"]
+    assert setting.value == "fp16"
+    assert setting.option is not None
+    assert (setting.option.span.line, setting.option.span.column, setting.option.span.text) == (2, 7, "half()")
+    assert run.framework is not None
+    assert run.framework.value == "trl"
+    doubtful = parse("", [Attachment(name="t.py", content=script.replace("model.half()", "if a.b: model.half()"))]).run
+    assert doubtful.settings["weights_dtype"].value == Unresolved("half()")
+
+
+def test_a_cast_in_a_second_fence_joins_the_script_it_is_about() -> None:
+    text = (
+        "```python\nmodel = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2-7B')\n```\nthen\n"
+        "```python\nmodel = model.bfloat16()\nargs = DPOConfig(beta=0.1)\n```\n"
+    )
+    assert [run.settings["weights_dtype"].value for run in parse(text).runs] == ["bf16"]
+
+
 def test_the_same_input_gives_the_same_evidence() -> None:
     assert repr(read(SWIFT, run__sh=VERL)) == repr(read(SWIFT, run__sh=VERL))
 

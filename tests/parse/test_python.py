@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -310,3 +312,132 @@ def test_a_bracket_that_stays_open_in_a_broken_script_ends_with_its_line() -> No
 
 def test_an_empty_configuration_has_no_options() -> None:
     assert values("my_config = {}\nTrainer()\nDPOConfig(beta=1)") == {"beta": 1}
+
+
+LOAD = "model = AutoModelForCausalLM.from_pretrained('a', torch_dtype=torch.bfloat16)"
+TRAINER = "trainer = DPOTrainer(model=model, args=args)\n"
+
+
+def cast_of(text: str) -> list[tuple[object, str]]:
+    """(value, highlighted text) of every cast."""
+    return [(o.value, o.span.text) for o in read(text).options if o.scope == "cast" and o.key == "torch_dtype"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "span"),
+    [
+        (f"{LOAD}.half()\n", "torch.float16", "half()"),
+        (f"{LOAD}.cuda().bfloat16().eval()\n", "torch.bfloat16", "bfloat16()"),
+        (f"{LOAD}\nmodel = model.to('cuda', torch.float16)\n", "torch.float16", "torch.float16"),
+        (f"{LOAD}\nmodel.to(dtype=torch.float16)\n", "torch.float16", "dtype=torch.float16"),
+        (f"{LOAD}\nmodel.to(d_dtype)\n", None, ""),
+        (f"my_dtype = torch.half\n{LOAD}\nmodel.to(my_dtype)\n", "torch.half", "my_dtype"),
+        (f"{LOAD}\nself.model.float()\n", "torch.float32", "float()"),
+        ("base = Qwen2ForCausalLM(config)\nmodel = get_peft_model(base.half(), lora)\n", "torch.float16", "half()"),
+        ("model = AutoModelForCausalLM.from_config(c)\nmodel.to(torch.float16)\n", "torch.float16", "torch.float16"),
+        ("model = PeftModel.from_pretrained(base_model, p)\nmodel.half()\n", "torch.float16", "half()"),
+        ("model = build(config)\nmodel.half()\n", "torch.float16", "half()"),
+        ("m, tok = FastLanguageModel.from_pretrained('a')\nm.half()\n", "torch.float16", "half()"),
+    ],
+)
+def test_a_cast_of_the_trained_model_is_a_dtype_that_the_user_wrote(text: str, value: str | None, span: str) -> None:
+    expected = [(value, span)] if value else [(Unresolved("d_dtype"), "d_dtype")]
+    assert cast_of(text + TRAINER) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "inputs = tok(x).to(torch.float16)",
+        "batch['x'].half()",
+        "logits = model(x).half()",
+        "out = model.generate(x).to(torch.float16)",
+        "model.lm_head.half()",
+        "x = torch.randn(3).half()",
+        "ref_model.half()",
+        "reward_model = AutoModelForSequenceClassification.from_pretrained('r').half()",
+        "model.to('cuda')",
+        "model.to(device)",
+        "for p in model.parameters(): p.data = p.data.float()",
+        "trainer.train()\nmodel = model.half()",
+        "def save_merged(model):\n    model.half().save_pretrained('x')",
+        "tokenizer = AutoTokenizer.from_pretrained('a')\ntokenizer.half()",
+        "a.b[0].half()",
+        "f().half()",
+    ],
+)
+def test_what_is_not_the_trained_model_or_not_before_training_is_no_cast(line: str) -> None:
+    assert cast_of(f"{LOAD}\n{TRAINER}{line}\n") == []
+
+
+def test_a_cast_under_a_condition_is_unresolved() -> None:
+    assert cast_of(f"{LOAD}\nif args.fp16:\n    model.half()\n{TRAINER}") == [(Unresolved("half()"), "half()")]
+    assert cast_of(f"{LOAD}\nif __name__ == '__main__':\n    model.half()\n") == [("torch.float16", "half()")]
+    assert cast_of(f"{LOAD}\nmodel = model.half() if cond else model\n") == [(Unresolved("half()"), "half()")]
+
+
+def test_of_two_models_only_the_cast_of_the_trained_one_counts() -> None:
+    text = (
+        "policy_a = AutoModelForCausalLM.from_pretrained('a').half()\n"
+        "policy_b = AutoModelForCausalLM.from_pretrained('b').bfloat16()\n"
+    )
+    assert cast_of(text + "DPOTrainer(model=policy_a, ref_model=policy_b)\n") == [("torch.float16", "half()")]
+    assert cast_of(text) == []
+
+
+def test_in_a_broken_script_a_cast_behind_the_load_or_of_the_model_is_read() -> None:
+    assert cast_of(f"def f(:\n{LOAD}.half().cuda()\n{TRAINER}") == [("torch.float16", "half()")]
+    assert cast_of(f"def f(:\n{LOAD}\nmodel = model.to('cuda').to(torch.float16)\n") == [
+        ("torch.float16", "torch.float16")
+    ]
+    assert cast_of("def f(:\ntok = AutoTokenizer.from_pretrained('a').half()\n# model.half()\n") == []
+
+
+def test_assignments_in_a_circle_end() -> None:
+    assert cast_of("a = b\nb = a\na.half()\nmodel = model\nmodel.half()\n") == [("torch.float16", "half()")]
+
+
+@pytest.mark.parametrize("end", ["push_to_hub(model, 'x')", "model.save_pretrained('x')", "out = model.generate(**i)"])
+def test_a_script_that_makes_or_runs_a_model_and_trains_none_has_no_cast(end: str) -> None:
+    text = f"model = OPTForCausalLM(config).to(dtype=torch.float16)\n{end}\n"
+    assert cast_of(text) == []
+    assert len(cast_of(f"{TRAINER}{text}")) == 1
+    assert len(cast_of(f"{text}loss.backward()\n")) == 1
+
+
+def test_variables_assigned_crosswise_are_followed_in_linear_time() -> None:
+    names = [f"v{n}" for n in range(30)]
+    text = "".join(f"{a} = {b}\n" for a in names for b in names if a != b)
+    started = time.thread_time()
+    read(
+        f"{text}v0 = AutoModel.from_pretrained('a')\nx = AutoModel.from_pretrained('b')\nv9.half()\nTrainer(model=v9)\n"
+    )
+    assert time.thread_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: PreTrainedModel = AutoModel.from_pretrained('a')\nmodel.half()\n",
+        "x[0] = AutoModel.from_pretrained('a')\nmodel.half()\n",
+        "model = load()\ntry:\n    pass\nexcept ValueError:\n    model.half()\n",
+        "model = get_peft_model()\nmodel.to(copy=True, dtype=torch.half)\n",
+    ],
+)
+def test_one_cast_is_found_however_the_model_is_held(text: str) -> None:
+    assert len(cast_of(text)) == 1
+
+
+def test_a_dtype_that_is_no_single_value_is_no_option() -> None:
+    assert cast_of("model.to(dtype=[torch.half])\n") == []
+    assert cast_of("".join(f"v{n} = v{n + 1}\n" for n in range(60)) + "v0.half()\n") == []
+
+
+@pytest.mark.parametrize("links", [300, 900, 1500, 2500])
+def test_a_chain_of_calls_of_any_length_is_read_without_an_error(links: int) -> None:
+    chain = ".cuda()" * links
+    for text in (
+        f"model = A.from_pretrained('a'){chain}\nB.from_pretrained('b')\nTrainer(model=model)\nmodel.half()\n",
+        f"model.half()\nmodel.to(x{chain})\nif x{chain}:\n    model.half()\n",
+    ):
+        assert read(text).options

@@ -369,3 +369,9 @@ def test_medians_do_not_overflow_and_ignore_a_single_outlier() -> None:
     assert metrics.median([1.0, 3.0, 2.0]) == 2.0
     assert metrics.median([1e308, 1.7e308]) < math.inf
     assert metrics.spread([1.0, 1.0, 1.0, 100.0]) == 0.0
+
+
+def test_the_line_of_a_program_in_front_of_a_row_is_no_metric() -> None:
+    (row,) = read("[INFO|callbacks.py:131] 2025-01-02 03:04:05,123 >> {'loss': 0.5, 'epoch': 0.1}")
+    assert values(row) == {"loss": 0.5, "epoch": 0.1}
+    assert row.span.column == 53

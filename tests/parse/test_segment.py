@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kb.parse import parse
 from kb.parse.segment import Block, segment
 from kb.parse.source import Piece
 
@@ -343,3 +344,53 @@ def test_stretches_end_where_a_reader_would_say_so(text: str, found: list[str]) 
 def test_a_section_may_end_with_the_text_or_with_other_words() -> None:
     assert kinds(INI) == ["ini"]
     assert kinds(f"{INI}\n{WIDE}") == ["ini", "prose"]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "model: Qwen2-7B\nnum_params: 7000000000\ntrainable: 1000",
+        "seed: 42\nwandb: Tracking run\nworld_size: 8\ngpu_memory: 40GB",
+        "loss_type: sigmoid\nlearning_rate: 1e-6\nbeta: 0.1",
+        "epoch: 1\nloss: nan\nlr: 1e-6",
+    ],
+)
+def test_a_few_lines_in_a_log_that_state_facts_are_no_yaml(facts: str) -> None:
+    assert set(kinds(f"[INFO] start\n{facts}\n{LOG}\n", "run.log")) == {"log"}
+    assert kinds(f"see\n```log\n{facts}\n```")[1:] == ["log"]
+    assert set(kinds(f"see\n```\n{LOG}\n{facts}\n```")[1:]) == {"log"}
+
+
+def test_a_configuration_that_was_printed_into_a_log_is_still_yaml() -> None:
+    found = blocks(f"+ cat train.yaml\n{YAML}\n[INFO] start\n", "run.out")
+    assert [block.kind for block in found] == ["log", "yaml", "log"]
+    assert found[1].piece.line == 2
+    nested = "model:\n  name: qwen\ndata:\n  path: x\nseed: 1\nworkers: 2"
+    assert kinds(f"[INFO] start\n{nested}\n[INFO] on", "run.log") == ["log", "yaml", "log"]
+
+
+def test_metrics_one_per_line_are_a_log_and_settings_above_them_are_not() -> None:
+    assert kinds("epoch: 1\nloss: nan\nlr: 1e-6\n") == ["log"]
+    assert kinds("learning_rate: 1e-6\nloss: 0.58\n") == ["log"]
+    found = blocks("stage: sft\nlearning_rate: 1e-5\n\ngrad_norm: 0.1\nloss: 0.0\n")
+    assert [block.kind for block in found] == ["yaml", "log"]
+    assert found[0].piece.text.split() == ["stage:", "sft", "learning_rate:", "1e-5"]
+    assert kinds(f"{YAML}\nloss: 0.5\nbf16: true") == ["yaml"]
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("here is the command: deepspeed --module openrlhf.cli.train_kto --bf16", 22),
+        ("loss nan，命令：accelerate launch train.py --bf16", 13),
+    ],
+)
+def test_a_command_behind_words_and_a_colon_is_read_at_its_place(text: str, column: int) -> None:
+    assert kinds(text) == ["prose", "command"]
+    assert blocks(text)[1].piece.text == text[column - 1 :]
+    option = next(each for each in parse(text).run.options if each.key == "bf16")
+    assert (option.span.column, option.value) == (text.index("--bf16") + 1, True)
+
+
+def test_a_yaml_key_with_a_command_stays_yaml() -> None:
+    assert "command" not in kinds("image: torch\ncommand: python train.py --bf16\nreplicas: 2\n")

@@ -110,6 +110,14 @@ def test_one_row_shows(row: Mapping[str, object], kind: str) -> None:
     assert kinds(text) == {kind}
 
 
+def test_a_summary_line_is_no_step_of_training() -> None:
+    steps = log(loss=[2.0, 1.9, 1.8, 1.7, 1.6, 1.5], grad_norm=[1.0] * 6)
+    for average in ("0.0", "'0'", "4.1", "'4.1'"):  # 0 where a resumed run had no step left
+        end = f"{{'train_runtime': '12.3', 'train_samples_per_second': 4.0, 'train_loss': {average}, 'epoch': '1.0'}}"
+        assert kinds(f"{steps}\n{end}\n") == {"healthy_log"}
+    assert kinds(log(loss=[0.0, 0.0]) + "\n{'train_runtime': 12.3, 'train_loss': 0.0}\n") == {"loss_zero"}
+
+
 def test_evaluation_metrics_of_an_empty_class_are_no_signal_of_their_own() -> None:
     assert kinds("{'eval_loss': 0.5, 'eval_rewards/chosen': nan}") == set()
     assert kinds("{'loss': 0.5, 'something/else': nan}") == set()

@@ -54,6 +54,26 @@ def test_a_stray_nul_is_a_blank() -> None:
     assert text_of(b"loss: 1\x00 and then a lot of other text" + b" x" * 100).startswith("loss: 1  and")
 
 
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("\x1b[36m(A pid=1)\x1b[0m 'loss': \x1b[1;31mnan\x1b[0m", "(A pid=1) 'loss': nan"),
+        ("\x1b[A\x1b[2K 5/50\x1b[K", " 5/50"),
+        ("\x1b]8;;https://a.b\x1b\\link\x1b]8;;\x07 end", "link end"),
+        ("\x1b(B\x1b=a", "a"),
+        ("[1m [0, 36] a[0m]", "[1m [0, 36] a[0m]"),
+        ("\x1b[\nnext", "\x1b[\nnext"),
+    ],
+)
+def test_what_a_terminal_shows_nothing_of_is_left_out(written: str, shown: str) -> None:
+    assert text_of(written) == shown
+    assert text_of(written.encode()) == shown
+
+
+def test_colours_do_not_hide_a_secret() -> None:
+    assert "abcdefghij" not in text_of("HF_TOKEN=hf_\x1b[1mabcdefghijabcdefghijabcdefghijabcd\x1b[0m")
+
+
 def test_line_breaks_are_normalised_and_line_numbers_stay() -> None:
     loaded = load(None, "a\r\nb\rc\nd", Limits(), 1000)
     assert loaded.source.text == "a\nb\nc\nd"

@@ -259,3 +259,37 @@ def test_reading_never_raises_and_at_most_one_is_the_root(text: str) -> None:
     assert not found or found[0].root
     for one in found:
         assert one.span.text in text
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "last"),
+    [
+        ("ValueError: not used by the model:\n['foo', 'bar']\n\nthanks", "not used by the model:\n['foo', 'bar']", 4),
+        ("RuntimeError: loading:\n\tsize mismatch\n\tand more", "loading:\nsize mismatch\nand more", 5),
+        ("RuntimeError: loading:\n\nHow do I fix it?", "loading:", 3),
+        ("RuntimeError: loading:\n{'loss': 0.5}", "loading:", 3),
+        ("RuntimeError: loading:\n[2025-01-02 03:04:05] INFO next", "loading:", 3),
+        ("RuntimeError: loading:\n 10%|█ | 5/50 [00:10<01:30]", "loading:", 3),
+        ("KeyError:\nrewards", "rewards", 4),
+    ],
+)
+def test_a_message_that_ends_with_a_colon_keeps_its_first_line_and_gets_the_next(
+    text: str, message: str, last: int
+) -> None:
+    (found,) = read(f'Traceback (most recent call last):\n  File "a.py", line 3, in f\n{text}')
+    assert (found.message, found.span.end_line) == (message, last)
+
+
+def test_a_lone_last_line_that_ends_with_a_colon_gets_the_next_line() -> None:
+    (found,) = read("ValueError: Target modules not found:\nq_proj, k_proj\nDone")
+    assert (found.message, found.span.end_line) == ("Target modules not found:\nq_proj, k_proj", 2)
+    (told,) = read("then I see ValueError: not found:\nwhat does it mean")
+    assert told.message == "not found:"
+
+
+def test_a_prefix_whose_colours_lost_their_escape_character_is_stepped_over() -> None:
+    (found,) = read(
+        "[36m(TaskRunner pid=9)[0m Traceback (most recent call last):\n"
+        '[36m(TaskRunner pid=9)[0m   File "a.py", line 3, in f\n[36m(TaskRunner pid=9)[0m ValueError: boom\n'
+    )
+    assert (found.exception, found.message, len(found.frames)) == ("ValueError", "boom", 1)

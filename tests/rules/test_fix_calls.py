@@ -59,6 +59,36 @@ def test_a_setting_is_written_into_the_call_it_belongs_to(
     assert fixed("train.py", text, setting, value) == text.replace(old, new)
 
 
+LOADED = 'model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2-7B")\n'
+END = 'trainer = Trainer(model=model, args=TrainingArguments(output_dir="o"))\n'
+
+
+@pytest.mark.parametrize(
+    ("cast", "fixed_cast"),
+    [
+        ("model.half()", "model.to(torch.bfloat16)"),
+        ("model = model.to('cuda').to(torch.float16)", "model = model.to('cuda').to(torch.bfloat16)"),
+        ("model.to(device, dtype=torch.half)", "model.to(device, dtype=torch.bfloat16)"),
+        ("model.to(dtype=chosen())", "model.to(dtype=torch.bfloat16)"),
+    ],
+)
+def test_a_dtype_given_by_a_cast_is_changed_in_the_cast(cast: str, fixed_cast: str) -> None:
+    text = f"{LOADED}{cast}\n{END}"
+    assert fixed("train.py", text, "weights_dtype", "bf16") == f"{LOADED}{fixed_cast}\n{END}"
+
+
+def test_what_does_not_fit_into_a_cast_is_described_and_nothing_is_broken() -> None:
+    text = f"{LOADED}model.half()\n{END}"
+    assert fixed("train.py", text, "weights_dtype", "auto") == text
+    found = parse("", [Attachment(name="train.py", content=text)])
+    plan = _Plan(Facts(found, found.run))
+    plan.unset("weights_dtype")
+    assert plan.edits() == ()
+    assert fixed("train.py", text, "attention", "flash2") == text.replace(
+        '"Qwen/Qwen2-7B"', '"Qwen/Qwen2-7B", attn_implementation="flash_attention_2"'
+    )
+
+
 def test_a_new_option_fits_the_last_release_with_the_command() -> None:
     assert fixed("t.sh", KTO + "\n", "micro_batch", 2) == KTO + " --micro_train_batch_size 2\n"
     one = KTO + " --micro_train_batch_size 1\n"

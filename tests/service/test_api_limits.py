@@ -28,6 +28,41 @@ def keyed(advisor: Advisor) -> TestClient:
     return TestClient(create_app(advisor, Settings.model_validate({"api_keys": f"other-key, {KEY}"})))
 
 
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::1", "a@b.example"])
+def test_a_service_without_keys_is_not_read_under_a_name_that_anybody_can_point_at_it(
+    advisor: Advisor, host: str
+) -> None:
+    client = TestClient(create_app(advisor, Settings()))
+    for path in ("/v1/cases", "/openapi.json", "/metrics", "/"):
+        response = client.get(path, headers={"host": host})
+        assert response.status_code == 421
+        assert response.json()["error"]["code"] == "wrong_host"
+    assert client.post("/v1/ask", headers={"host": host}, json={"question": "loss is nan"}).status_code == 421
+    assert client.get("/livez", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "10.0.0.7:80", "box", "a.localhost", ""])
+def test_its_own_names_open_it_without_keys(advisor: Advisor, host: str) -> None:
+    client = TestClient(create_app(advisor, Settings()))
+    assert client.get("/v1/cases", headers={"host": host}).status_code == 200
+
+
+def test_the_public_name_opens_it_and_with_keys_any_name_does(advisor: Advisor) -> None:
+    public = Settings.model_validate({"public_url": "https://Medic.example.org/"})
+    elsewhere = {"host": "medic.example.org"}
+    assert TestClient(create_app(advisor, public)).get("/v1/cases", headers=elsewhere).status_code == 200
+    response = keyed(advisor).get("/v1/cases", headers={**elsewhere, "authorization": f"Bearer {KEY}"})
+    assert response.status_code == 200
+
+
+def test_no_page_of_the_api_runs_scripts_of_another_site(advisor: Advisor) -> None:
+    client = TestClient(create_app(advisor, Settings()))
+    assert [client.get(path).status_code for path in ("/docs", "/redoc")] == [404, 404]
+
+
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from kb.model.evidence import Problem, Receipt
-from kb.model.report import Severity, Status
+from kb.model.report import Finding, Severity, Status
 from service.compose import cause_views, compose, plain_text, receipt_line
-from service.diagnose import diagnose
+from service.diagnose import Cause, Diagnosis, diagnose
 from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
 
 LANGUAGES = ("en", "zh")
@@ -59,7 +59,7 @@ def test_an_unrelated_finding_is_listed_apart() -> None:
     other = finding("rule-b", symptoms=("oom",), cases=(), severity=Severity.WARNING)
     shared = context(evidence("loss_nan"), finding(), other)
     text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
-    assert text.index("### Also found, unrelated to the question") < text.index("rule-b says so")
+    assert text.index("### Also found in what you pasted") < text.index("rule-b says so")
 
 
 def test_a_default_is_said_to_be_one() -> None:
@@ -108,3 +108,27 @@ def test_an_answer_that_asks_back_says_what_is_most_likely_and_what_does_not_hel
     text, _ = compose(diagnosis, shared, "en")
     order = [text.index(part) for part in ("Paste the", "### Most likely so far", "lower the LR: the gradient is NaN")]
     assert order == sorted(order)
+
+
+def harmless(*findings: Finding) -> str:
+    cause = Cause(
+        case=case("case-a", kind="artefact"), probability=0.05, confidence="low", findings=findings, features={}
+    )
+    diagnosis = Diagnosis(verdict="no_fault", causes=(cause,), missing=())
+    return compose(diagnosis, context(evidence(), *findings), "en")[0]
+
+
+def test_an_unlikely_harmless_explanation_does_not_lead() -> None:
+    assert "**No fault found" in harmless()
+
+
+def test_a_harmless_explanation_that_a_rule_found_leads_and_doubts_nothing() -> None:
+    text = harmless(finding(severity=Severity.INFO))
+    assert "**Nothing is wrong with the run here: " in text
+    assert "Confidence: low" not in text
+
+
+def test_an_answer_that_is_the_same_as_before_says_so() -> None:
+    diagnosis = Diagnosis(verdict="not_in_kb", causes=(), missing=())
+    texts = [compose(diagnosis, context(evidence()), "en", same=same)[0] for same in (True, False)]
+    assert ["The answer is the same as before" in text for text in texts] == [True, False]

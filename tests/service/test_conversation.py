@@ -237,3 +237,26 @@ def test_a_secret_said_earlier_in_a_chat_completion_is_masked(advisor: Advisor) 
     prepared = advisor.prepare(question_of(messages(("user", f"token {secret}"), ("user", "loss is nan, why?"))))
     assert all(secret not in turn.question for turn in prepared.earlier)
     assert secret not in str(prepared.context.evidence)
+
+
+def test_only_a_message_that_brings_nothing_is_told_the_same_as_before(advisor: Advisor) -> None:
+    same = "The answer is the same as before"
+    assert same not in said(advisor, FLAT).answer.answer
+    assert same in said(advisor, "will that cost me any speed").answer.answer
+    assert same not in said(advisor, "what if micro_train_batch_size is 8?").answer.answer
+    command = "deepspeed --module openrlhf.cli.train_kto --pretrain m --vanilla_loss --micro_train_batch_size 1"
+    turns = [{"question": q, "attachments": []} for q in ("openrlhf kto loss nan", f"here is the command: {command}")]
+    prepared = told(advisor, turns, "pasted")
+    assert "openrlhf-kto-vanilla-loss-single-class" in fired(prepared.answer)
+    assert same not in prepared.answer.answer
+
+
+def test_a_bare_switch_is_supposed_away(advisor: Advisor) -> None:
+    command = Attachment(
+        name="a.sh",
+        content="deepspeed --module openrlhf.cli.train_kto --pretrain m --vanilla_loss --micro_train_batch_size 1",
+    )
+    first = {"question": "loss is nan", "attachments": [{"name": command.name, "content": command.content}]}
+    supposed = told(advisor, [first, {"question": "ok and without --vanilla_loss?", "attachments": []}], "w").supposed
+    assert supposed is not None
+    assert "openrlhf-kto-vanilla-loss-single-class" in {effect.rule_id for effect in supposed.clears}

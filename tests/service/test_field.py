@@ -78,3 +78,15 @@ def test_a_complaint_is_no_request_for_reassurance() -> None:
 
 def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
     assert weight("my text-to-SQL model: loss is nan after 200 steps", glossary) >= shipped().field
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "my stable diffusion xl lora comes out black images after 500 steps with kohya",
+        "pod stuck in Pending, 0/4 nodes are available: insufficient nvidia.com/gpu",
+        "yolov8 训练 mAP 一直是 0 怎么办",
+    ],
+)
+def test_other_training_and_the_cluster_are_not(question: str, glossary: Glossary) -> None:
+    assert weight(question, glossary) == 0.0

@@ -66,6 +66,17 @@ FACTS = [
     "怎么把 attention 改成 eager",
     "",
 ]
+FOLLOWING += [
+    ("ok and without --vanilla_loss?", {"vanilla_loss": "unset"}),
+    ("without vanilla_loss?", {"vanilla_loss": "unset"}),
+    ("and with --packing_samples?", {"packing": "true"}),
+    ("should I use num_generations 8?", {"num_generations": "8"}),
+]
+FACTS += [
+    "why does it fail with --vanilla_loss?",
+    "I run without --vanilla_loss already and it is still nan",
+    "I use bf16",
+]
 FIRST = [
     ("My loss is nan with packing and flash attention, why?", None),
     ("Does bf16 autocast protect fp16 weights? I load the reward model in float16.", None),

@@ -113,3 +113,13 @@ def test_a_history_survives_being_opened_again(tmp_path: Path) -> None:
 def test_a_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be opened"):
         History(f"sqlite:///{tmp_path / 'absent' / 'h.sqlite3'}")
+
+
+def test_what_people_pasted_is_nobody_elses_on_a_shared_machine(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite3"
+    history = History(f"sqlite:///{path}")
+    history.add("c", Turn(question="q", attachments=(), answer_id="a", verdict="answered", causes=()), ())
+    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    history.close()
+    assert modes["history.sqlite3"] == 0o600
+    assert set(modes.values()) == {0o600}

@@ -98,3 +98,10 @@ def test_effective_settings_show_every_setting_and_no_secret(monkeypatch: pytest
 def test_pages_of_a_team_come_from_a_path_list() -> None:
     settings = load_settings({"kb_paths": "/a:/b"})
     assert settings.extra_pages == (Path("/a"), Path("/b"))
+
+
+@pytest.mark.parametrize("content", [b"port = \n", b"\xff\xfe"], ids=["syntax", "no UTF-8"])
+def test_a_configuration_file_that_is_no_toml_is_named(content: bytes) -> None:
+    Path("trainmedic.toml").write_bytes(content)
+    with pytest.raises(InvalidSettings, match=r"trainmedic\.toml is no TOML"):
+        load_settings()

@@ -141,6 +141,8 @@ def test_only_a_file_is_question_enough(strict: LocalSlack, with_bot: Callable[.
         ("http://169.254.169.254/latest", False),
         ("file:///etc/passwd", False),
         ("", False),
+        ("https://[", False),
+        ("https://evil.example\\.slack.com/a", False),
         ("http://127.0.0.1:99/files-pri/a", True),
         ("http://127.0.0.1:98/files-pri/a", False),
     ],

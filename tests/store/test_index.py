@@ -144,3 +144,10 @@ def test_another_user_of_the_machine_can_read_the_index(tmp_path: Path) -> None:
     manifest = made(tmp_path)
     assert stat.S_IMODE((tmp_path / manifest.id).stat().st_mode) & 0o055 == 0o055
     assert stat.S_IMODE((tmp_path / store.CURRENT).stat().st_mode) & 0o044 == 0o044
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_setting_to_change(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written") as caught:
+        made(tmp_path / "file" / "index")
+    assert caught.value.hint == "set TRAINMEDIC_DATA_DIR"

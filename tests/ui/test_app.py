@@ -40,6 +40,33 @@ def test_rest_and_mcp_answer_on_one_port(folder: Path, tmp_path: Path) -> None:
         assert "diagnose" in client.post("/mcp", json=LIST, headers=ACCEPT).text
 
 
+def test_every_answer_and_every_feedback_is_counted_once_whatever_channel_it_went_through(
+    folder: Path, tmp_path: Path
+) -> None:
+    question = {"question": "KTO loss is nan"}
+    call = {"name": "diagnose", "arguments": question}
+    chat = {"model": "trainmedic", "messages": [{"role": "user", "content": question["question"]}]}
+    with serving(folder, tmp_path) as client:
+        assert (counted(client, "answers"), counted(client, "feedback")) == (0, 0)
+        answer = client.post("/v1/ask", json=question).json()
+        assert counted(client, "answers") == 1
+        client.post("/v1/ask", json={**question, "stream": True})
+        assert counted(client, "answers") == 2
+        for stream in (False, True):
+            client.post("/v1/chat/completions", json={**chat, "stream": stream})
+        assert counted(client, "answers") == 4
+        client.post("/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}, headers=ACCEPT)
+        assert counted(client, "answers") == 5
+        client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "up"})
+        client.post("/v1/feedback", json={"answer_id": "no-such-answer", "reaction": "up"})
+        assert counted(client, "feedback") == 1
+
+
+def counted(client: TestClient, what: str) -> float:
+    lines = client.get("/metrics").text.splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(f"trainmedic_{what}_total{{"))
+
+
 def test_without_pages_the_root_is_an_error_of_the_api(folder: Path, tmp_path: Path) -> None:
     with serving(folder, tmp_path) as client:
         assert client.get("/").json()["error"]["code"] == "not_found"

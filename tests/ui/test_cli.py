@@ -621,3 +621,13 @@ def test_errors_of_ours_have_a_message_and_an_exit_code(
     monkeypatch.setattr(page, "load_rules", fail)
     assert main(["kb", "list"]) == FAILED
     assert capsys.readouterr().err == "trainmedic: the pages are gone (install again)\n"
+
+
+def test_a_port_that_is_taken_is_one_line_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", "--port", str(port)]) == FAILED
+    told = capsys.readouterr().err
+    assert told.startswith(f"trainmedic: cannot listen on 127.0.0.1:{port} (")
+    assert "--port takes another port" in told
+    assert len(told.splitlines()) == 1

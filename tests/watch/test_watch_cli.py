@@ -207,3 +207,8 @@ def test_a_service_that_is_away_is_replaced_by_what_is_installed(
     log.write_text(BROKEN, encoding="utf-8")
     assert main(["watch", str(log), *kto, "--once", "--server", "http://127.0.0.1:9", "--language", "en"]) == 0
     assert "step 12" in capsys.readouterr().err
+
+
+def test_a_log_that_is_not_there_cannot_be_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", str(tmp_path / "none.log"), "--once"]) == 3
+    assert "none.log is no file" in capsys.readouterr().err

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -24,6 +25,7 @@ from starlette.routing import Match, Mount
 
 from ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
 from ui.chat.evidence import render
+from ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
 from ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from ui.wired import Wired
 
@@ -99,6 +101,7 @@ class Shell:
         self._entry = Entry(wired.settings.keys)
         self._static = static_files()
         self._pages: Asgi | None = None
+        self._folder = Path(tempfile.gettempdir())
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -108,6 +111,7 @@ class Shell:
             # Uploads are written before any of our code sees them: into a folder of our own that goes with us.
             earlier = os.environ.get(UPLOADS)
             os.environ[UPLOADS] = folder
+            self._folder = Path(folder)
             task = asyncio.create_task(self._serve(stop))
             try:
                 yield
@@ -145,9 +149,23 @@ class Shell:
         if response is not None:
             await response(scope, receive, guarded)
         elif self._pages is not None:
-            await self._pages(scope, receive, guarded)
+            await self._called(self._pages, scope, receive, guarded)
         else:
             await self._loading(scope)(scope, receive, guarded)
+
+    async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on to the framework, where it is one that our pages make."""
+        try:
+            call = call_of(scope["method"], scope["path"])
+            if call == UPLOAD:
+                await asyncio.to_thread(sweep, self._folder)
+                send = counted(send)
+            elif call:
+                receive = await checked(receive, self._folder)
+        except Refused as refused:
+            await JSONResponse(error(refused.code, refused.message), status_code=refused.status)(scope, receive, send)
+            return
+        await pages(scope, receive, send)
 
     async def _response(self, scope: Scope, receive: Receive) -> Response | None:
         """What is answered without the pages; None where they answer."""
@@ -160,8 +178,6 @@ class Shell:
             return await self._login(scope, receive)
         if not self._entry.admits(headers):
             return self._refusal(scope)
-        if "/file=http" in path:
-            return JSONResponse(error("not_found", "no addresses are fetched here"), status_code=404)
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
             return RedirectResponse(with_query(f"{path}/", scope), status_code=307)
         if scope["method"] == "GET" and asks_for_page(headers) and path not in PAGES:

@@ -58,11 +58,41 @@ def question(text: str, files: Iterable[tuple[str, int]] = (), language: Languag
 
 
 def verbatim(text: str) -> str:
-    """Markdown that shows ``text`` as it is."""
+    """Markdown that shows ``text`` as it is; what its writer fenced is code, without the fences."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    given = text.split("\n")
+    shown: list[str] = []
+    for info, given in pasted(text.split("\n")):
+        if info is not None:
+            shown.append(_block([info, *given]))
+        elif any(line.strip() for line in given):
+            shown.append(_prose(given))
+    return "\n\n".join(shown)
+
+
+def pasted(given: Sequence[str]) -> list[tuple[str | None, list[str]]]:
+    """Lines as (language of a fence, its lines) pairs, in order; None for lines outside of fences.
+
+    A fence that nothing closes reaches to the end. What stands behind a fence and is no language is text before it.
+    """
+    found: list[tuple[str | None, list[str]]] = [(None, [])]
+    fence = ""
+    for line in given:
+        before, fence = fence, _fence_after(line, fence)
+        if bool(before) == bool(fence):
+            found[-1][1].append(line)
+        elif before:
+            found.append((None, []))
+        else:
+            info = FENCE.sub("", line).strip()
+            found[-1][1].extend([] if info == _info(line) else [info])
+            found.append((_info(line), []))
+    return found
+
+
+def _prose(given: Sequence[str]) -> str:
+    """Lines without a fence: text, or code where they look like it."""
     if len(given) > MANY_LINES or any(line[:1] in (" ", "\t") for line in given):
-        return fenced(text)
+        return fenced("\n".join(given).strip("\n"))
     shown = [START.sub(r"\1\\\2", INLINE.sub(lambda m: f"\\{m[0]}", line.rstrip())) for line in given]
     paragraphs = "\n".join(shown).split("\n\n")
     return "\n\n".join(each.strip("\n").replace("\n", "\\\n") for each in paragraphs if each.strip("\n"))
@@ -246,7 +276,7 @@ def _fence_after(line: str, fence: str) -> str:
     if match is None:
         return fence
     if not fence:
-        return match[2]
+        return "" if match[2][0] == "`" and "`" in line[match.end() :] else match[2]  # ticks behind ticks: a code span
     closes = match[2][0] == fence[0] and len(match[2]) >= len(fence) and not line.strip().strip(match[2][0])
     return "" if closes else fence
 

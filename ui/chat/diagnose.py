@@ -16,7 +16,7 @@ import gradio as gr
 from kb.errors import TrainmedicError
 from kb.mask import mask
 from kb.model.place import Attachment, Source
-from service.advisor import Ask, Mode
+from service.advisor import Ask, Mode, named
 from service.answer import Answer, StepView
 from service.asking import Draft
 from service.history import Feedback, Kept
@@ -170,6 +170,8 @@ class DiagnosePage:
             gr.Warning(self._words["too_many_files"].format(count=limit))
             return
         files = await self._wired.run(lambda: taken(paths))
+        if len(files) < len(paths):
+            gr.Warning(self._words["files_gone"].format(count=len(paths) - len(files)))
         if not text.strip() and not files:
             gr.Warning(self._words["empty"])
             return
@@ -210,7 +212,7 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """The user's message at once; the evidence before the text; the text as it comes; then all that follows it."""
         trace_id = uuid.uuid4().hex
-        names = [(file.name, lines_of(file.content)) for file in files]
+        names = [(file.name, lines_of(file.content)) for file in named(files)]
         session.messages.append(said("user", chatmd.question(mask(question).text, names, self._language)))
         session.messages.append(said("assistant", self._words["analysing"]))
         yield {

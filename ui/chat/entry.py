@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import time
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
 COOKIE = "trainmedic_session"
@@ -64,13 +63,13 @@ class Entry:
 
 
 def cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
-    """One cookie of a request, None where it has none of that name or nothing that can be read."""
-    jar: SimpleCookie = SimpleCookie()
-    try:
-        jar.load(headers.get(b"cookie", b"").decode("latin-1"))
-    except CookieError:
-        return None
-    return str(jar[name].value) if name in jar else None
+    """One cookie of a request, the first of that name; None where it has none."""
+    # Not the library's parser: it gives up at the first cookie of another program on this host that it cannot read.
+    for each in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        found, _, value = each.strip().partition("=")
+        if found == name:
+            return value
+    return None
 
 
 def signature(key: bytes, end: str) -> str:
@@ -85,13 +84,19 @@ def set_cookie(value: str, *, secure: bool) -> str:
 
 def form_of(body: bytes) -> tuple[str, str]:
     """The key, and the page to go on to, of the form as it was sent."""
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    except ValueError:  # no form of ours has so many fields
+        fields = {}
     return fields.get("key", [""])[0], own_path(fields.get("next", ["/"])[0])
 
 
 def own_path(target: str) -> str:
     """``target`` where it is a path of this service, else the first page: nobody is sent on to another site."""
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        return "/"
     plain = not parts.scheme and not parts.netloc and target.startswith("/") and not target.startswith(("//", "/\\"))
     return target if plain and target.isprintable() and "\\" not in target else "/"
 
@@ -102,4 +107,8 @@ def same_site(headers: Mapping[bytes, bytes]) -> bool:
     if origin is None:
         return True
     hosts = {headers.get(b"host", b""), headers.get(b"x-forwarded-host", headers.get(b"host", b""))}
-    return urlsplit(origin.decode("latin-1")).netloc.encode("latin-1") in hosts
+    try:
+        from_ = urlsplit(origin.decode("latin-1")).netloc.encode("latin-1")
+    except ValueError:
+        return False
+    return from_ != b"" and from_ in hosts

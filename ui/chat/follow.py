@@ -58,7 +58,7 @@ def follow_ups(
     if case is not None and answer["verdict"] == "answered":
         found += _upgrades(answer, case, sources, (t["follow_upgrade"], said["follow_upgrade"]))
         found.append(Follow(id="still", label=t["follow_still"], question=said["follow_still"]))
-    if model and answer["verdict"] != "no_fault":
+    if model and answer["verdict"] != "no_fault" and not answer.get("steps"):
         found.append(
             Follow(
                 id="investigate",

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from kb.model.place import Attachment, Source
 from kb.parse import parse
+from service.advisor import named
 
 PEEK = 200_000
 """Bytes of a file that are looked at for its kind before it is sent."""
 
 
+_expected: Counter[str] = Counter()
+_lock = Lock()
+
+
+def expect(paths: Sequence[str]) -> None:
+    """Each of these files will be taken once more. Two uploads of the same text under one name are one file."""
+    with _lock:
+        for path in [each for each in _expected if not os.path.exists(each)]:
+            del _expected[path]  # swept away
+        _expected.update(map(os.path.realpath, paths))
+
+
 def taken(paths: Sequence[str]) -> tuple[Attachment, ...]:
-    """The uploaded files; nothing of them is left on the disk."""
+    """The uploaded files as far as they are there; nothing is left on the disk but what somebody else will take."""
     found = []
     for path in map(Path, paths):
-        with suppress(OSError):
+        with suppress(OSError), _lock:
             found.append(Attachment(name=path.name, content=path.read_bytes()))
-            path.unlink()
-            path.parent.rmdir()
+            if _is_last(path):
+                path.unlink()
+                path.parent.rmdir()
     return tuple(found)
+
+
+def _is_last(path: Path) -> bool:
+    """Whether nobody else waits for this file, now that it was taken once more."""
+    real = os.path.realpath(path)
+    left = _expected.pop(real, 1) - 1
+    if left > 0:
+        _expected[real] = left
+    return left <= 0
 
 
 def peeked(path: str, number: int) -> dict[str, Any] | None:
@@ -31,7 +57,8 @@ def peeked(path: str, number: int) -> dict[str, Any] | None:
         content = Path(path).read_bytes()
     except OSError:
         return None
-    name = Path(path).name
+    (shown,) = named((Attachment(name=Path(path).name, content=b""),))
+    name = shown.name
     start = content[:PEEK]
     kept = start[: start.rfind(b"\n") + 1] if len(content) > PEEK and b"\n" in start else start
     (receipt,) = (

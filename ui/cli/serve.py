@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
+import socket
 import sys
+
+from kb.errors import TrainmedicError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +25,7 @@ def run(options: argparse.Namespace) -> int:
     from ui.cli._service import settings_of
 
     settings = settings_of(options)
+    _listenable(settings.host, settings.port)  # before the knowledge is loaded, and in one line
     app = build_app(settings)
     # The knowledge stays for good. A full collection that looks at all of it again takes a tenth of a second.
     gc.collect()
@@ -35,3 +40,16 @@ def run(options: argparse.Namespace) -> int:
         timeout_graceful_shutdown=3,  # an open page holds an event stream that never ends
     )
     return 0
+
+
+def _listenable(host: str, port: int) -> None:
+    """Raise `TrainmedicError` where nothing can listen there: another program does, or the address is not ours."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as tried:
+            if os.name == "posix":  # as the server itself does: an address that was in use just now is free
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise TrainmedicError(f"cannot listen on {host}:{port} ({why})", hint="--port takes another port") from error

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal
 
-from kb.errors import InvalidRequest, InvalidSettings
+from kb.errors import InvalidRequest, InvalidSettings, NotFound
 from kb.model.place import Attachment
 from ui.cli import FAILED, FINDINGS
 from ui.cli._input import attachments, language_of
@@ -99,6 +99,8 @@ def followed(path: Path, watcher: Watcher, *, once: bool) -> int:
     """Follow a log until interrupted; with ``once`` to its end."""
     from ui.watch.follow import Followed
 
+    if once and not path.is_file():
+        raise NotFound(f"{path} is no file", hint="without --once it is waited for")
     file = Followed(path)
     try:
         while True:

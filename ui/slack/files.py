@@ -163,8 +163,11 @@ class Downloads:
 
     def is_slack(self, url: str) -> bool:
         """Whether the token may be sent there: https to Slack's hosts, or where the Web API itself is."""
-        asked, own = urlsplit(url), urlsplit(self.api_url)
-        if asked.username or asked.password:
+        try:
+            asked, own = urlsplit(url), urlsplit(self.api_url)
+        except ValueError:
+            return False
+        if "\\" in url or asked.username or asked.password:
             return False
         if (asked.scheme, asked.netloc) == (own.scheme, own.netloc):
             return True

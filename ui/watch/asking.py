@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from kb.mask import mask
 from kb.model.place import Attachment
 from kb.parse.intake import decode
 from service.settings import Settings
@@ -39,7 +40,8 @@ def at(url: str, key: str | None, language: Spoken) -> Ask:
     def ask(attachments: Sequence[Attachment]) -> Wire:
         from ui.client import Client
 
-        texts = {attachment.name: text_of(attachment) for attachment in attachments}
+        # The service masks what it is sent; a secret need not leave this machine for that.
+        texts = {mask(each.name).text: mask(text_of(each)).text for each in attachments}
         with Client(url, api_key=key) as client:
             return client.ask("", texts, language=language).raw
 

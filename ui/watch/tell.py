@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kb.mask import mask
 from kb.model.report import Text
 from kb.parse.signal_kinds import KINDS
 from service.wire import plain
@@ -31,7 +32,12 @@ def headline(diagnosis: Diagnosis) -> str:
         place = AT.get(language).format(step=found.step)
     elif found.row is not None:
         place = IN_ROW.get(language).format(row=found.row)
-    return HEAD.get(language).format(name=diagnosis.name, place=place, signs="; ".join(signs))
+    return HEAD.get(language).format(name=name_of(diagnosis), place=place, signs="; ".join(signs))
+
+
+def name_of(diagnosis: Diagnosis) -> str:
+    """The log's name in one line, masked: people put keys into paths too."""
+    return mask("".join(each if each.isprintable() else " " for each in diagnosis.name)).text
 
 
 def to_terminal(diagnosis: Diagnosis) -> None:
@@ -77,7 +83,7 @@ def to_webhook(url: str) -> Tell:
     def tell(diagnosis: Diagnosis) -> None:
         body = {
             "event": "diagnosed",
-            "name": diagnosis.name,
+            "name": name_of(diagnosis),
             "step": diagnosis.alarm.step,
             "signs": list(diagnosis.alarm.kinds),
             "text": headline(diagnosis),

@@ -15,14 +15,16 @@ TRAINED = "from_pretrained"
 
 _NO_MODEL = re.compile(r"Tokenizer|Processor|Config$|FeatureExtractor|Scheduler|Pipeline|^PeftModel|^Lora|^Adapter")
 _SCORER = re.compile(r"For(?:Sequence|Token)Classification|RewardModel|CrossEncoder|SentenceTransformer")
-_ASIDE = re.compile(
+ASIDE = re.compile(
     r"(?:^|_)(?:ref|reference|reward|rewards|rm|critic|value|teacher|judge|scorer|score|toxic\w*|draft|embed\w*"
     r"|classifier|sentiment|eval|old|vae|unet)(?:_|\d|$)",
     re.IGNORECASE,
 )
+"""What a variable is called that holds another model than the trained one."""
 _REWARD = re.compile(r"Reward(?:Trainer|Config)|PRM(?:Trainer|Config)|SEQ_CLS|TOKEN_CLS|(?<![A-Za-z])Trainer")
 _WRAPPERS = ("initialize", "prepare")
-_DEEPEST = 12
+_DEEPEST = 60  # calls around a load; a variable counts as several
+_VARIABLE = 4
 
 
 def load_class(name: str) -> str:
@@ -66,7 +68,7 @@ def _chosen(models: Sequence[ast.Call], flow: _Flow) -> Sequence[ast.Call]:
     traced = [load for load in models if id(load) in handed]
     if traced:
         return traced
-    own = [load for load in models if not _ASIDE.search(flow.target(load))] or list(models)
+    own = [load for load in models if not ASIDE.search(flow.target(load))] or list(models)
     if len(own) > 1 and not flow.rewards:
         own = [load for load in own if not _SCORER.search(_owner(load))] or own
     return own if len({flow.target(load) for load in own}) == 1 else ()
@@ -85,17 +87,21 @@ class _Flow:
                     self._assigned(target, node.value)
             elif isinstance(node, ast.AnnAssign) and node.value is not None:
                 self._assigned(node.target, node.value)
-        names = {_last(call.func) for call in self.calls}
+        names = {last_name(call.func) for call in self.calls}
         names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         self.rewards = any(_REWARD.fullmatch(name) for name in names)
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Tuple) and target.elts:
             target = target.elts[0]  # model, tokenizer = FastLanguageModel.from_pretrained(...)
-        name = _last(target)
+        name = last_name(target)
         if name:
             self.values.setdefault(name, []).append(value)
-            self.targets[id(value)] = name
+            while isinstance(value, ast.Call):
+                self.targets[id(value)] = name
+                if _is_load(value) or not isinstance(value.func, ast.Attribute):
+                    break
+                value = value.func.value  # AutoModel.from_pretrained(...).half()
 
     def target(self, load: ast.Call) -> str:
         """The name a load is assigned to; its keyword or nothing where it is not."""
@@ -105,7 +111,7 @@ class _Flow:
         """``id`` of every call whose result reaches a trainer as its model."""
         found: set[int] = set()
         for call in self.calls:
-            name = _last(call.func)
+            name = last_name(call.func)
             if name.endswith("Trainer") or name in _WRAPPERS:
                 found |= self._handed(call)
         return found
@@ -113,33 +119,38 @@ class _Flow:
     def _handed(self, call: ast.Call) -> set[int]:
         for keyword in call.keywords:
             if keyword.arg == "model":
-                return self._reached(keyword.value, frozenset())
+                return self._reached(keyword.value, set())
         for each in call.args[:2]:  # the first TRL releases: PPOTrainer(config, model, …)
-            found = self._reached(each, frozenset())
+            found = self._reached(each, set())
             if found:
                 return found
         return set()
 
-    def _reached(self, expr: ast.expr, seen: frozenset[str]) -> set[int]:
-        if len(seen) > _DEEPEST:
+    def _reached(self, expr: ast.expr, seen: set[str], depth: int = 0) -> set[int]:
+        """The loads that an expression comes from. Each variable is looked at once: the work is linear."""
+        if depth > _DEEPEST:
             return set()
         if isinstance(expr, ast.IfExp):
-            return self._reached(expr.body, seen) | self._reached(expr.orelse, seen)
-        if isinstance(expr, ast.Name | ast.Attribute) and _last(expr):
-            name = _last(expr)
+            return self._reached(expr.body, seen, depth + 1) | self._reached(expr.orelse, seen, depth + 1)
+        if isinstance(expr, ast.Name | ast.Attribute) and last_name(expr):
+            name = last_name(expr)
             if name in seen:
                 return set()
-            return {each for value in self.values.get(name, ()) for each in self._reached(value, seen | {name})}
+            seen.add(name)
+            return {
+                each for value in self.values.get(name, ()) for each in self._reached(value, seen, depth + _VARIABLE)
+            }
         if not isinstance(expr, ast.Call):
             return set()
         found = {id(expr)} if _is_load(expr) else set()
         inner = [*expr.args[:1], *(each.value for each in expr.keywords if each.arg in ("model", "pretrained_model"))]
         if isinstance(expr.func, ast.Attribute) and not _is_load(expr):
             inner.append(expr.func.value)  # model.to("cuda")
-        return found.union(*(self._reached(each, seen) for each in inner))
+        return found.union(*(self._reached(each, seen, depth + 1) for each in inner))
 
 
-def _last(expr: ast.expr) -> str:
+def last_name(expr: ast.expr) -> str:
+    """The last part of a variable's name (``self.model`` → ``model``); empty for anything else."""
     if isinstance(expr, ast.Attribute):
         return expr.attr
     return expr.id if isinstance(expr, ast.Name) else ""

@@ -161,3 +161,17 @@ def leaf(text: str, start: int, end: int, value: Value) -> Leaf:
 def unresolved(text: str, start: int, end: int) -> Leaf:
     """A leaf whose value the paste does not hold."""
     return leaf(text, start, end, Unresolved(text[start:end]))
+
+
+def deepest_bracket(text: str) -> int:
+    """The most brackets, or signs in a row, that stand open at once: what drives a recursive parser deep."""
+    deepest = depth = run = 0
+    for char in text:
+        if char in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in ")]}":
+            depth = max(0, depth - 1)
+        run = run + 1 if char in "-+~*.:" else 0 if not char.isspace() else run
+        deepest = max(deepest, run)
+    return deepest

@@ -15,8 +15,8 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from kb.model.run import Origin, Scalar, Value
-from kb.parse.readers import loads
+from kb.model.run import CAST, Origin, Scalar, Value
+from kb.parse.readers import casts, loads
 from kb.parse.readers.literal import Scanner
 from kb.parse.readers.nodes import (
     DEEPEST,
@@ -27,6 +27,7 @@ from kb.parse.readers.nodes import (
     Leaf,
     Node,
     Pair,
+    deepest_bracket,
     leaf,
     unresolved,
 )
@@ -78,7 +79,7 @@ def read(piece: Piece) -> Reading:
 
 def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
     """(tree, parsed source, characters put before the text, whether it is only a fragment of a call)."""
-    if len(text) > _LONGEST or _depth(text) > _MOST_BRACKETS:
+    if len(text) > _LONGEST or deepest_bracket(text) > _MOST_BRACKETS:
         return None
     first = _FIRST.search(text)
     loose = (
@@ -96,20 +97,6 @@ def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
     return None
 
 
-def _depth(text: str) -> int:
-    """The most brackets, or signs in a row, that stand open at once: what drives a recursive parser deep."""
-    deepest = depth = run = 0
-    for char in text:
-        if char in "([{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in ")]}":
-            depth = max(0, depth - 1)
-        run = run + 1 if char in "-+~*.:" else 0 if not char.isspace() else run
-        deepest = max(deepest, run)
-    return deepest
-
-
 def _scan(text: str, flattener: Flattener) -> bool:
     """What a text that is not Python still says: calls and dicts that can be read, else ``key=value`` lines."""
     scanner = Scanner(text, code="python_error")
@@ -117,8 +104,12 @@ def _scan(text: str, flattener: Flattener) -> bool:
     found = False
     starts = [(match.start("name"), match) for match in _CALLS.finditer(text)]
     starts += [(match.end(), match) for match in _DICTS.finditer(text)]
+    starts += [(match.end(), match) for match in casts.WRITTEN.finditer(text)]
     for start, match in sorted(starts, key=lambda item: item[0]):
         if start < scanner.at or _commented(text, start):
+            continue
+        if match.re is casts.WRITTEN:
+            casts.chained(text, start, flattener)
             continue
         scope = _scope(match["name"])
         scanner.at = match.end()
@@ -133,6 +124,8 @@ def _scan(text: str, flattener: Flattener) -> bool:
         if isinstance(node, Entries):
             found = found or bool(node.pairs)
             flattener.add(node, "" if scope == "dict" else scope)
+            if scope == loads.TRAINED:
+                casts.chained(text, scanner.at, flattener)
     if not found:
         for match in _KEYWORD_LINE.finditer(text):
             if match.start() < scanner.at:
@@ -202,6 +195,7 @@ class _Program:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Dict):
                 entries = self._dict(node.value, 0)
                 found.append((entries.start, _dict_scope("", entries), entries))
+        found += [(entries.start, CAST, entries) for entries in casts.entries(self.nodes, self.loads, self)]
         for _, scope, entries in sorted(found, key=lambda item: item[0]):
             yield scope, entries
 

@@ -74,6 +74,7 @@ _VERL = re.compile(r"(?<!\w)step:[0-9]{1,12}+ - ")
 _NAME_CELL = re.compile(r"^[A-Za-z_][\w/ .():-]{0,99}+$")
 _NUMBER_CELL = re.compile(rf"^{NUMBER}$")
 _NOISE = frozenset({"pid", "ip", "rank", "cuda", "local_rank", "port", "time", "device", "gpu", "node"})
+_PROGRAMS = (".py", ".cpp", ".cc", ".cu")  # "trainer.py:123" in front of a row
 _NEGATION = re.compile(r"\b(?i:no|not|never|without|isn't|aren't)\b|没|不是|无")
 
 
@@ -223,7 +224,7 @@ def _pairs(text: str, start: int, end: int, state_file: bool, *, lone: bool) -> 
             yield from _finish(text, begin, match.start(), cells, quotes, seps, state_file)
             cells, keys, quotes, seps, begin = [], set(), 0, "", previous
         previous = match.end()
-        if key.lower() in _NOISE or key in keys or len(cells) >= _MAX_METRICS:
+        if key.lower() in _NOISE or key.endswith(_PROGRAMS) or key in keys or len(cells) >= _MAX_METRICS:
             continue
         keys.add(key)
         quotes += bool(match["quote"])

@@ -22,11 +22,11 @@ _MAX_FRAMES = 200
 
 _HINTS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "Exit")
 _PREFIX = re.compile(
-    r"(?:\x1b\[[0-9;]{0,12}m|> ?)*(?:"
+    r"(?:\x1b?\[[0-9;]{0,12}m|> ?)*(?:"
     r"\[rank(?P<a>[0-9]{1,6})\]:? ?|\[default(?P<b>[0-9]{1,6})\]:? ?|\[[0-9]{1,6},(?P<c>[0-9]{1,6})\]<std(?:err"
     r"|out)>:? ?"
     r"|(?P<d>[0-9]{1,5}): (?=Traceback|  |[A-Z]\w{0,60}Error)"
-    r"|\((?P<actor>[A-Za-z_][\w.: ]{0,80}?pid=[0-9]{1,10})(?:, ip=[^)\n]{1,60})?\)(?:\x1b\[0m)? ?"
+    r"|\((?P<actor>[A-Za-z_][\w.: ]{0,80}?pid=[0-9]{1,10})(?:, ip=[^)\n]{1,60})?\)(?:\x1b?\[0m)? ?"
     r"|\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?Z?\]?(?: ?-)? ?(?:\[?(?:ERROR"
     r"|CRITICAL|INFO|WARNING)\]?:? ?(?:- )?)?"
     r")?"
@@ -45,6 +45,10 @@ _LONE = re.compile(
     r"(?:\((?P<inner>[\w.]{1,160}+)\))?:\s(?P<message>[^\n]*+)$"
 )
 _BARE = re.compile(r"^(?P<name>AssertionError|NotImplementedError|KeyboardInterrupt)$")
+_LOGGED = re.compile(  # no more of a message: what a program logs next, or another exception
+    r"\{['\"]|\[?[0-9]{4}[-/][0-9]{2}|[0-9]{1,3}%\||(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\[[A-Z]{4,8}\b|[^\n]{0,80}?"
+    r"[0-9]{1,12}/[0-9]{1,12} \[|step:[0-9]|[A-Z]\w{0,60}(?:Error|Exception|Interrupt):|Traceback \(|[$#] |```"
+)
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _ROOT_CAUSE = re.compile(
     r"Root Cause \(first observed failure\)[^\n]{0,40}\n(?:[^\n]{0,300}\n){0,6}?[^\n]{0,80}\brank\s{0,20}+:\s{0,20}+("
@@ -163,6 +167,8 @@ class _Reader:
                 current.frames.append(f"{where} {frame['function'].strip()}" if frame["function"] else where)
             current.end = end
         elif current is not None:
+            if current.awaits_message and current.message and ("INFO" in line[:at] or "WARNING" in line[:at]):
+                current.awaits_message = False  # a logger's next line
             self._continue(stream, current, body, end, position + at)
         else:
             self._lone(stream, rank, body, position + at, end)
@@ -171,8 +177,9 @@ class _Reader:
         """A line inside a traceback: source text, the exception, or more of its message."""
         stripped = body.strip()
         if current.done:
-            if current.awaits_message and any(map(str.isalnum, stripped)):
-                current.message, current.end, current.awaits_message = stripped, end, False
+            if current.awaits_message and any(map(str.isalnum, stripped)) and not _LOGGED.match(stripped):
+                said = f"{current.message}\n{stripped}" if current.message else stripped
+                current.message, current.end, current.awaits_message = said, end, False
             elif (
                 not current.awaits_message
                 and stripped
@@ -180,7 +187,7 @@ class _Reader:
                 and len(current.message) < 4000
             ):
                 current.message, current.end = f"{current.message}\n{stripped}", end
-            elif stripped or not current.awaits_message:
+            elif stripped or not current.awaits_message or current.message:
                 self._close(stream)
                 self._lone(stream, current.rank, body, start, end)
             return
@@ -212,6 +219,7 @@ class _Reader:
         inner = groups.get("inner")
         one.name = inner if inner and _RAY.search(match["name"]) else match["name"]
         one.message, one.done = (groups.get("message") or "").strip(), True
+        one.awaits_message = one.message.endswith(":") and not body[:offset].strip()
         self.chains.discard(stream)
         self.streams[stream] = one
 

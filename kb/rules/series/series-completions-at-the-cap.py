@@ -19,7 +19,7 @@ def check(facts: Facts) -> Outcome:
         lengths = points(rows, "completion_length") or points(rows, "response_length/mean")
         found = cut or (lengths if limit is not None else [])
         bar = CUT if cut else NEAR * (limit or 0.0)
-        if cut and facts.name("framework").value == "trl" and limit is not None:
+        if cut and facts.option("mask_truncated_completions").value is True:
             continue  # TRL's own rule names the option
         hit = [point for point in found if point.value >= bar]
         if len(found) < LEAST or len(hit) < SHARE * len(found):

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PROFILE: dict[str, Any] = {"locale": "en-US", "reduced_motion": "reduce"}
 SCREENSHOTS = ROOT / ".cache" / "screenshots"
 PATIENCE_MS = 20_000
+MIN_CHECKS = 8
+"""The checker has something to say about any page; fewer rules than this, and it did not run."""
 PATIENCE_S = 60.0
 WRITTEN = (
     "The loss is NaN because ",
@@ -128,6 +132,13 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
+@cache
+def axe_source() -> str:
+    """The checker of the rules of WCAG that a program can check; the test is skipped where it is not installed."""
+    package = pytest.importorskip("axe_playwright_python", reason="the accessibility tests need axe-core")
+    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
 @dataclass(slots=True, kw_only=True)
 class Tab:
     """A page of the browser, with everything that it asked for and every error in it."""
@@ -166,31 +177,63 @@ class Tab:
         self.page.wait_for_function("location.search.includes(document.querySelector('.tm-after').dataset.answer)")
         return str(self.page.get_attribute(".tm-after", "data-answer"))
 
+    def dress(self, scheme: str) -> None:
+        """Switch to the dark or the light colours, and wait until they are there."""
+        if self.page.evaluate("document.body.classList.contains('dark')") != (scheme == "dark"):
+            self.page.click("[data-tm-theme]")
+
+    def violations(self) -> list[str]:
+        """What breaks WCAG 2.2 A or AA on the page as it is now: the rule, and where."""
+        if not self.page.evaluate("Boolean(window.axe)"):
+            self.page.evaluate(axe_source())
+        tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+        found = self.page.evaluate(
+            "tags => axe.run({runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})", tags
+        )
+        assert len(found["passes"]) > MIN_CHECKS
+        return [f"{each['id']}: {node['target']}" for each in found["violations"] for node in each["nodes"]]
+
     def shoot(self, name: str) -> None:
         """Keep a screenshot."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=str(SCREENSHOTS / f"{name}.png"))
 
 
+@pytest.fixture(scope="module")
+def profile(browser: Any) -> Iterator[Any]:
+    """The profile of all tests that need none of their own: the framework's files are fetched and compiled once."""
+    context = browser.new_context(**PROFILE)
+    context.set_default_timeout(PATIENCE_MS)
+    yield context
+    context.close()
+
+
 @pytest.fixture
-def tab(browser: Any, served: Served) -> Iterator[Callable[..., Tab]]:
-    """Opens tabs, each with a profile of its own. Pages are closed, and nothing may have gone out, at the end."""
+def tab(browser: Any, profile: Any, served: Served) -> Iterator[Callable[..., Tab]]:
+    """Opens tabs; with options of a profile in one of its own. Nothing may have gone out, or be left, at the end."""
     contexts: list[Any] = []
     tabs: list[Tab] = []
 
     def opened(url: str = served.url, width: int = 1440, height: int = 900, **options: Any) -> Tab:
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, **{"locale": "en-US", "reduced_motion": "reduce"} | options
-        )
-        context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
+        context = profile
+        if options or url != served.url:
+            context = browser.new_context(**PROFILE | options)
+            context.set_default_timeout(PATIENCE_MS)
+            contexts.append(context)
         made = Tab(page=context.new_page(), url=url)
+        made.page.set_viewport_size({"width": width, "height": height})
         made.page.on("request", lambda request: made.requests.append(request.url))
         made.page.on("pageerror", lambda error: made.errors.append(str(error)))
         tabs.append(made)
         return made
 
     yield opened
+    for each in tabs:
+        if each.page.context is profile and each.requests:
+            each.page.evaluate("localStorage.clear()")
+    for page in profile.pages:
+        page.close()
+    profile.clear_cookies()
     for context in contexts:
         context.close()
     assert [each.outside for each in tabs if each.outside] == []

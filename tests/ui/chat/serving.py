@@ -14,14 +14,8 @@ from pathlib import Path
 
 import uvicorn
 
-from service.api.app import create_app
-from service.api.routes import Worker
-from service.asking import Asker, Composed
-from service.assistant import Assistant
 from service.settings import Settings
-from ui.app import build_advisor, build_model
-from ui.chat.app import attach
-from ui.wired import Wired
+from ui.app import build_app
 
 
 def main() -> None:
@@ -31,14 +25,9 @@ def main() -> None:
     parser.add_argument("--model", default="")
     parser.add_argument("--keys", default="")
     given = parser.parse_args()
-    settings = Settings(
-        data_dir=given.data_dir, model_base_url=given.model, model_name="", api_keys=given.keys, model_restate=False
+    app = build_app(
+        Settings(data_dir=given.data_dir, model_base_url=given.model, api_keys=given.keys, model_restate=False)
     )
-    advisor = build_advisor(settings)
-    worker = Worker(settings.concurrency, settings.request_timeout_s)
-    asker: Asker = Assistant(advisor, build_model(settings), restate=False) if given.model else Composed(advisor)
-    app = create_app(advisor, settings, {}, asker, worker=worker)
-    attach(app, Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run))
     listening = socket.create_server(("127.0.0.1", 0))
     sys.stdout.write(f"{listening.getsockname()[1]}\n")
     sys.stdout.flush()

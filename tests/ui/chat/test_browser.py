@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -312,7 +313,7 @@ def test_a_link_shows_the_same_answer_to_somebody_else(tab: Open) -> None:
     page.page.click('[data-tm-example="kto"]')
     answer_id = page.answered()
     chat, evidence = page.page.inner_text("#bot .panel-wrap"), page.page.inner_text(".tm-ev")
-    other = tab(width=1100)
+    other = tab(width=1100, locale="en-GB")
     other.open(f"/?answer={answer_id}")
     other.page.wait_for_selector(".tm-ev")
     assert other.page.inner_text("#bot .panel-wrap") == chat
@@ -322,6 +323,104 @@ def test_a_link_shows_the_same_answer_to_somebody_else(tab: Open) -> None:
     other.open("/?answer=nothing")
     other.page.wait_for_selector("#bot .prose")
     assert words("en")["link_gone"].split("**")[1] in other.page.inner_text("#bot")
+
+
+VERDICTS = {
+    "answered": KTO.question,
+    "need_input": "DPO rewards/chosen is nan, what is wrong?",
+    "not_in_kb": "How do I bake bread?",
+    "no_fault": examples("en")[2].question,
+}
+
+
+def broken(page: Tab, *widths: int) -> dict[str, list[str]]:
+    """The violations of a page in both schemes, by how it was looked at."""
+    found = {}
+    for width in widths:
+        page.page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.dress(scheme)
+            found[f"{scheme} {width}"] = page.violations()
+            if page.page.locator('[data-tm-tab="evidence"]').is_visible():
+                page.page.click('[data-tm-tab="evidence"]')
+                found[f"{scheme} {width} evidence"] = page.violations()
+                page.page.click('[data-tm-tab="answer"]')
+    return {where: each for where, each in found.items() if each}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "widths"),
+    [("answered", (1440, 400)), ("need_input", (1440,)), ("not_in_kb", (1440,)), ("no_fault", (1440,))],
+)
+def test_an_answer_breaks_no_rule_of_accessibility(verdict: str, widths: tuple[int, ...], tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.attach(*files({"answered": KTO.files, "no_fault": examples("en")[2].files}.get(verdict, ())))
+    page.ask(f"{VERDICTS[verdict]}\n```bash\necho $HOME --x 1 # done\n```")
+    page.answered()
+    assert page.page.locator(f'#bot h2 a[href="#tm-v-{verdict}"]').count() == 1
+    assert broken(page, *widths) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "widths"),
+    [
+        ("/knowledge/", (1440,)),
+        ("/zh/knowledge/?case=openrlhf-kto-vanilla-loss-nan", (1440, 400)),
+        ("/knowledge/?rule=openrlhf-kto-vanilla-loss-single-class", (1440,)),
+    ],
+)
+def test_a_page_of_the_knowledge_breaks_no_rule_of_accessibility(path: str, widths: tuple[int, ...], tab: Open) -> None:
+    page = tab()
+    page.open(path)
+    # The rows of the list are alike: the first of them stand for all.
+    page.page.evaluate("document.querySelectorAll('.tm-kb-rows li:nth-child(n + 20)').forEach(row => row.remove())")
+    assert broken(page, *widths) == {}
+
+
+def test_a_fenced_command_in_the_question_is_shown_as_code(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.ask("KTO loss is nan, why?\n\n```bash\ndeepspeed --module openrlhf.cli.train_kto \\\n   --vanilla_loss\n```")
+    page.answered()
+    bubble = page.page.locator("#bot .user-row")
+    assert bubble.locator("pre code").inner_text().rstrip("\n") == (
+        "deepspeed --module openrlhf.cli.train_kto \\\n   --vanilla_loss"
+    )
+    assert "```" not in bubble.inner_text()
+
+
+def test_an_answer_given_on_the_pages_is_counted(tab: Open, served: Served) -> None:
+    def counted() -> float:
+        with urlopen(f"{served.url}/metrics") as found:
+            lines = found.read().decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.startswith("trainmedic_answers_total{"))
+
+    page = tab()
+    page.open()
+    before = counted()
+    page.ask("How do I bake bread?")
+    page.answered()
+    assert counted() == before + 1
+
+
+def test_the_second_question_moves_up_as_its_answer_comes(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="kto"]')
+    first = page.answered()
+    page.page.click('[data-tm-follow="still"]')
+    page.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
+    page.answered()
+    last, chat = page.page.locator("#bot .user-row").last, page.page.locator("#bot .panel-wrap")
+    page.page.wait_for_function(
+        """() => { const wrap = document.querySelector('#bot .panel-wrap');
+          const rows = document.querySelectorAll('#bot .user-row');
+          const top = rows[rows.length - 1].getBoundingClientRect().top - wrap.getBoundingClientRect().top;
+          return Math.abs(top - 8) < 4 || wrap.scrollTop >= wrap.scrollHeight - wrap.clientHeight - 2; }"""
+    )
+    assert last.is_visible()
+    assert chat.evaluate("element => element.scrollTop") > 0
 
 
 def test_hostile_text_is_shown_as_it_is_and_nothing_of_it_runs(tab: Open) -> None:
@@ -371,6 +470,7 @@ def test_a_guarded_server_shows_nothing_without_the_key(tab: Open, data_folder: 
             assert status_of(f"{url}{path}") == 401, path
         page = tab(url)
         page.page.goto(f"{url}/knowledge/?case=openrlhf-kto-vanilla-loss-nan")
+        assert page.violations() == []
         page.page.fill("#key", "wrong")
         page.page.click("button")
         assert words("en")["login_wrong"] in page.page.inner_text("main")

@@ -71,10 +71,43 @@ def test_a_question_is_shown_character_for_character(text: str) -> None:
 
 
 def test_indented_and_long_questions_are_code_that_nothing_inside_can_close() -> None:
-    text = "key:\n  - `a`\n```\n<img src=//x>\n````"
+    text = "key:\n  - `a`\n    ```\n<img src=//x>\n    ````"
     html = html_of(chatmd.verbatim(text))
     assert tags(html) == {"pre", "code"}
     assert text_of(html).rstrip("\n") == text
+
+
+def test_a_fenced_command_in_a_question_is_a_code_block_with_every_character_of_it() -> None:
+    command = "deepspeed --module x \\\n  --a *b* `c` <img src=//x> $HOME\n\n# [d](//e)"
+    shown = chatmd.verbatim(f"Why *nan*?\n\n```bash\n{command}\n```\nIt ran *before*.")
+    html = html_of(shown)
+    assert tags(html) == {"p", "pre", "code"}
+    before, block, after = re.split(r"</?pre>", html)
+    assert text_of(block) == f"{command}\n"
+    assert [text_of(before).strip(), text_of(after).strip()] == ["Why *nan*?", "It ran *before*."]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\n~~~\nb", ["a", "b"]),  # nothing closes it
+        ("```launch.sh with words\nb\n```", ["launch.sh with words", "b"]),
+        ("```pip list``` says trl 0.9", ["```pip list``` says trl 0.9"]),  # one line, no block
+        ("````\n```\nb\n````", ["```\nb"]),
+        ("```\n\n```", [""]),
+    ],
+)
+def test_fences_are_told_from_ticks_and_nothing_behind_them_is_lost(text: str, shown: list[str]) -> None:
+    html = html_of(chatmd.verbatim(text))
+    assert [text_of(each).strip("\n") for each in re.findall(r"<(?:p|pre)>.*?</(?:p|pre)>", html, re.DOTALL)] == shown
+
+
+@given(st.lists(PIECES, max_size=30).map("".join))
+def test_no_character_of_a_question_is_lost_but_its_fences(text: str) -> None:
+    html = html_of(chatmd.verbatim(text))
+    assert tags(html) <= {"p", "br", "pre", "code"}
+    ignored = re.compile(r"[\s`~]")
+    assert ignored.sub("", text_of(html)) == ignored.sub("", text)
 
 
 def test_a_question_names_its_files_with_their_lines() -> None:

@@ -71,7 +71,7 @@ def test_the_bearer_key_of_the_api_opens_the_pages_too() -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "javascript:x", "x", "", "/a\nb"],
+    ["https://evil.example/", "//evil.example", "/\\evil.example", "\\\\evil", "javascript:x", "x", "", "/a\nb", "//["],
 )
 def test_nobody_is_sent_on_to_another_site(target: str) -> None:
     assert own_path(target) == "/"
@@ -81,6 +81,7 @@ def test_own_pages_with_their_query_are_gone_on_to() -> None:
     assert own_path("/knowledge/?case=a-b") == "/knowledge/?case=a-b"
     assert form_of(b"key=a%2Bb&next=%2Fzh%2F") == ("a+b", "/zh/")
     assert form_of(b"\xff") == ("", "/")
+    assert form_of(b"&".join([b"key=one"] * 9)) == ("", "/")
 
 
 def test_only_our_own_pages_change_something() -> None:
@@ -88,6 +89,15 @@ def test_only_our_own_pages_change_something() -> None:
     assert same_site({b"host": b"a.example", b"origin": b"https://a.example"})
     assert not same_site({b"host": b"a.example", b"origin": b"https://b.example"})
     assert not same_site({b"host": b"a.example", b"origin": b"null"})
+    assert not same_site({b"host": b"a.example", b"origin": b"http://["})
+    assert not same_site({b"host": b"", b"origin": b"null"})
+
+
+def test_a_cookie_of_another_program_on_this_host_shuts_nobody_out() -> None:
+    entry = Entry(frozenset({"one"}))
+    value = session(entry)
+    for other in ('settings={"a": [1, 2]}', 'x="unclosed', "\xe4=1", "a b=c", "=", "$Version=1"):
+        assert entry.admits({b"cookie": f"{other}; {COOKIE}={value}; {other}".encode("latin-1")}, NOW)
 
 
 async def pages(scope: Scope, receive: Receive, send: Send) -> None:

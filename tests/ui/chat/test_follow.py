@@ -82,6 +82,15 @@ def test_a_closer_look_is_offered_only_with_a_model_and_never_at_a_healthy_run(a
     assert "investigate" not in offered(advisor, healthy.question, healthy.files, model=True)
 
 
+def test_a_closer_look_is_not_offered_again_right_after_one(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    shaped = plain(advisor.ask(Ask(question=example.question, attachments=example.files)))
+    assert isinstance(shaped, dict)
+    assert "investigate" in {each.id for each in follow_ups(shaped, (), None, "en", model=True)}
+    shaped["steps"] = [{"number": 1, "tool": "read_log", "what": "", "arguments": {}, "result": "", "ok": True}]
+    assert "investigate" not in {each.id for each in follow_ups(shaped, (), None, "en", model=True)}
+
+
 @pytest.mark.parametrize(
     ("patch", "expected"),
     [

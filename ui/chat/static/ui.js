@@ -168,15 +168,21 @@
   });
 
   // The newest question at the top of the chat, once per question: people read from its beginning.
-  let asked = 0;
+  // It gets there only as far as there is text below it, so this goes on while the answer comes, until somebody scrolls.
+  let asked = 0, revealing = false;
   const reveal = () => {
     const messages = document.querySelectorAll("#bot .message-row.user-row, #bot .user-row");
-    if (!messages.length || messages.length === asked) return;
-    asked = messages.length;
+    if (messages.length !== asked) { asked = messages.length; revealing = asked > 0; }
     const wrap = document.querySelector("#bot .panel-wrap, #bot .bubble-wrap");
+    if (!revealing || !wrap) return;
     const last = messages[messages.length - 1];
-    if (wrap) wrap.scrollTo({ top: last.getBoundingClientRect().top - wrap.getBoundingClientRect().top + wrap.scrollTop - 8 });
+    const top = last.getBoundingClientRect().top - wrap.getBoundingClientRect().top + wrap.scrollTop - 8;
+    wrap.scrollTo({ top: top });
+    if (wrap.scrollTop >= top - 2) revealing = false;
   };
+  for (const kind of ["wheel", "touchmove", "keydown", "pointerdown"]) {
+    document.addEventListener(kind, (event) => { if (event.target.closest?.("#bot")) revealing = false; }, { passive: true, capture: true });
+  }
   let drawn = null;
   const changed = () => {
     const evidence = document.querySelector(".tm-ev");
@@ -190,7 +196,15 @@
       if (tab) tab.dataset.count = count ? String(count) : "";
     }
     colour();
+    fold();
     reveal();
+  };
+  // Code within a line is kept whole where it is short; a long one breaks like words, else it leaves half a line empty.
+  const LONG = 32;
+  const fold = () => {
+    for (const code of document.querySelectorAll(".prose :not(pre) > code:not([data-tm])")) {
+      if (!code.closest("pre")) code.dataset.tm = code.textContent.length > LONG ? "long" : "short";
+    }
   };
   // Diffs of the knowledge pages, line by line; the text itself stays what it is.
   const colour = () => {
@@ -220,6 +234,7 @@
   window.tm = {
     // An answer is complete and kept: from now on it has an address.
     settled: () => {
+      requestAnimationFrame(() => { reveal(); revealing = false; });
       const done = document.querySelector(".tm-after[data-answer]");
       if (done) history.replaceState(null, "", `${location.pathname}?answer=${encodeURIComponent(done.dataset.answer)}`);
       const area = box();

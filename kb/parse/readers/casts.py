@@ -1,0 +1,229 @@
+"""Where a script turns the trained model into another dtype: ``model.half()``, ``.to(torch.bfloat16)`` behind its load.
+
+Only what is plausibly that model counts: what a load of it returns, a model class or ``from_config``, or a variable
+called ``model``. Not inputs, not a reference model or a scorer, not what follows ``trainer.train()`` (a cast before
+saving), not a function that evaluates or exports, not a script that saves or runs a model and trains none.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeGuard
+
+from kb.model.run import CAST
+from kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
+from kb.parse.readers.nodes import Entries, Flattener, Leaf, Node, Pair, leaf, unresolved
+
+NAMED = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "float": "torch.float32"}
+"""Methods without an argument, and the dtype that they give."""
+DTYPES = frozenset({f"torch.{each}" for each in ("float16", "half", "bfloat16", "float32", "float")})
+KEY = "torch_dtype"
+"""The key of a cast's option: the one of the load whose dtype it replaces."""
+WRITTEN = re.compile(r"^(?:(?:self\.)?model[ \t]*=[ \t]*)?(?:self\.)?model(?=\.)", re.MULTILINE)
+"""In a script that does not parse: a model with a method behind it, at the start of a line."""
+
+_CHAIN = re.compile(
+    r"\.(?:(?P<named>(?P<how>half|bfloat16|float)\([ \t]*\))|(?:cuda|eval)\([ \t]*\)"
+    r"|to\([ \t]*['\"][\w:]{1,20}['\"][ \t]*\)"
+    r"|to\([ \t]*(?:dtype[ \t]*=[ \t]*)?(?P<dtype>torch\.(?:float16|half|bfloat16|float32))[ \t]*\))"
+)
+_SAME = frozenset(
+    {"to", "cuda", "cpu", "npu", "xpu", "eval", "train", "requires_grad_", "merge_and_unload", "half", "bfloat16",
+     "float"}
+)  # fmt: skip
+_WRAPPERS = re.compile(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
+_NAMES = re.compile(
+    r"(?:(?:base|peft|lora|train|trained|causal|student|policy|actor|hf|my)_?)?(?:model|net|lm|llm)|policy|actor",
+    re.IGNORECASE,
+)
+_CLASS = re.compile(r"(?:[A-Z]\w*)?(?:For[A-Z]\w+|LMHeadModel\w*|Model)")
+_LATER = re.compile(r"infer|eval|generat|predict|save|merge|export|test|sample|chat|demo", re.IGNORECASE)
+_WRITES = frozenset({"push_to_hub", "save_pretrained", "generate", "pipeline"})
+_TRAINS = re.compile(
+    r"\w*Trainer|\w*TrainingArguments|(?:SFT|DPO|KTO|ORPO|CPO|GRPO|RLOO|PPO|Reward)Config|backward|initialize|prepare"
+)
+_DEEPEST = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """One cast. ``dtype`` is its argument, None for a method that names it; ``sure`` is False under a condition."""
+
+    call: ast.Call
+    method: str
+    dtype: ast.expr | None = None
+    keyword: ast.keyword | None = None
+    sure: bool = True
+
+
+def casts(nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> Iterator[Cast]:
+    """Every call that gives the trained model a dtype. ``loads`` is what `kb.parse.readers.loads.scopes` says."""
+    found = [cast for node in nodes if isinstance(node, ast.Call) and (cast := _cast(node)) is not None]
+    if not found or _only_writes(nodes):
+        return
+    flow = _Flow(nodes, loads)
+    for cast in found:
+        sure = flow.place(cast.call)
+        if sure is not None and isinstance(cast.call.func, ast.Attribute) and flow.is_model(cast.call.func.value):
+            yield replace(cast, sure=sure)
+
+
+class Script(Protocol):
+    """What a reader knows of its text: where an expression stands in it, and what it is worth."""
+
+    text: str
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a position of the syntax tree."""
+
+    def end(self, node: ast.expr) -> int:
+        """The offset behind an expression."""
+
+    def node(self, expr: ast.expr) -> Node:
+        """An expression as far as the text spells it out."""
+
+
+def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) -> Iterator[Entries]:
+    """Each cast as one entry `KEY`; its value is unresolved where a condition decides over the cast."""
+    for cast in casts(nodes, loads):
+        if cast.dtype is None:
+            end = script.end(cast.call)
+            start = script.end(cast.call.func) - len(cast.method)
+            value: Node = leaf(script.text, start, end, NAMED[cast.method])
+        else:
+            value = script.node(cast.dtype)
+            start = value.start
+        if not cast.sure:
+            value = unresolved(script.text, value.start, value.end)
+        if cast.keyword is not None:
+            start = script.offset(cast.keyword.lineno, cast.keyword.col_offset)
+        if isinstance(value, Leaf):
+            yield _entry(start, value)
+
+
+def chained(text: str, at: int, flattener: Flattener) -> None:
+    """Add the casts of a chain of methods that begins at ``at``, in a script that does not parse."""
+    while (match := _CHAIN.match(text, at)) is not None:
+        at = match.end()
+        value, group = (NAMED[match["how"]], "named") if match["how"] else (match["dtype"], "dtype")
+        if value is not None:
+            held = leaf(text, match.start(group), match.end(group), value)
+            flattener.add(_entry(held.start, held), CAST)
+
+
+def _entry(start: int, value: Leaf) -> Entries:
+    """``half()`` and ``torch.float16`` stand for key and value both; ``dtype=…`` has a key of its own."""
+    end = value.end if start == value.start else start + len("dtype")
+    return Entries(start=start, end=value.end, pairs=[Pair(key=KEY, start=start, end=end, value=value)])
+
+
+def _cast(call: ast.Call) -> Cast | None:
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    method = call.func.attr
+    if method in NAMED and not call.args and not call.keywords:
+        return Cast(call=call, method=method)
+    if method != "to":
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == "dtype":
+            return Cast(call=call, method=method, dtype=keyword.value, keyword=keyword)
+    for each in call.args:
+        if _names_dtype(each) or "dtype" in last_name(each).lower():
+            return Cast(call=call, method=method, dtype=each)
+    return None
+
+
+def _names_dtype(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Attribute) and isinstance(expr.value, ast.Name) and f"torch.{expr.attr}" in DTYPES
+
+
+def _only_writes(nodes: Sequence[ast.AST]) -> bool:
+    """Whether a script makes, converts or runs a model and trains none."""
+    names = {last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+    return bool(names & _WRITES) and not any(_TRAINS.fullmatch(name) for name in names)
+
+
+def _runs(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether ``trainer.train(…)`` is called here."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "train"):
+        return False
+    return "trainer" in last_name(node.func.value).lower()
+
+
+class _Flow:
+    """What each variable of a script holds, and what stands around each of its calls."""
+
+    def __init__(self, nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> None:
+        self.loads = loads
+        self.values: dict[str, list[ast.expr]] = {}
+        self.parents: dict[int, ast.AST] = {}
+        self.judged: dict[str, bool | None] = {}
+        self.trained = -1  # the first line on which a trainer runs
+        for node in nodes:
+            for child in ast.iter_child_nodes(node):
+                self.parents[id(child)] = node
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._assigned(target, node.value)
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                self._assigned(node.target, node.value)
+            elif _runs(node) and not 0 <= self.trained < node.lineno:
+                self.trained = node.lineno
+
+    def _assigned(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and target.elts:
+            target = target.elts[0]
+        if name := last_name(target):
+            self.values.setdefault(name, []).append(value)
+
+    def place(self, call: ast.Call) -> bool | None:
+        """True where a call is always made before training, False where a condition decides, None where never."""
+        if 0 <= self.trained < call.lineno:
+            return None
+        sure, node = True, self.parents.get(id(call))
+        child: ast.AST = call
+        while node is not None:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _LATER.search(node.name):
+                return None
+            if isinstance(node, ast.If | ast.IfExp) and child is not node.test:
+                sure = sure and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(node.test))
+            elif isinstance(node, ast.ExceptHandler | ast.Lambda):
+                sure = False
+            child, node = node, self.parents.get(id(node))
+        return sure
+
+    def is_model(self, expr: ast.expr, depth: int = 0) -> bool | None:
+        """Whether an expression is the trained model; None where nothing says so. Each variable is judged once."""
+        if depth > _DEEPEST:
+            return None
+        if isinstance(expr, ast.Call):
+            return self._made(expr, depth + 1)
+        name = last_name(expr)
+        if not name or ASIDE.search(name):
+            return False
+        if name not in self.judged:
+            self.judged[name] = None  # what is assigned in a circle says nothing
+            held = [self.is_model(value, depth + 1) for value in self.values.get(name, ())]
+            called = False not in held and _NAMES.fullmatch(name) is not None
+            self.judged[name] = True in held or called
+        return self.judged[name]
+
+    def _made(self, call: ast.Call, depth: int) -> bool | None:
+        """What a call returns."""
+        name = last_name(call.func)
+        scope = self.loads.get(id(call))
+        if scope is not None and not _WRAPPERS.fullmatch(load_class(scope)):
+            return scope == TRAINED
+        if isinstance(call.func, ast.Attribute) and name in _SAME:
+            return self.is_model(call.func.value, depth)
+        if _WRAPPERS.fullmatch(name) or scope is not None:
+            held = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "model")]
+            return self.is_model(held[0], depth) if held else None
+        owner = last_name(call.func.value) if isinstance(call.func, ast.Attribute) and name == "from_config" else name
+        if _CLASS.fullmatch(owner):
+            return is_model(owner)
+        return None

@@ -1,0 +1,262 @@
+"""A secret that is pasted goes nowhere through any channel: the pages, MCP, Slack, a webhook, a watch, the model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from kb.model.place import Attachment
+from service.advisor import Advisor, Ask
+from service.api.app import create_app
+from service.asking import Composed, directly, whole
+from service.assistant import Assistant
+from service.history import History
+from service.model import ChatModel, ModelOptions
+from service.settings import Settings
+from service.webhook import Telling, Webhook
+from tests.fake_model import FakeModel, Reply, form
+from tests.slack.desk import bot_in
+from tests.slack.fake import LocalSlack
+from tests.slack.fake.fixtures import own_slack, slack, strict
+from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
+from ui.cli import main
+from ui.wired import Wired
+
+__all__ = ["own_slack", "slack", "strict"]
+SOME = ("huggingface_token", "aws_access_key", "private_key", "url_password")
+"""Kinds for the channels that take longer; those of these names that there are, and one with a name before it."""
+SLOWER = [kind for kind in SECRETS if kind in SOME or kind.startswith("keyed: ")][:4]
+QUESTION = "kto loss is nan, {} is my key"
+
+
+@pytest.fixture
+def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[Advisor]:
+    """An advisor with a history."""
+    history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
+    yield Advisor(knowledge_advisor.knowledge, history)
+    history.close()
+
+
+class Receiver(ThreadingHTTPServer):
+    """Takes everything that is posted, and answers as Slack does."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Taking)
+        self.got: list[str] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}/"
+
+
+class Taking(BaseHTTPRequestHandler):
+    """One request to the receiver."""
+
+    server: Receiver
+
+    def do_POST(self) -> None:
+        """Take it."""
+        body = self.rfile.read(int(self.headers["content-length"])).decode()
+        self.server.got.append(body if body.isascii() else json.dumps(json.loads(body), ensure_ascii=False))
+        answer = b'{"ok": true, "ts": "1.000001"}'
+        self.send_response(200 if "/v1/" not in self.path else 503)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    taking = Receiver()
+    thread = threading.Thread(target=taking.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield taking
+    taking.shutdown()
+    thread.join()
+    taking.server_close()
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(kept: Advisor, kind: str) -> None:
+    secret = SECRETS[kind]
+    files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
+    with TestClient(create_app(kept, Settings())) as client:
+        asked = client.post("/v1/ask", json={"question": QUESTION.format(secret), "attachments": files})
+        assert RULE in asked.text
+        again = client.get(f"/v1/answers/{asked.json()['id']}")
+        assert again.json() == asked.json()
+        assert_clean(again.text, secret)
+        said = [{"role": "user", "content": f"{QUESTION.format(secret)}\n{files[0]['content']}"}]
+        for stream in (False, True):
+            sent = client.post("/v1/chat/completions", json={"model": "trainmedic", "messages": said, "stream": stream})
+            assert sent.status_code == 200
+            assert_clean(sent.text, secret)
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(kept: Advisor, kind: str) -> None:
+    pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+    from ui.chat.diagnose import DiagnosePage, Session
+
+    secret = SECRETS[kind]
+    page = DiagnosePage(Wired(settings=Settings(), advisor=kept, asker=Composed(kept), run=directly), "en")
+    session = Session()
+
+    async def shown() -> list[dict[str, Any]]:
+        page.build()
+        found = [
+            {widget.elem_id: widget_text(value) for widget, value in changes.items() if widget.elem_id}
+            async for changes in page._asked(QUESTION.format(secret), everywhere(secret), session)
+        ]
+        link = re.search(r'data-answer="(\w+)"', str(found[-1]))
+        assert link is not None
+        again = await page._recalled(link[1], Session())
+        return [*found, {widget.elem_id: widget_text(value) for widget, value in again.items() if widget.elem_id}]
+
+    text = str(asyncio.run(shown()))
+    assert "vanilla_loss" in text
+    assert_clean(text, secret)
+    assert_clean(str(session), secret)
+
+
+def widget_text(value: object) -> str:
+    """What a widget is given, as text."""
+    return str(getattr(value, "value", value))
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_nothing_that_mcp_answers_holds_the_secret(kept: Advisor, kind: str) -> None:
+    mcp = pytest.importorskip("mcp", reason="MCP needs the extra 'mcp'")
+    from ui.mcp.server import make_server
+
+    secret = SECRETS[kind]
+    files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
+    wired = Wired(settings=Settings(), advisor=kept, asker=Composed(kept), run=directly)
+    calls = {
+        "diagnose": {"question": QUESTION.format(secret), "attachments": files},
+        "check_config": {"attachments": files},
+        "search_cases": {"query": f"{secret} loss nan"},
+        "get_case": {"case_id": secret},
+        "explain_rule": {"rule_id": secret},
+        secret[:60]: {},
+    }
+
+    async def use() -> list[str]:
+        found = []
+        async with mcp.Client(make_server(wired)) as client:
+            for name, arguments in calls.items():
+                try:
+                    found.append((await client.call_tool(name, arguments)).model_dump_json())
+                except mcp.MCPError as error:
+                    found.append(str(error))
+        return found
+
+    answers = asyncio.run(use())
+    assert RULE in answers[0]
+    for answer in answers[:-1]:
+        assert_clean(answer.encode().decode("unicode_escape", "replace") + answer, secret)
+
+
+@pytest.mark.parametrize("kind", SLOWER)
+def test_nothing_that_is_told_to_slack_holds_the_secret(
+    kept: Advisor, strict: LocalSlack, tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "trainmedic")
+    secret = SECRETS[kind]
+    texts = [a for a in everywhere(secret)[:3] if isinstance(a.content, str)]
+
+    async def act() -> None:
+        async with bot_in(strict, kept, tmp_path) as bot:
+            files = [strict.upload(a.name, a.content) for a in texts]
+            said = strict.says(f"<@U0BOT> {QUESTION.format(secret)}", files=files)
+            await strict.until_said("Cause found", thread_ts=said.ts)
+            while bot.desk.running:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(act())
+    sent = [json.dumps(dict(call.args), ensure_ascii=False, default=str) for call in strict.calls()]
+    assert any("vanilla" in each for each in sent)
+    assert_clean("\n".join(sent), secret)
+    assert_clean("\n".join(record.getMessage() for record in caplog.records), secret)
+
+
+@pytest.mark.parametrize("kind", SLOWER)
+def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver: Receiver, kind: str) -> None:
+    secret = SECRETS[kind]
+    webhook = Webhook(receiver.url)
+
+    async def ask() -> None:
+        request = Ask(question=QUESTION.format(secret), attachments=everywhere(secret))
+        async with webhook.running():
+            await whole(Telling(Composed(kept), webhook).stream(request, "", directly))
+
+    asyncio.run(ask())
+    (told,) = receiver.got
+    assert '"answered"' in told
+    assert_clean(told, secret)
+
+
+@pytest.mark.parametrize("kind", SLOWER)
+def test_nobody_who_is_told_of_a_watched_run_sees_the_secret(
+    knowledge_advisor: Advisor,
+    knowledge_folder: Path,
+    receiver: Receiver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: str,
+) -> None:
+    secret = SECRETS[kind]
+    one_line = " ".join(secret.split("\n"))
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(knowledge_folder))
+    monkeypatch.setenv("TRAINMEDIC_SLACK_API_URL", receiver.url)
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "xoxb-test")
+    script, log = tmp_path / "train.sh", tmp_path / f"{one_line[:100].replace('/', '_')}.log"
+    script.write_text(str(everywhere(secret)[0].content), encoding="utf-8")
+    log.write_text(f"key {one_line}\n{{'loss': nan, 'step': 3}}\nValueError: {one_line}\n", encoding="utf-8")
+    told = ["--slack", "#runs", "--webhook", receiver.url, "--server", receiver.url]
+    assert main(["watch", str(log), "--config", str(script), "--once", "--language", "en", *told]) == 0
+    shown = capsys.readouterr()
+    assert "a loss is NaN" in shown.err
+    assert any('"diagnosed"' in each for each in receiver.got)
+    assert any('"channel"' in each for each in receiver.got)
+    assert any('"attachments"' in each for each in receiver.got)
+    assert_clean(shown.out + shown.err, secret)
+    assert_clean("\n".join(receiver.got), secret)
+
+
+@pytest.mark.parametrize("mode", ["auto", "investigate"])
+@pytest.mark.parametrize("kind", SLOWER)
+def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None:
+    secret = SECRETS[kind]
+    files = tuple(a for a in everywhere(secret) if isinstance(a, Attachment))
+
+    async def asked() -> list[str]:
+        with FakeModel(
+            Reply("The loss is NaN [1]."), forms=[form({"question": "loss is nan", "symptoms": []})]
+        ) as fake:
+            model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
+            try:
+                assistant = Assistant(kept, model)
+                first = Ask(question=QUESTION.format(secret), attachments=files, mode=mode)
+                answer = await whole(assistant.stream(first, "", directly))
+                again = Ask(question=f"and {secret}?", conversation_id=answer.conversation_id, mode=mode)
+                await whole(assistant.stream(again, "", directly))
+            finally:
+                await model.aclose()
+            return [json.dumps(dict(each.body), ensure_ascii=False) for each in fake.requests]
+
+    prompts = asyncio.run(asked())
+    assert any("vanilla_loss" in each for each in prompts)
+    assert_clean("\n".join(prompts), secret)

@@ -1,0 +1,182 @@
+"""What a browser may ask of the pages' framework: attacks on a running service, over a socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.incidents import KTO_SINGLE
+from tests.ui.chat.conftest import Served
+from ui.chat.guard import KEPT_S, Refused, call_of, is_uploaded, paths_in, sweep
+
+DIGEST = "0" * 63 + "a"
+HIDDEN = "deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1\n"
+
+
+class Page:
+    """A page's calls, made by hand."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+        self.calls = {
+            event: call["id"]
+            for call in client.get("/config").json()["dependencies"]
+            for _, event in reversed(call["targets"])
+            if call["inputs"]
+        }
+
+    def upload(self, name: str, content: str) -> str:
+        """Where the service has put it."""
+        answer = self.client.post("/gradio_api/upload", files=[("files", (name, content.encode()))])
+        assert answer.status_code == 200
+        return str(answer.json()[0])
+
+    def send(self, event: str, session: str, *data: object) -> httpx.Response:
+        """Ask for one event of the page."""
+        body = {"data": data, "fn_index": self.calls[event], "session_hash": session}
+        return self.client.post("/gradio_api/queue/join", json=body)
+
+    def ask(self, session: str, question: str, *paths: str) -> str:
+        """Everything that comes back of a question."""
+        for event, data in (("load", (None,)), ("submit", (value(question, *paths), None))):
+            assert self.send(event, session, *data).status_code == 200
+            seen: list[str] = []
+            with self.client.stream("GET", "/gradio_api/queue/data", params={"session_hash": session}) as events:
+                for line in events.iter_lines():
+                    seen.append(line)
+                    if '"process_completed"' in line:
+                        assert json.loads(line.removeprefix("data:"))["success"]
+                        break
+        return "\n".join(seen)
+
+
+def value(text: str, *paths: str) -> dict[str, Any]:
+    """What the input holds: a text and files, as the page sends it."""
+    return {"text": text, "files": [{"path": path, "meta": {"_type": "gradio.FileData"}} for path in paths]}
+
+
+@pytest.fixture
+def page(served: Served) -> Iterator[Page]:
+    with httpx.Client(base_url=served.url, timeout=30.0) as client:
+        yield Page(client)
+
+
+def test_no_file_of_the_machine_can_be_read_through_the_pages(page: Page, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.sh"
+    secret.write_text(HIDDEN, encoding="utf-8")
+    uploaded = page.upload("train.log", "loss nan\n")
+    for number, path in enumerate((str(secret), f"{uploaded}/../../../{secret}", "/etc/passwd", "../pyproject.toml")):
+        for event, data in (("submit", (value("why is this nan?", path), None)), ("change", (value("", path),))):
+            answer = page.send(event, f"reads{number}", *data)
+            assert answer.status_code == 403
+            assert answer.json()["error"]["code"] == "forbidden"
+    assert secret.read_text(encoding="utf-8") == HIDDEN
+
+
+def test_no_address_that_a_call_names_is_fetched(page: Page, served: Served) -> None:
+    before = len(served.model.requests)
+    for address in (
+        f"{served.model.url}/models",
+        "http://127.0.0.1:9/x",
+        "HTTPS://example.com/x",
+        "file:///etc/passwd",
+    ):
+        assert page.send("change", "fetches", value("", address)).status_code == 403
+        nested = {"anything": [{"deep": {"path": address}}]}
+        assert page.send("change", "fetches", nested).status_code == 403
+    assert len(served.model.requests) == before
+
+
+def test_the_same_file_of_two_users_is_read_by_both_and_then_gone(page: Page) -> None:
+    first, second = page.upload("train.sh", KTO_SINGLE), page.upload("train.sh", KTO_SINGLE)
+    assert first == second
+    assert "openrlhf-kto-vanilla-loss-single-class" in page.ask("user-one", "kto loss is nan", first)
+    assert os.path.exists(first)
+    assert "openrlhf-kto-vanilla-loss-single-class" in page.ask("user-two", "kto loss is nan", second)
+    assert not os.path.exists(first)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/gradio_api/proxy=http://127.0.0.1/",
+        "/gradio_api/file=https://example.com/x",
+        "/zh/gradio_api/deep_link?session_hash=a",
+        "/knowledge/gradio_api/custom_component/a/client/component/x.js",
+        "/gradio_api/vibe-code",
+    ],
+)
+def test_what_the_pages_do_not_use_is_not_there(path: str, page: Page) -> None:
+    assert page.client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("call", ["run/submitted", "api/predict", "call/submitted", "component_server", "vibe-edit"])
+def test_no_other_call_reaches_the_framework(call: str, page: Page) -> None:
+    for start in ("", "/zh", "/knowledge", "/zh/knowledge"):
+        assert page.client.post(f"{start}/gradio_api/{call}", json={"data": []}).status_code == 404
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 200_000, b'{"data": NaN', b"x=1"])
+def test_a_call_that_is_no_json_is_refused(body: bytes, page: Page) -> None:
+    assert page.client.post("/gradio_api/queue/join", content=body).status_code == 400
+
+
+def test_a_call_that_is_too_long_is_refused(page: Page) -> None:
+    text = json.dumps({"data": ["x" * 9_000_000]})
+    assert page.client.post("/gradio_api/queue/join", content=text.encode()).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "call"),
+    [
+        ("GET", "/", ""),
+        ("GET", "/zh/gradio_api/queue/data", ""),
+        ("POST", "/gradio_api/queue/join", "queue/join"),
+        ("POST", "/zh/knowledge/gradio_api/queue/join", "queue/join"),
+        ("POST", "/zh/gradio_api/upload", "upload"),
+    ],
+)
+def test_the_pages_own_calls_are_known(method: str, path: str, call: str) -> None:
+    assert call_of(method, path) == call
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", "/"), ("POST", "/"), ("DELETE", "/gradio_api/upload")])
+def test_no_other_method_is_handed_on(method: str, path: str) -> None:
+    with pytest.raises(Refused):
+        call_of(method, path)
+
+
+def test_every_path_in_a_call_is_found() -> None:
+    given = {"data": [{"files": [{"path": "a"}, {"path": ["b"]}]}, {"path": {"path": "c"}}, "path", None, 1.5]}
+    assert sorted(map(str, paths_in(given))) == ["['b']", "a", "c", "{'path': 'c'}"]
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", None, 1, "/etc/passwd", f"{DIGEST}/x", "."])
+def test_only_a_text_that_names_an_upload_is_one(path: object, tmp_path: Path) -> None:
+    assert not is_uploaded(path, tmp_path)
+    assert is_uploaded(str(tmp_path / DIGEST / "train.log"), tmp_path)
+    assert not is_uploaded(str(tmp_path / "tmpabc" / "train.log"), tmp_path)
+    assert not is_uploaded(str(tmp_path / DIGEST / "a" / "train.log"), tmp_path)
+
+
+def test_a_link_out_of_the_folder_is_no_upload(tmp_path: Path) -> None:
+    (tmp_path / DIGEST).mkdir()
+    (tmp_path / DIGEST / "x").symlink_to("/etc/passwd")
+    assert not is_uploaded(str(tmp_path / DIGEST / "x"), tmp_path)
+
+
+def test_what_nobody_asked_about_is_swept_away(tmp_path: Path) -> None:
+    (tmp_path / DIGEST).mkdir()
+    (tmp_path / DIGEST / "old.log").write_text("x", encoding="utf-8")
+    (tmp_path / "tmp-broken-off").write_text("x", encoding="utf-8")
+    sweep(tmp_path, time.time() + KEPT_S - 60)
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path, time.time() + KEPT_S + 60)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
