@@ -465,6 +465,16 @@ def test_a_page_id_that_is_none_is_refused_and_nothing_is_written(name: str, tmp
     assert not (tmp_path / "in").exists()
 
 
+def test_a_teams_own_pages_are_listed_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path / "own")
+    out_of(capsys, "kb", "new", "rule", "my-page", "--folder", folder)
+    monkeypatch.setenv("TRAINMEDIC_KB_PATHS", folder)
+    assert "rule  my-page" in out_of(capsys, "kb", "list", "--kind", "rules")
+    assert out_of(capsys, "kb", "show", "my-page").startswith("#")
+
+
 def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
     assert "bad-page" in out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)

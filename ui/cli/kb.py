@@ -51,7 +51,7 @@ def _lint(options: argparse.Namespace) -> int:
     from kb.rules.lint import lint_rules
     from kb.rules.page import load_rules
 
-    folders = tuple(Path(folder) for folder in options.kb)
+    folders = (*(Path(folder) for folder in options.kb), *_configured())
     cases, rules = load_cases(folders), load_rules(folders)
     links = {case.id: case.rules for case in cases.cases}
     read = kept()
@@ -61,6 +61,13 @@ def _lint(options: argparse.Namespace) -> int:
     sys.stdout.write("".join(f"{problem}\n" for problem in problems))
     print(f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _configured() -> tuple[Path, ...]:
+    """The folders of a team's own pages that the settings name."""
+    from service.settings import load_settings
+
+    return load_settings().extra_pages
 
 
 def _coverage(_: argparse.Namespace) -> int:
@@ -76,11 +83,12 @@ def _list(options: argparse.Namespace) -> int:
     from kb.cases.page import load_cases
     from kb.rules.page import load_rules
 
+    folders = _configured()
     if options.kind != "rules":
-        for case in sorted(load_cases().cases, key=lambda case: case.id):
+        for case in sorted(load_cases(folders).cases, key=lambda case: case.id):
             sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{case.evidence}]\n")
     if options.kind != "cases":
-        for rule in sorted(load_rules().rules, key=lambda rule: rule.id):
+        for rule in sorted(load_rules(folders).rules, key=lambda rule: rule.id):
             sys.stdout.write(f"rule  {rule.id}  {rule.title.get(options.language)}  [{rule.severity.value}]\n")
     return 0
 
@@ -92,11 +100,12 @@ def _show(options: argparse.Namespace) -> int:
     from kb.rules.page import load_rules
     from kb.rules.render import render as render_rule
 
-    case = next((case for case in load_cases().cases if case.id == options.id), None)
+    folders = _configured()
+    case = next((case for case in load_cases(folders).cases if case.id == options.id), None)
     if case is not None:
         sys.stdout.write(render_case(case, options.language) + "\n")
         return 0
-    rule = next((rule for rule in load_rules().rules if rule.id == options.id), None)
+    rule = next((rule for rule in load_rules(folders).rules if rule.id == options.id), None)
     if rule is None:
         raise NotFound(f"no case and no rule {options.id!r}", hint="trainmedic kb list")
     sys.stdout.write(render_rule(rule, options.language) + "\n")
