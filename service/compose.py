@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kb.model.case import Case
 from kb.model.evidence import Receipt
 from kb.model.place import Span
-from kb.model.report import Finding, Status, Text
+from kb.model.report import Finding, Severity, Status, Text
 from service import phrases
 from service.answer import CauseView, Citation, RefutationView
 from service.diagnose import Cause, Diagnosis, relevant
@@ -133,6 +133,9 @@ def receipt_line(receipt: Receipt, language: str) -> str:
 
 
 def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
+    wrong = any(f.severity is Severity.ERROR and f.concludes == "fault" for f in context.report.fired)
+    if diagnosis.verdict == "not_in_kb" and wrong:
+        return phrases.LEAD["not_in_kb_found"].get(language)
     if diagnosis.verdict != "no_fault":
         return phrases.LEAD[diagnosis.verdict].get(language)
     return phrases.LEAD["healthy" if context.evidence.rows else "healthy_config"].get(language)

@@ -32,6 +32,10 @@ LEAD = {
         en="**The knowledge base holds no case for this.** I would rather say so than guess.",
         zh="**知识库里没有对应的案例。** 与其猜测，不如如实告知。",
     ),
+    "not_in_kb_found": Text(
+        en="**No case covers what you describe, but the rules found a fault in what you pasted.** Put it right first.",
+        zh="**没有案例对应你描述的现象，但规则在你粘贴的内容里发现了错误。** 请先改正它。",
+    ),
 }
 GRADED = Text(en="Evidence: {grade}.", zh="证据：{grade}。")
 SURE = Text(en="Confidence: {confidence}; evidence: {grade}.", zh="置信度：{confidence}；证据：{grade}。")

@@ -132,3 +132,11 @@ def test_an_answer_that_is_the_same_as_before_says_so() -> None:
     diagnosis = Diagnosis(verdict="not_in_kb", causes=(), missing=())
     texts = [compose(diagnosis, context(evidence()), "en", same=same)[0] for same in (True, False)]
     assert ["The answer is the same as before" in text for text in texts] == [True, False]
+
+
+@pytest.mark.parametrize(("severity", "said"), [(Severity.ERROR, True), (Severity.WARNING, False)])
+def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Severity, said: bool) -> None:
+    shared = context(evidence("loss_nan"), finding(severity=severity))
+    text, _ = compose(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
+    assert ("the rules found a fault in what you pasted" in text) is said
+    assert ("holds no case" in text) is not said
