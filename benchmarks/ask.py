@@ -185,6 +185,7 @@ def main() -> int:
     table = Table("/v1/ask against SentenceTransformer.encode")
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:
         client = server.client()
+        server.settle(client)
         comparison = Comparison(client, encode)
         for _ in range(WARM_UP):
             comparison.round(ENGLISH[:2], True)

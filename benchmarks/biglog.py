@@ -76,6 +76,7 @@ def main() -> int:
     taken, after, peaks, wrong = [], [], [], []
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:
         client = server.client()
+        server.settle(client)
         client.call("POST", "/v1/ask", {"question": "loss is nan"})
         before = server.memory_mb()
         for _ in range(TIMES):

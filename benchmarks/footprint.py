@@ -33,7 +33,7 @@ INSTALL_BUDGET_MB = 700.0
 FORBIDDEN = ("torch", "nvidia", "cuda", "triton", "sentence_transformers", "transformers")
 ROOT = Path(__file__).parent.parent
 SHIPPED = ("kb", "service", "ingest", "ui", "pyproject.toml", "constraints.txt", "README.md", "LICENSE")
-EXTRAS = "ui,slack,ingest"
+EXTRAS = "ui,slack,mcp,ingest"
 ROUNDS = 3
 
 
@@ -41,6 +41,7 @@ def served(folder: Path, before: str) -> tuple[float, float, float]:
     """Megabytes of the server when it listens, after the questions, and at most."""
     with Server(folder, before) as server:
         client = server.client()
+        server.settle(client)
         client.call("GET", "/readyz")
         idle = server.memory_mb()
         for number in range(ROUNDS):

@@ -81,6 +81,15 @@ class Server:
             return Client(self.port)
         raise RuntimeError("the server did not begin to listen")
 
+    def settle(self, client: Client) -> None:
+        """Wait until the pages are there, which are loaded beside the first requests; an API alone has none."""
+        while time.perf_counter() - self.started < START_LIMIT_S:
+            status, _ = client.raw("GET", "/", None)
+            if status != 503:
+                return
+            time.sleep(0.2)
+        raise RuntimeError("the pages were not loaded")
+
     def memory_mb(self, field: str = "VmRSS") -> float:
         """Megabytes resident now (``VmRSS``) or at most so far (``VmHWM``). Linux only."""
         return memory_mb(self.process.pid, field)
