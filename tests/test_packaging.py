@@ -202,7 +202,8 @@ def test_the_build_context_holds_what_is_copied_and_no_more() -> None:
 
 def test_the_image_installs_the_set_of_make_install() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    default = re.search(r"^\$\(VENV\)/\.installed:.*\n(?:\t@.*\n)*\t\$\(PIP\) --editable '\.(\[.+\])'", makefile, re.MULTILINE)
+    rule = r"^\$\(VENV\)/\.installed:.*\n(?:\t@.*\n)*\t\$\(PIP\) --editable '\.(\[.+\])'"
+    default = re.search(rule, makefile, re.MULTILINE)
     assert default is not None
     assert f'".{default[1]}"' in DOCKERFILE
     assert "--constraint constraints.txt" in DOCKERFILE
