@@ -392,5 +392,6 @@ def test_a_command_behind_words_and_a_colon_is_read_at_its_place(text: str, colu
     assert (option.span.column, option.value) == (text.index("--bf16") + 1, True)
 
 
-def test_a_yaml_key_with_a_command_stays_yaml() -> None:
-    assert "command" not in kinds("image: torch\ncommand: python train.py --bf16\nreplicas: 2\n")
+@pytest.mark.parametrize("first", ["image: torch\n", ""])
+def test_a_yaml_key_with_a_command_stays_yaml(first: str) -> None:
+    assert kinds(f"{first}command: deepspeed --module openrlhf.cli.train_kto --bf16\nreplicas: 2\n") == ["yaml"]
