@@ -58,6 +58,7 @@ def make_pages(wired: Wired, static: Mapping[str, str]) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()
     head = (
+        f'<script src="{static["stream.js"]}"></script>'
         f'<script src="{static["ui.js"]}" defer></script>'
         f'<link rel="icon" href="{static["icon.svg"]}" type="image/svg+xml">'
         '<meta name="robots" content="noindex">'

@@ -33,7 +33,7 @@ ARGUMENTS = [
 ]
 PROFILE: dict[str, Any] = {"locale": "en-US", "reduced_motion": "reduce"}
 SCREENSHOTS = ROOT / ".cache" / "screenshots"
-PATIENCE_MS = 20_000
+PATIENCE_MS = 40_000
 MIN_CHECKS = 8
 """The checker has something to say about any page; fewer rules than this, and it did not run."""
 PATIENCE_S = 60.0

@@ -21,6 +21,23 @@ HOSTILE = (
     "[x](javascript:window.hacked=1) ![p](https://evil.example/b) <form action=https://evil.example>"
     "<button>go</button></form> `</code><script>x</script>"
 )
+LATE = """(() => {
+  const real = window.fetch;
+  window.fetch = async (target, given) => {
+    const answer = await real(target, given);
+    if (!String(target.url || target).includes("/queue/data")) return answer;
+    const reader = answer.body.getReader();
+    const body = new ReadableStream({ async start(out) {
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        const piece = next.value;
+        setTimeout(() => out.enqueue(piece), 700);
+      }
+      setTimeout(() => out.close(), 700);
+    } });
+    return new Response(body, { status: answer.status, headers: answer.headers });
+  };
+})()"""
+"""A network that brings the server's events 0.7 s late."""
 NAN = '.tm-code tr[data-line="13"].hit mark.first'
 
 
@@ -125,6 +142,22 @@ def test_a_citation_leads_to_its_source_by_mouse_and_by_keyboard(tab: Open) -> N
         page.page.click("#tm-c1 a.title")
     opened.value.wait_for_selector(".tm-article h2")
     assert "case=" in opened.value.url
+
+
+def test_a_question_sent_while_the_event_stream_ends_is_answered(tab: Open) -> None:
+    page = tab()
+    page.page.add_init_script(LATE)
+    page.open()
+    with page.page.expect_request("**/queue/join?*"):
+        page.page.fill("#tm-question textarea", "How do I bake bread?")
+    # By now the server has ended the stream, as nothing was under way; the browser does not know it yet.
+    page.page.wait_for_timeout(1500)
+    with page.page.expect_response("**/queue/join?*"):
+        page.page.press("#tm-question textarea", "End")
+        page.page.keyboard.type(" ")
+    page.page.wait_for_timeout(300)
+    page.page.keyboard.press("Enter")
+    page.answered()
 
 
 def test_a_slow_browser_ends_with_the_whole_answer(tab: Open) -> None:
