@@ -27,7 +27,8 @@ from ui.wired import Wired
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from service.api.app import Probe, Running
+    from service.api.app import Running
+    from service.api.probes import Probe
     from service.api.routes import Worker
     from service.model import ChatModel
 

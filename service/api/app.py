@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version as package_version
 
@@ -15,12 +15,11 @@ from service.api.counted import Counting, CountingAdvisor
 from service.api.errors import add_handlers
 from service.api.limits import Gate, Metrics
 from service.api.openai import make_openai_router
+from service.api.probes import Probe, Remembered
 from service.api.routes import Worker, make_router
 from service.asking import Asker, Composed
 from service.settings import MEBIBYTE, Settings
 
-Probe = Callable[[], Awaitable[str | None]]
-"""Says in a word what is wrong, or None."""
 Running = Callable[[], AbstractAsyncContextManager[None]]
 """Begins something that goes on beside the requests, such as a connection to a chat service."""
 
@@ -78,6 +77,7 @@ def create_app(
 
 def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mapping[str, Probe]) -> None:
     knowledge = advisor.knowledge
+    asked = {name: Remembered(probe) for name, probe in probes.items()}
 
     @app.get("/livez", tags=["health"])
     async def livez() -> dict[str, str]:
@@ -88,7 +88,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
     async def readyz() -> JSONResponse:
         """Knowledge loaded and rules compiled. ``degraded`` where a page failed or something optional is down."""
         failures = [*(f.rule_id for f in knowledge.rules.failures), *(f.page for f in knowledge.cases.failures)]
-        down = {name: reason for name, probe in probes.items() if (reason := await probe()) is not None}
+        down = {name: reason for name, probe in asked.items() if (reason := await probe()) is not None}
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
         body = {

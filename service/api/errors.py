@@ -7,11 +7,12 @@ import traceback
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from kb.errors import TrainmedicError
 from kb.mask import mask
+from service.api.presence import LEFT, Left
 
 STATUS = {
     "invalid": 400,
@@ -75,6 +76,10 @@ def add_handlers(app: FastAPI) -> None:
             hint=error.hint,
             headers=headers,
         )
+
+    @app.exception_handler(Left)
+    async def _left(request: Request, error: Left) -> Response:
+        return Response(status_code=LEFT)
 
     @app.exception_handler(RequestValidationError)
     async def _malformed(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -25,6 +25,7 @@ from service import phrases
 from service.advisor import Ask
 from service.answer import Answer, StepView
 from service.api.errors import trace_id_of
+from service.api.presence import while_there
 from service.api.routes import ERRORS, Worker, chained, pieces
 from service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from service.asking import Asker, Draft, Parts, StreamPart, whole
@@ -137,7 +138,7 @@ def make_openai_router(asker: Asker, worker: Worker) -> APIRouter:
             first = await anext(parts)
             streamed = chunks(first, parts, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
-        answer = with_notice(await whole(parts), unread)
+        answer = with_notice(await while_there(request, whole(parts)), unread)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},

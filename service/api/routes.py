@@ -19,6 +19,7 @@ from kb.rules.render import render as render_rule
 from service.advisor import Advisor
 from service.answer import Answer, ReportView, StepView
 from service.api.errors import trace_id_of
+from service.api.presence import while_there
 from service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
@@ -110,7 +111,7 @@ def make_router(advisor: Advisor, asker: Asker, worker: Worker, max_attachments:
             return StreamingResponse(
                 events(first, parts), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
-        return json_response(await whole(parts))
+        return json_response(await while_there(request, whole(parts)))
 
     @router.get("/answers/{answer_id}", response_model=Answer)
     async def given(answer_id: str) -> Response:

@@ -288,13 +288,14 @@ def test_a_model_that_is_down_costs_the_text_alone(ask: Way, advisor: Advisor, t
     assert got.usage == (0, 0, 0)
 
 
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("hold", [True, False], ids=["in mid-text", "before the text"])
-def test_a_client_that_leaves_ends_the_models_work(hold: bool, advisor: Advisor, tmp_path: Path) -> None:
+def test_a_client_that_leaves_ends_the_models_work(hold: bool, stream: bool, advisor: Advisor, tmp_path: Path) -> None:
     reply = Reply(*("The loss is nan. " * 20).split(" "), end="hold") if hold else Reply(end="hold")
 
     async def scenario(fake: FakeModel, url: str) -> None:
         async with AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0, timeout=20) as client:
-            asking = asyncio.ensure_future(read(client))
+            asking = asyncio.ensure_future(read(client) if stream else wait(client))
             await fake.until_held()
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
@@ -302,6 +303,10 @@ def test_a_client_that_leaves_ends_the_models_work(hold: bool, advisor: Advisor,
 
     with FakeModel(reply) as fake, written(advisor, fake, tmp_path) as url:
         asyncio.run(scenario(fake, url))
+
+
+async def wait(client: AsyncOpenAI) -> None:
+    await client.chat.completions.create(model="trainmedic", messages=[user(QUESTION)])
 
 
 async def read(client: AsyncOpenAI) -> None:

@@ -228,6 +228,16 @@ def test_binary_and_empty_files_are_said_to_be_unread_not_refused(
     assert [i["read"] for i in view["receipt"]["inputs"] if i["name"]] == [False, True]
 
 
+def test_a_check_of_nothing_but_binary_files_has_checked_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.bin").write_bytes(bytes(range(256)) * 16)
+    assert main(["check", str(tmp_path / "model.bin")]) == FAILED
+    shown = capsys.readouterr()
+    assert "model.bin is not text" in shown.out
+    assert shown.err == "trainmedic: no file is text; nothing was checked\n"
+
+
 def test_a_folder_of_own_rules_is_used(tmp_path: Path, script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "own"
     own.mkdir()

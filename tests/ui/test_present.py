@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,7 +77,24 @@ def test_text_names_place_rule_fix_and_counts() -> None:
 
 
 def test_text_is_chinese_where_asked() -> None:
-    assert text.report(report(), "zh").endswith("没有发现问题。\n")
+    assert text.report(looked_at(), "zh").endswith("没有发现问题。 已检查：trl；版本 1 个。\n")
+    assert text.report(report(), "zh").endswith("没有发现问题：未识别出任何训练选项、版本或日志内容。\n")
+
+
+def looked_at() -> ReportView:
+    return report(run=replace(report().run, framework="trl", versions={"trl": "1.2.0"}))
+
+
+def test_text_without_findings_says_in_what_there_were_none() -> None:
+    assert text.report(looked_at()).endswith("No findings. Looked at: trl; versions: 1.\n")
+    assert text.report(report()).endswith(
+        "No findings: no option, version or log line of a training run was recognised.\n"
+    )
+
+
+def test_text_of_an_unsure_finding_asks_each_question_once() -> None:
+    unsure = replace(UNSURE, message="Cannot tell: Which TRL?")
+    assert text.report(report(unsure)).count("Which TRL?") == 1
 
 
 def test_text_has_colour_only_where_asked() -> None:

@@ -1,7 +1,7 @@
 """Check configuration, launch scripts, logs and version listings with the rules.
 
 All files given together belong to one run: a launch script, its DeepSpeed JSON, a `pip list`, a log.
-Exit code 0: no finding at or above the threshold; 1: some; 2: usage; 3: a file could not be read.
+Exit code 0: no finding at or above the threshold; 1: some; 2: usage; 3: a file is missing, or none of them is text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kb.model.place import Attachment
 from kb.model.report import Report
-from ui.cli._input import STDIN_NAME, attachments, language_of, write
+from ui.cli._input import STDIN_NAME, Unreadable, attachments, language_of, write
 
 LEVELS = ("error", "warning", "info")
 
@@ -36,28 +36,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether something was found."""
-    from kb.parse import parse
-    from kb.rules.engine import check
-    from kb.rules.page import load_rules
-    from kb.rules.patch import with_patches
     from service.views import report_view
+    from ui.checking import examine
 
     language = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
-    files = tuple(dict.fromkeys(options.files))
-    given = attachments(files)
-    evidence = parse("", given)
-    runs = evidence.runs or (evidence.run,)
-    rules = load_rules(_folders(options.kb), {run.framework.value if run.framework else None for run in runs})
-    report = check(evidence, rules)
+    given = attachments(tuple(dict.fromkeys(options.files)))
+    folders = _folders(options.kb)
+    evidence, report = examine(given, folders)
     if options.fix and (fixed := _apply(report, given)) != given:
-        evidence = parse("", fixed)
-        report = check(evidence, rules)
-    if report.fired:
-        report = with_patches(report, evidence, rules, parse)
+        evidence, report = examine(fixed, folders)
     view = report_view(evidence, report, language)
     sys.stdout.write(_formatted(view, options, language))
     threshold = LEVELS.index(options.fail_on)
     found = any(LEVELS.index(finding.severity.value) <= threshold for finding in report.fired)
+    if not any(each.read for each in view.receipt.inputs if each.name is not None):
+        raise Unreadable("no file is text; nothing was checked")
     return 1 if found and not options.exit_zero else 0
 
 

@@ -12,6 +12,11 @@ COLOURS = {"error": "31", "warning": "33", "info": "36", "cannot_tell": "35"}
 WORDS = {
     "en": {
         "clean": "No findings.",
+        "and": "; ",
+        "looked": "Looked at: {things}.",
+        "nothing": "No findings: no option, version or log line of a training run was recognised.",
+        "settings": "options: {count}",
+        "versions": "versions: {count}",
         "count": "{errors} errors, {warnings} warnings, {infos} notes, {unsure} could not be checked",
         "fix": "fix",
         "clears": "the patch clears",
@@ -24,6 +29,11 @@ WORDS = {
     },
     "zh": {
         "clean": "没有发现问题。",
+        "and": "；",
+        "looked": "已检查：{things}。",
+        "nothing": "没有发现问题：未识别出任何训练选项、版本或日志内容。",
+        "settings": "选项 {count} 个",
+        "versions": "版本 {count} 个",
         "count": "{errors} 个错误，{warnings} 个警告，{infos} 个提示，{unsure} 项无法检查",
         "fix": "修复",
         "clears": "补丁可消除",
@@ -50,7 +60,9 @@ def report(view: ReportView, language: str = "en", *, colour: bool = False, patc
 def finding(view: FindingView, words: dict[str, str], *, colour: bool, patches: bool) -> str:
     """One finding: where, how bad, what, and what to do."""
     level = view.severity if view.status == "fired" else "cannot_tell"
-    lines = [f"{paint(level, COLOURS[level], colour)} {view.rule_id}: {view.title}", f"  {view.message}"]
+    lines = [f"{paint(level, COLOURS[level], colour)} {view.rule_id}: {view.title}"]
+    if view.status == "fired":  # else it says again what is missing
+        lines.append(f"  {view.message}")
     lines += [f"  {line}" for span in view.evidence[:MAX_PLACES] for line in pointed(span, words)]
     lines += [f"  {words['missing']}: {item.ask}" for item in view.missing]
     if view.fix:
@@ -87,10 +99,20 @@ def summary(view: ReportView, words: dict[str, str]) -> str:
     fired = [item.severity for item in view.findings if item.status == "fired"]
     unsure = sum(item.status == "cannot_tell" for item in view.findings)
     if not fired and not unsure:
-        return words["clean"]
+        return clean(view, words)
     return words["count"].format(
         errors=fired.count("error"), warnings=fired.count("warning"), infos=fired.count("info"), unsure=unsure
     )
+
+
+def clean(view: ReportView, words: dict[str, str]) -> str:
+    """That nothing was found, and in what: silence about a file that was not understood is no clean bill."""
+    run = view.run
+    things = [run.framework] if run.framework else []
+    things += [words[name].format(count=len(each)) for name in ("settings", "versions") if (each := getattr(run, name))]
+    if things:
+        return f"{words['clean']} {words['looked'].format(things=words['and'].join(things))}"
+    return words["clean"] if view.signals else words["nothing"]
 
 
 def paint(text: str, code: str, colour: bool) -> str:

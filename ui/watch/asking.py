@@ -72,19 +72,12 @@ def text_of(attachment: Attachment) -> str:
 
 def report(attachments: Sequence[Attachment], settings: Settings, language: Literal["en", "zh"]) -> tuple[str, int]:
     """What the rules say of a configuration, for a terminal, and how many errors there are."""
-    from kb.parse import parse
-    from kb.rules.engine import check
-    from kb.rules.page import load_rules
-    from kb.rules.patch import with_patches
     from service.views import report_view
+    from ui.checking import examine
     from ui.present import text
 
-    evidence = parse("", tuple(attachments))
-    frameworks = {run.framework.value if run.framework else None for run in evidence.runs or (evidence.run,)}
-    rules = load_rules(settings.extra_pages, frameworks)
-    found = check(evidence, rules)
+    evidence, found = examine(attachments, settings.extra_pages)
     if not found.fired:
         return "", 0
-    found = with_patches(found, evidence, rules, parse)
     errors = sum(finding.severity.value == "error" for finding in found.fired)
     return text.report(report_view(evidence, found, language), language, patches=True), errors
