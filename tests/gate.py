@@ -10,12 +10,6 @@ import sys
 from pathlib import Path
 
 GATED = ("kb/parse/", "kb/mask.py", "kb/rules/", "service/verify/")
-OF_RULES = (
-    *("accepts", "option_hints", "option_values", "shell_flaws", "deepspeed_files", "graphics_cards"),
-    *("package_pairs", "log_text", "memory_place", "series_of"),
-)
-"""Modules of `kb/rules` that belong to single rules, not to the engine: like the rules' own modules in the folders
-below, they are held by the examples that every page executes."""
 
 
 def misses(report: dict[str, object]) -> list[str]:
@@ -34,9 +28,9 @@ def misses(report: dict[str, object]) -> list[str]:
 
 
 def of_rules(name: str) -> bool:
-    """Whether a file is a rule's logic, not the engine's."""
+    """Whether a file is the logic of rules: the examples that every page executes hold it, not the gate."""
     folder, _, rest = name.partition("kb/rules/")
-    return not folder and ("/" in rest or rest.removesuffix(".py") in OF_RULES)
+    return not folder and "/" in rest
 
 
 def main() -> int:

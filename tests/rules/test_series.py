@@ -10,10 +10,7 @@ import pytest
 
 from kb.model.place import Attachment
 from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.facts import Facts
-from kb.rules.page import load_rules
-from kb.rules.series_of import (
+from kb.rules.common.series_of import (
     break_of,
     configured,
     early,
@@ -25,6 +22,9 @@ from kb.rules.series_of import (
     points,
     values,
 )
+from kb.rules.engine import check
+from kb.rules.facts import Facts
+from kb.rules.page import load_rules
 
 RULES = load_rules()
 Values = dict[str, float | str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kb.rules.deepspeed_files import flaws
+from kb.rules.common.deepspeed_files import flaws
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kb.rules.common.shell_flaws import flaws, told
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.shell_flaws import flaws, told
 
 
 def check(facts: Facts) -> Outcome:

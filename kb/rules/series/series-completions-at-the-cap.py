@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kb.parse.metrics import median
+from kb.rules.common.series_of import CLEAR, configured, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, configured, fires, logs, points, values
 
 LEAST = 3
 SHARE, CUT, NEAR = 0.8, 0.9, 0.99

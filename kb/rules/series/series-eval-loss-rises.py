@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kb.rules.common.series_of import CLEAR, ends, evaluations, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, ends, evaluations, fires, logs, points, values
 
 LEAST = 4
 RISE, FALL = 1.1, 0.85

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from kb.model.evidence import Row
 from kb.parse.metrics import rounded_zero
+from kb.rules.common.series_of import CLEAR, Point, configured, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, Point, configured, fires, logs, points, values
 
 LEAST, LEAST_RISING = 5, 3
 TAIL = 0.2

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kb.parse.metrics import is_rl, median
+from kb.rules.common.series_of import CLEAR, Point, fires, logs, peak_rate, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, Point, fires, logs, peak_rate, points, values
 
 LEAST = 12
 CLIMB = 1.5

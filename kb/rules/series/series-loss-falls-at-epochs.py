@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from kb.parse.metrics import is_rl, median
+from kb.rules.common.series_of import CLEAR, Point, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, Point, fires, logs, points, values
 
 LEAST = 3
 DROP = 0.8

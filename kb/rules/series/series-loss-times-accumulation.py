@@ -6,9 +6,9 @@ import math
 
 from kb.model.evidence import Row
 from kb.parse.metrics import median
+from kb.rules.common.series_of import CLEAR, configured, early, evaluations, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, configured, early, evaluations, fires, logs, points, values
 
 LEAST = 4
 """With fewer accumulation steps the ratio could be the data's."""

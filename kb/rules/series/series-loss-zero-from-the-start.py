@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from kb.parse.metrics import is_rl
+from kb.rules.common.series_of import CLEAR, early, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, early, fires, logs, points, values
 
 LEAST = 2
 

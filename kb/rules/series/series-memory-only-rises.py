@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from kb.rules.common.series_of import CLEAR, fires, logs, points
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, fires, logs, points
 
 LEAST = 5
 GROWTH = 1.1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kb.parse.metrics import median
+from kb.rules.common.series_of import CLEAR, break_of, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, break_of, fires, logs, points, values
 
 LEAST = 5
 CALM = 3.0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kb.rules.common.series_of import CLEAR, break_of, early, fires, logs
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, break_of, early, fires, logs
 
 
 def check(facts: Facts) -> Outcome:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kb.model.evidence import Row
 from kb.parse.metrics import median, rounded_zero
+from kb.rules.common.series_of import CLEAR, Point, fires, logs, points, values
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.series_of import CLEAR, Point, fires, logs, points, values
 
 LEAST = 4
 """The first row or two of a run may well be 0: no update has been made then."""

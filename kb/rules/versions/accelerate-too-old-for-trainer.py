@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kb.rules.common.package_pairs import pair
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
-from kb.rules.package_pairs import pair
 
 
 def check(facts: Facts) -> Outcome:

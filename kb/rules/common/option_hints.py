@@ -13,7 +13,7 @@ from kb.frameworks.nearmiss import closest_key, distance
 from kb.frameworks.settings import specs
 from kb.frameworks.tables import Table, table
 from kb.model.run import Option, Origin
-from kb.rules.accepts import LATER, Reader, Verdict
+from kb.rules.common.accepts import LATER, Reader, Verdict
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
 
