@@ -10,10 +10,10 @@ import pytest
 from kb.model.evidence import Traceback
 from kb.model.place import Attachment, Span
 from kb.parse import parse
-from kb.rules.common.log_text import first, lines, told
-from kb.rules.common.memory_place import PLACES, failures, place_of, ran_out_at
 from kb.rules.engine import check
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import first, lines, told
+from kb.rules.logic.memory_place import PLACES, failures, place_of, ran_out_at
 from kb.rules.page import load_rules
 
 NOTICE = "`use_cache=True` is incompatible with gradient checkpointing"

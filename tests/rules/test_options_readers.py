@@ -1,4 +1,4 @@
-"""Who reads an option, whether he takes it and its value, and what it should have been (`kb.rules.common.accepts`)."""
+"""Who reads an option, whether he takes it and its value, and what it should have been (`kb.rules.logic.accepts`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from kb.model.place import Attachment
 from kb.parse import parse
-from kb.rules.common.accepts import ELSEWHERE, GONE, KNOWN, LATER, OPEN, RETIRED, UNKNOWN, Reader, judge, judged
-from kb.rules.common.option_hints import Offence, hint, report, successor
-from kb.rules.common.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
-from kb.rules.common.shell_flaws import flaws
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import ELSEWHERE, GONE, KNOWN, LATER, OPEN, RETIRED, UNKNOWN, Reader, judge, judged
+from kb.rules.logic.option_hints import Offence, hint, report, successor
+from kb.rules.logic.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from kb.rules.logic.shell_flaws import flaws
 
 
 def reader(

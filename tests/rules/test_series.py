@@ -10,7 +10,9 @@ import pytest
 
 from kb.model.place import Attachment
 from kb.parse import parse
-from kb.rules.common.series_of import (
+from kb.rules.engine import check
+from kb.rules.facts import Facts
+from kb.rules.logic.series_of import (
     break_of,
     configured,
     early,
@@ -22,8 +24,6 @@ from kb.rules.common.series_of import (
     points,
     values,
 )
-from kb.rules.engine import check
-from kb.rules.facts import Facts
 from kb.rules.page import load_rules
 
 RULES = load_rules()

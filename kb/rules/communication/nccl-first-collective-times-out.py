@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.common.log_text import first, told
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import first, told
 from kb.rules.outcome import Outcome
 
 _FIRST = re.compile(r"WorkNCCL\(SeqNum=1, OpType=\w+")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.rules.common.deepspeed_files import flaws
 from kb.rules.facts import Facts
+from kb.rules.logic.deepspeed_files import flaws
 from kb.rules.outcome import Outcome
 
 _TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")

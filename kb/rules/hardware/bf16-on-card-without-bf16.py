@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.rules.common.graphics_cards import on_cards_below
 from kb.rules.expr import compile_expression
 from kb.rules.facts import Facts
+from kb.rules.logic.graphics_cards import on_cards_below
 from kb.rules.outcome import Outcome
 from kb.rules.page import vocabulary
 

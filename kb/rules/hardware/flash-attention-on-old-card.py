@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.rules.common.graphics_cards import on_cards_below
-from kb.rules.common.log_text import first, told
 from kb.rules.expr import compile_expression
 from kb.rules.facts import Facts
+from kb.rules.logic.graphics_cards import on_cards_below
+from kb.rules.logic.log_text import first, told
 from kb.rules.outcome import Outcome
 from kb.rules.page import vocabulary
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kb.model.place import Span
-from kb.rules.common.log_text import lines
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import lines
 from kb.rules.outcome import Outcome
 from kb.rules.values import is_number
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.common.log_text import lines, told
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import lines, told
 from kb.rules.outcome import Outcome
 
 _LIST = re.compile(r"newly initialized: \[(?P<names>[^\]\n]{1,4000})")

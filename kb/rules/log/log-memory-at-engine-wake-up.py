@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kb.rules.common.memory_place import in_force, ran_out_at
 from kb.rules.facts import Facts
+from kb.rules.logic.memory_place import in_force, ran_out_at
 from kb.rules.outcome import Outcome
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.rules.common.memory_place import ran_out_at
 from kb.rules.facts import Facts
+from kb.rules.logic.memory_place import ran_out_at
 from kb.rules.outcome import Outcome
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.rules.common.log_text import first, told
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import first, told
 from kb.rules.outcome import Outcome
 
 

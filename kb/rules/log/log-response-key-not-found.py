@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.common.log_text import MOST, lines
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import MOST, lines
 from kb.rules.outcome import Outcome
 
 _KEY = re.compile(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")

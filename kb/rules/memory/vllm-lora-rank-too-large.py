@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.common.log_text import any_of
 from kb.rules.facts import Facts
+from kb.rules.logic.log_text import any_of
 from kb.rules.outcome import Outcome
 
 _TEXTS = (("is greater than max_lora_rank", re.compile(r"LoRA rank \d+ is greater than max_lora_rank \d+")),)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kb.frameworks.nearmiss import distance
 from kb.model.run import Option, Origin
-from kb.rules.common.option_hints import Offence, report
 from kb.rules.facts import Facts
+from kb.rules.logic.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 
 _KNOWN = frozenset((

@@ -6,8 +6,8 @@ import re
 
 from kb.frameworks.tables import Table, table
 from kb.model.run import Origin
-from kb.rules.common.option_hints import Offence, report
 from kb.rules.facts import Facts
+from kb.rules.logic.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 
 _ENTRY = re.compile(r"(?:llamafactory-cli|lmf) (export|chat|api|webchat)")

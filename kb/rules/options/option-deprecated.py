@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.rules.common.accepts import KNOWN, judged
-from kb.rules.common.option_hints import Offence, report, successor
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import KNOWN, judged
+from kb.rules.logic.option_hints import Offence, report, successor
 from kb.rules.outcome import Outcome
 
 _STAYING = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "overwrite_output_dir")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kb.model.run import Option, Unresolved
-from kb.rules.common.accepts import judged
-from kb.rules.common.option_hints import Offence, report
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import judged
+from kb.rules.logic.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 
 _REPEATABLE = ("env", "include", "exclude")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from kb.model.run import Option
-from kb.rules.common.accepts import Reader, judged
-from kb.rules.common.option_hints import Offence, report
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import Reader, judged
+from kb.rules.logic.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 
 _KEYS = ("lora_target_modules", "target_modules", "ds.lora.target_modules", "lora_target")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.rules.common.accepts import judged
-from kb.rules.common.option_hints import Offence, report
-from kb.rules.common.option_values import not_a_choice
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import judged
+from kb.rules.logic.option_hints import Offence, report
+from kb.rules.logic.option_values import not_a_choice
 from kb.rules.outcome import Outcome
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kb.model.run import Option
-from kb.rules.common.accepts import judged
-from kb.rules.common.option_hints import Offence, report
-from kb.rules.common.option_values import lacks_value
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import judged
+from kb.rules.logic.option_hints import Offence, report
+from kb.rules.logic.option_values import lacks_value
 from kb.rules.outcome import Outcome
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.rules.common.shell_flaws import flaws, told
 from kb.rules.facts import Facts
+from kb.rules.logic.shell_flaws import flaws, told
 from kb.rules.outcome import Outcome
 
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from kb.frameworks.tables import table
 from kb.model.run import Option
-from kb.rules.common.accepts import own_class
-from kb.rules.common.option_hints import Offence, report
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import own_class
+from kb.rules.logic.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 from kb.rules.values import UNKNOWN
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kb.model.run import Origin
-from kb.rules.common.option_hints import Offence, report
 from kb.rules.facts import Facts
+from kb.rules.logic.option_hints import Offence, report
 from kb.rules.outcome import Outcome
 
 _OCTAL = re.compile(r"[+-]?0[0-7]*[1-7][0-7]*")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.rules.common.series_of import CLEAR, ends, evaluations, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, ends, evaluations, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST = 4

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kb.parse.metrics import median
-from kb.rules.common.series_of import CLEAR, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST = 5

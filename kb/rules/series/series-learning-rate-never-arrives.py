@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from kb.model.evidence import Row
 from kb.parse.metrics import rounded_zero
-from kb.rules.common.series_of import CLEAR, Point, configured, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, Point, configured, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST, LEAST_RISING = 5, 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from kb.parse.metrics import is_rl, median
-from kb.rules.common.series_of import CLEAR, Point, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, Point, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST = 3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kb.parse.metrics import is_rl
-from kb.rules.common.series_of import CLEAR, early, evaluations, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, early, evaluations, fires, logs, points, values
 from kb.rules.outcome import Outcome
 from kb.rules.values import is_number
 

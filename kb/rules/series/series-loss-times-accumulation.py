@@ -6,8 +6,8 @@ import math
 
 from kb.model.evidence import Row
 from kb.parse.metrics import median
-from kb.rules.common.series_of import CLEAR, configured, early, evaluations, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, configured, early, evaluations, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST = 4

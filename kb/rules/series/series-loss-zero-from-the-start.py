@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from kb.parse.metrics import is_rl
-from kb.rules.common.series_of import CLEAR, early, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, early, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST = 2

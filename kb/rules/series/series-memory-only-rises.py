@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kb.rules.common.series_of import CLEAR, fires, logs, points
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, fires, logs, points
 from kb.rules.outcome import Outcome
 
 LEAST = 5

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kb.model.evidence import Row
 from kb.parse.metrics import median, rounded_zero
-from kb.rules.common.series_of import CLEAR, Point, fires, logs, points, values
 from kb.rules.facts import Facts
+from kb.rules.logic.series_of import CLEAR, Point, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
 LEAST = 4

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.rules.common.package_pairs import pair
 from kb.rules.facts import Facts
+from kb.rules.logic.package_pairs import pair
 from kb.rules.outcome import Outcome
 
 

@@ -11,7 +11,7 @@ from kb.frameworks.nearmiss import distance
 from kb.frameworks.tables import table
 from kb.frameworks.versions import bare, version_key
 from kb.model.run import Option, Origin, Unresolved, Value
-from kb.rules.common.accepts import KNOWN, RETIRED, Reader, Verdict
+from kb.rules.logic.accepts import KNOWN, RETIRED, Reader, Verdict
 
 _OPTIONAL = re.compile(r"^Optional\[(.*)\]$|^(.*?) \| None$")
 _WORDS = frozenset(["yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"])

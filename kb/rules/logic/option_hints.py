@@ -13,8 +13,8 @@ from kb.frameworks.nearmiss import closest_key, distance
 from kb.frameworks.settings import specs
 from kb.frameworks.tables import Table, table
 from kb.model.run import Option, Origin
-from kb.rules.common.accepts import LATER, Reader, Verdict
 from kb.rules.facts import Facts
+from kb.rules.logic.accepts import LATER, Reader, Verdict
 from kb.rules.outcome import Outcome
 
 _SHOWN = 8
