@@ -66,6 +66,8 @@ class Settings(BaseSettings):
     embedder: str = Field("default", description="default, st:<model or path>, or openai:<model>")
     embedder_base_url: str = Field("", description="endpoint of an openai: embedder")
     embedder_api_key: SecretStr = Field(SecretStr(""), description="key of an openai: embedder")
+    embedder_query_prefix: str = Field("", description="what an openai: embedder wants before a question")
+    embedder_document_prefix: str = Field("", description="what it wants before a document of the index")
     model_base_url: str = Field(
         "", description="OpenAI-compatible endpoint of a language model, such as vLLM's; empty: none"
     )

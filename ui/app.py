@@ -39,6 +39,8 @@ def load_knowledge(settings: Settings) -> Knowledge:
         settings.embedder,
         base_url=settings.embedder_base_url,
         api_key=settings.embedder_api_key.get_secret_value(),
+        query_prefix=settings.embedder_query_prefix,
+        document_prefix=settings.embedder_document_prefix,
     )
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # a fifth of a second, most of it outside of Python: beside the pages

