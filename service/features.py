@@ -59,6 +59,7 @@ NAMES = (
     "algorithm_clash",
     "family_match",
     "family_clash",
+    "family_unsaid",
     "version_inside",
     "version_outside",
     "settings",
@@ -181,6 +182,7 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         values[f"{name}_clash"] = float(_clash(fact, known))
     if run.model is not None and run.model_family is None and case.model_families:
         values["family_clash"] = 1.0  # a model of no family we know is none of those named
+    values["family_unsaid"] = float(bool(case.model_families) and run.model is None and run.model_family is None)
     return MappingProxyType({name: values[name] for name in NAMES})
 
 
