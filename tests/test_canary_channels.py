@@ -107,7 +107,8 @@ def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(kept: Advisor,
 @pytest.mark.parametrize("kind", SECRETS)
 def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(kept: Advisor, kind: str) -> None:
     pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
-    from ui.chat.diagnose import DiagnosePage, Session
+    from ui.chat.diagnose import DiagnosePage
+    from ui.chat.session import Session
 
     secret = SECRETS[kind]
     page = DiagnosePage(Wired(settings=Settings(), advisor=kept, asker=Composed(kept), run=directly), "en")

@@ -8,7 +8,6 @@ import traceback
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import gradio as gr
@@ -24,8 +23,9 @@ from service.wire import plain
 from ui.chat import chatmd, evidence
 from ui.chat.follow import Follow, follow_ups, kept_sources
 from ui.chat.frame import QUIET, bare, top
+from ui.chat.session import Session, restored, said
 from ui.chat.texts import Language, examples, words
-from ui.chat.uploads import lines_of, peeked, source_of, taken
+from ui.chat.uploads import lines_of, peeked, taken
 from ui.wired import Wired
 
 log = logging.getLogger("trainmedic.chat")
@@ -35,7 +35,6 @@ EVERY_S = 0.05
 """At most one update of the text in this time: each one carries the whole conversation."""
 LONG_PASTE = 2_000
 """Characters; a longer paste becomes an attachment."""
-TURNS_SHOWN = 12
 Changes: TypeAlias = dict[Any, Any]
 Event: TypeAlias = Any
 
@@ -61,18 +60,8 @@ element.addEventListener('click', (event) => {
 });
 """
 SETTLED_JS = "() => { window.tm && window.tm.settled(); }"
-
-
-@dataclass(slots=True)
-class Session:
-    """What one browser tab is at. The history is the record; this is what the next event needs of it.
-
-    ``messages`` are those of the chat: its own copy comes back from the browser, where anybody can change it.
-    """
-
-    conversation: str | None = None
-    messages: list[dict[str, Any]] = field(default_factory=list)
-    follow: tuple[Follow, ...] = ()
+ASKED_JS = "(value, session) => [value, session, window.tm.shown()]"
+FOLLOWED_JS = "(session) => [session, window.tm.shown()]"
 
 
 class DiagnosePage:
@@ -149,10 +138,10 @@ class DiagnosePage:
     def _events(self, page: gr.Blocks) -> None:
         shown = [self._bot, self._panel, self._steps, self._tail, self._after, self._chips, self._hello, self._examples]
         asked = [*shown, self._box, self._session]
-        state = self._session
-        sent = self._box.submit(self.submitted, [self._box, state], asked, **QUIET)
+        state, on_page = self._session, gr.Textbox(visible=False)
+        sent = self._box.submit(self.submitted, [self._box, state, on_page], asked, js=ASKED_JS, **QUIET)
         sent.then(None, js=SETTLED_JS, **QUIET)
-        followed = self._after.follow(self.followed, [state], asked, **QUIET)
+        followed = self._after.follow(self.followed, [state, on_page], asked, js=FOLLOWED_JS, **QUIET)
         followed.then(None, js=SETTLED_JS, **QUIET)
         tried = self._examples.example(self.tried, [state], asked, **QUIET)
         tried.then(None, js=SETTLED_JS, **QUIET)
@@ -162,8 +151,10 @@ class DiagnosePage:
         self._after.vote(self.voted, [], [self._after], **QUIET)
         page.load(self.opened, [state], asked, **QUIET).then(None, js=SETTLED_JS, **QUIET)
 
-    async def submitted(self, value: Mapping[str, Any] | None, session: Session) -> AsyncIterator[Changes]:
-        """What was written and dropped, asked."""
+    async def submitted(
+        self, value: Mapping[str, Any] | None, session: Session, on_page: str | None = None
+    ) -> AsyncIterator[Changes]:
+        """What was written and dropped, asked. ``on_page`` is the id of the answer that the page shows."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
         limit = self._wired.settings.max_attachments
         if len(paths) > limit:
@@ -175,11 +166,13 @@ class DiagnosePage:
         if not text.strip() and not files:
             gr.Warning(self._words["empty"])
             return
+        await self._resumed(session, on_page)
         async for changes in self._asked(text, files, session):
             yield changes
 
-    async def followed(self, session: Session, event: gr.EventData) -> AsyncIterator[Changes]:
+    async def followed(self, session: Session, on_page: str | None, event: gr.EventData) -> AsyncIterator[Changes]:
         """A question offered under the answer, asked."""
+        await self._resumed(session, on_page)
         chosen = next((each for each in session.follow if each.id == event.id and each.fill is None), None)
         if chosen is not None:
             mode: Mode = "investigate" if chosen.investigate else "auto"
@@ -351,30 +344,26 @@ class DiagnosePage:
         return {self._box: gr.skip()}
 
     async def _recalled(self, answer_id: str, session: Session) -> Changes:
-        advisor = self._wired.advisor
-        kept = await self._wired.run(lambda: advisor.answer(answer_id))
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
-        if kept is None:
+        found = await restored(self._wired, answer_id, session, self._language)
+        if found is None:
             session.messages = [said("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: shown_messages(session)}
-        session.conversation = str(kept.answer["conversation_id"])
-        sources: dict[str | None, Source] = {}
-        session.messages = []
-        for turn in kept.turns[-TURNS_SHOWN:]:
-            earlier = await self._wired.run(lambda turn=turn: advisor.answer(turn.answer_id))  # type: ignore[misc]
-            files = [(each.name, lines_of(each.content)) for each in turn.attachments]
-            session.messages.append(said("user", chatmd.question(turn.question, files, self._language)))
-            if earlier is not None:
-                session.messages.append(said("assistant", chatmd.answer(earlier.answer, self._language)))
-            sources |= {each.name: source_of(each.name, str(each.content)) for each in turn.attachments}
-            sources[None] = source_of(None, turn.question)
-        named = tuple(sources.values())
+        kept, sources = found
         return {
             **hidden,
-            **self._evidence(kept.answer, named),
+            **self._evidence(kept.answer, sources),
             self._bot: shown_messages(session),
-            self._after: self._next(kept.answer, kept_sources(named), session, self._again(kept)),
+            self._after: self._next(kept.answer, kept_sources(sources), session, self._again(kept)),
         }
+
+    async def _resumed(self, session: Session, on_page: str | None) -> None:
+        """Go on where the page is, when what the server knew of it has gone: after a restart, or a night asleep."""
+        if session.conversation is None and on_page:
+            found = await restored(self._wired, on_page[:64], session, self._language)
+            if found is not None:
+                kept, sources = found
+                self._next(kept.answer, kept_sources(sources), session, self._again(kept))
 
     def _again(self, kept: Kept) -> tuple[Follow, ...]:
         """The question once more, where the knowledge has changed since it was answered."""
@@ -383,11 +372,6 @@ class DiagnosePage:
         turn = kept.turns[-1]
         label = self._words["follow_again"]
         return (Follow(id="again", label=label, question=turn.question, files=turn.attachments),)
-
-
-def said(role: str, content: str) -> dict[str, Any]:
-    """One message of the chat."""
-    return {"role": role, "content": content}
 
 
 def shown_messages(session: Session) -> Any:

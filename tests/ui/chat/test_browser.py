@@ -206,6 +206,18 @@ def test_files_dropped_anywhere_on_the_page_are_attached(tab: Open) -> None:
     assert "dropped.log" in page.page.inner_text("#tm-chips-box .tm-chip")
 
 
+def test_a_second_question_says_which_answer_it_follows(tab: Open) -> None:
+    page = tab()
+    page.open()
+    page.page.click('[data-tm-example="kto"]')
+    first = page.answered()
+    with page.page.expect_request("**/queue/join?*") as typed:
+        page.page.fill("#tm-question textarea", "And?")
+    assert first not in (typed.value.post_data or "")
+    with page.page.expect_request(lambda request: first in (request.post_data or "")):
+        page.page.press("#tm-question textarea", "Enter")
+
+
 def test_slash_goes_to_the_question_from_anywhere(tab: Open) -> None:
     page = tab()
     page.open()

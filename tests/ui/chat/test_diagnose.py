@@ -15,13 +15,15 @@ from kb.model.place import Attachment
 from service.advisor import Advisor, Ask
 from service.answer import StepView
 from service.asking import Asker, Composed, Draft, Parts, Run, directly
+from service.history import History
 from service.settings import Settings
 from ui.chat.texts import examples, words
 from ui.wired import Wired
 
 pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 
-from ui.chat.diagnose import DiagnosePage, Session
+from ui.chat.diagnose import DiagnosePage
+from ui.chat.session import Session
 from ui.chat.uploads import lines_of, peeked, taken
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -95,6 +97,29 @@ def test_the_question_stands_at_once_then_the_evidence_then_the_text(advisor: Ad
     assert last["tm-ev-main"] == second["tm-ev-main"]
     assert {"bot", "tm-after-box", "tm-ev-tail", "tm-hello-box", "tm-question"} <= set(last)
     assert [message["role"] for message in session.messages] == ["user", "assistant"]
+
+
+def test_a_conversation_goes_on_after_the_server_has_forgotten_the_tab(knowledge_advisor: Advisor) -> None:
+    history = History("sqlite://")
+    advisor = Advisor(knowledge_advisor.knowledge, history)
+    page, before = page_of(advisor, Composed(advisor)), Session()
+    run(page, before, KTO.question, *KTO.files)
+    first = history.turns(str(before.conversation))[-1].answer_id
+
+    async def ask(session: Session, on_page: str) -> None:
+        async for _ in page.submitted({"text": "what about openrlhf 0.4.0?", "files": []}, session, on_page):
+            pass
+
+    after, stranger = Session(), Session()
+    asyncio.run(ask(after, first))
+    asyncio.run(ask(stranger, "no-such-answer"))
+    assert after.conversation == before.conversation
+    assert [message["content"] for message in after.messages[:2]] == [m["content"] for m in before.messages]
+    assert len(after.messages) == 4
+    assert "0.4.0" in after.messages[3]["content"]
+    assert "vanilla_loss" in after.messages[3]["content"]
+    assert (len(stranger.messages), stranger.conversation == before.conversation) == (2, False)
+    history.close()
 
 
 def test_the_steps_of_an_investigation_are_shown_as_they_come(advisor: Advisor) -> None:

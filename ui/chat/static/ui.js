@@ -232,6 +232,8 @@
   if (document.body) start(); else addEventListener("DOMContentLoaded", start);
 
   window.tm = {
+    // The id of the answer on the page; the server may have forgotten it.
+    shown: () => new URLSearchParams(location.search).get("answer") || "",
     // An answer is complete and kept: from now on it has an address.
     settled: () => {
       requestAnimationFrame(() => { reveal(); revealing = false; });
