@@ -30,8 +30,9 @@ from service.answer import Answer, Language, ReportView
 from service.compose import NO_MODEL, cause_views, compose
 from service.denial import denied
 from service.diagnose import Diagnosis, diagnose
+from service.elsewhere import SPOILT_OUTPUT, is_elsewhere
 from service.features import Context, Scored, symptoms_of
-from service.field import ASKS_IF_NORMAL, field_weight, is_vague, length
+from service.field import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, length, says_failed
 from service.history import Feedback, History, Kept, Turn
 from service.query import MAX_QUESTION, Query, build_query
 from service.retrieve import Hit, retrieve
@@ -249,9 +250,13 @@ class Advisor:
             complaint=bool(symptoms or evidence.tracebacks)
             or any(glossary.concepts[concept].kind == "symptom" for concept in concepts),
             reassurance=ASKS_IF_NORMAL.search(question) is not None,
+            failed=says_failed(question),
             vague=is_vague(question, len(concepts)),
+            bare=is_bare(question, [glossary.concepts[concept].kind for concept in concepts], evidence),
             length=length(question),
             field=field_weight(evidence, concepts, glossary, question),
+            elsewhere=is_elsewhere(question, evidence, frozenset(concepts)),
+            spoilt=bool(concepts & SPOILT_OUTPUT),
             concepts=rarity(concepts, self.knowledge.concepts),
             case_concepts=self.knowledge.concepts,
             case_titles=self.knowledge.titles,

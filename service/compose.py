@@ -14,6 +14,7 @@ from service import phrases
 from service.answer import CauseView, Citation, RefutationView
 from service.diagnose import Cause, Diagnosis, relevant
 from service.features import Context
+from service.naming import other_names
 from service.supposition import supposition
 from service.views import finding_view, missing_view
 from service.whatif import Effect, WhatIf
@@ -74,22 +75,23 @@ def compose(
 ) -> tuple[str, tuple[Citation, ...]]:
     """The answer's Markdown and what its markers point at. What a supposed change does stands first.
 
-    ``same``: the conversation's answer before this one came to the same.
+    ``same``: the answer before this one came to the same; behind a supposition it is then cut to its fix.
     """
     citations = Citations(language)
     parts = [receipt_line(context.evidence.receipt, language)]
     if supposed is not None:
         first = diagnosis.causes[0] if diagnosis.causes else None
         parts.append(supposition(supposed, first, citations.effect, language))
-    elif same:
-        parts.append(phrases.UNCHANGED.get(language))
+    if same:
+        parts.append((phrases.UNCHANGED if supposed is None else phrases.UNCHANGED_AS_IS).get(language))
     lead = _lead(diagnosis)
     likely = None
     if lead is None:
         parts.append(_without_cause(diagnosis, context, language))
         likely = _ahead(diagnosis)
     else:
-        parts += _with_cause(lead, diagnosis, context, citations)
+        brief = same and supposed is not None
+        parts += _with_cause(lead, diagnosis, context, citations, brief=brief)
     others = _likely(likely, citations) + _others(diagnosis, lead or likely, citations)
     after = [others, _asks(diagnosis, language)]
     # Asked back, the question itself comes first; behind an answer it comes last.
@@ -104,6 +106,7 @@ def behind(diagnosis: Diagnosis, context: Context, citations: Citations) -> str:
     lead = diagnosis.causes[0] if diagnosis.causes else None
     fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or relevant(f, context))]
     parts = [
+        _names(lead.case, context, language) if lead is not None else "",
         _section("patch", _patch(fired, language), language),
         _others(diagnosis, lead, citations),
         _asks(diagnosis, language),
@@ -141,27 +144,33 @@ def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str
     return phrases.LEAD["healthy" if context.evidence.rows else "healthy_config"].get(language)
 
 
-def _with_cause(cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations) -> list[str]:
+def _with_cause(
+    cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations, *, brief: bool = False
+) -> list[str]:
     language, case = citations.language, cause.case
     marker = citations.case(case)
     words = {
         "confidence": phrases.CONFIDENCE[cause.confidence].get(language),
         "grade": phrases.GRADE[case.evidence].get(language),
     }
-    parts = [
+    fired = [f for f in context.report.fired if f in cause.findings or relevant(f, context)]
+    fired.sort(key=lambda f: f not in cause.findings)
+    lead = [
         phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=marker),
         # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
         (phrases.GRADED if diagnosis.verdict == "no_fault" else phrases.SURE).get(language).format(**words),
-        _section("cause", marked(case.section("cause", language), marker), language),
     ]
-    fired = [f for f in context.report.fired if f in cause.findings or relevant(f, context)]
-    fired.sort(key=lambda f: f not in cause.findings)
-    parts.append(_section("seen", "\n".join(_seen(finding, citations) for finding in fired), language))
-    parts.append(_section("fix", _fix(case, fired, marker, language), language))
-    parts.append(_section("refuted", _refuted(case, marker, language), language))
-    confirm = case.section("confirm", language)
-    parts.append(_section("confirm", marked(confirm, marker), language))
-    return parts
+    fix = _section("fix", _fix(case, fired, context, marker, language), language)
+    if brief:
+        return [*lead, fix]
+    return [
+        *lead,
+        _section("cause", marked(case.section("cause", language), marker), language),
+        _section("seen", "\n".join(_seen(finding, citations) for finding in fired), language),
+        fix,
+        _section("refuted", _refuted(case, marker, language), language),
+        _section("confirm", marked(case.section("confirm", language), marker), language),
+    ]
 
 
 def _lead(diagnosis: Diagnosis) -> Cause | None:
@@ -175,12 +184,15 @@ def _lead(diagnosis: Diagnosis) -> Cause | None:
 
 
 def _ahead(diagnosis: Diagnosis) -> Cause | None:
-    """The first cause, where it is clearly ahead of the second though not sure enough to act on."""
+    """The first cause, where it is clearly ahead of the second though not sure enough to act on.
+
+    A probability above `AHEAD` of low confidence is one that the paste speaks against.
+    """
     if diagnosis.verdict != "need_input" or not diagnosis.causes:
         return None
     first, *rest = diagnosis.causes
     second = rest[0].probability if rest else 0.0
-    return first if first.probability >= max(AHEAD, 2 * second) else None
+    return first if first.confidence != "low" and first.probability >= max(AHEAD, 2 * second) else None
 
 
 def _likely(cause: Cause | None, citations: Citations) -> str:
@@ -193,7 +205,11 @@ def _likely(cause: Cause | None, citations: Citations) -> str:
         confidence=phrases.CONFIDENCE[cause.confidence].get(language), grade=phrases.GRADE[case.evidence].get(language)
     )
     body = f"**{case.title.get(language)}** {marker}\n\n{sure}\n\n{marked(case.section('cause', language), marker)}"
-    parts = [_section("likely", body, language), _section("refuted", _refuted(case, marker, language), language)]
+    parts = [
+        _section("likely", body, language),
+        _section("confirm", marked(case.section("confirm", language), marker), language),
+        _section("refuted", _refuted(case, marker, language), language),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n\n"
 
 
@@ -212,9 +228,17 @@ def marked(text: str, marker: str) -> str:
     return f"{text}\n\n{marker}" if text.endswith("```") else f"{text} {marker}"
 
 
-def _fix(case: Case, fired: Sequence[Finding], marker: str, language: str) -> str:
+def _fix(case: Case, fired: Sequence[Finding], context: Context, marker: str, language: str) -> str:
     text = marked(case.section("fix", language), marker)
-    return "\n\n".join(part for part in (text, _patch(fired, language)) if part)
+    parts = (text, _names(case, context, language), _patch(fired, language))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _names(case: Case, context: Context, language: str) -> str:
+    """What the recommended options are called in the user's framework, where it spells them otherwise."""
+    framework, pairs = other_names(case, context.evidence)
+    names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
+    return phrases.NAMES_HERE.get(language).format(framework=framework, names=names) if names else ""
 
 
 def _patch(fired: Sequence[Finding], language: str) -> str:

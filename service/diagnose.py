@@ -82,7 +82,7 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
             Cause(
                 case=scored.case,
                 probability=probability,
-                confidence=_bounded(weights.confidence(probability), values),
+                confidence=_bounded(weights.confidence(probability), values, context),
                 findings=mine,
                 features=values,
             )
@@ -90,9 +90,14 @@ def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tu
     return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
 
 
-def _bounded(confidence: Confidence, values: Mapping[str, float]) -> Confidence:
-    """High is a promise: not where what was pasted contradicts the case."""
-    return "medium" if confidence == "high" and _contradicted(values) else confidence
+def _bounded(confidence: Confidence, values: Mapping[str, float], context: Context) -> Confidence:
+    """High and medium are promises: not where what was pasted contradicts the case, nor where nothing was trained.
+
+    High is none either where only the names and a symptom are given.
+    """
+    if _contradicted(values) or context.elsewhere:
+        return "low"
+    return "medium" if context.bare and confidence == "high" else confidence
 
 
 def competing(
@@ -116,6 +121,9 @@ def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Ver
     first = ranked[0] if ranked else None
     if context.field < weights.field and (first is None or first.probability < TROUBLED):
         return "not_in_kb"
+    if context.elsewhere and not _failed(first, context):
+        # Bad answers may be the training's doing; nothing says so, and nothing says that there was any.
+        return "need_input" if context.spoilt and first is not None and first.probability >= ASK else "not_in_kb"
     if first is not None and _convincing(first, context, weights) and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
     if _healthy(context) and not _troubled(first, context):
@@ -125,9 +133,16 @@ def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Ver
     return "need_input" if _could_say_more(context) else "not_in_kb"
 
 
+def _failed(first: Cause | None, context: Context) -> bool:
+    """Whether a pasted failure is likely enough that of a case, though no training is spoken of."""
+    pasted = bool(context.evidence.tracebacks or context.observed)
+    return pasted and first is not None and first.probability >= TROUBLED
+
+
 def _convincing(cause: Cause, context: Context, weights: Weights) -> bool:
     """Likely enough, or proven by a rule: an error or warning that fired on what was asked about."""
-    if cause.probability >= weights.answer and not _contradicted(cause.features):
+    likely = cause.probability >= weights.answer and not _contradicted(cause.features)
+    if likely and not (context.bare and cause.case.kind == "fault"):
         return True
     proven = (
         f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context.symptoms) >= CERTAIN
@@ -159,6 +174,8 @@ def _healthy(context: Context) -> bool:
     evidence = context.evidence
     if any(problem.code not in TOLERATED for problem in evidence.receipt.problems):
         return False  # what could not be read cannot be called healthy
+    if context.failed and not (context.healthy_log or context.reassurance):
+        return False  # something failed, and no log shows what
     logged = any(row.style != "user" for row in evidence.rows)
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
@@ -187,7 +204,7 @@ def _could_say_more(context: Context) -> bool:
     if not (evidence.run.options or evidence.rows or evidence.tracebacks):
         return context.vague
     whole = bool(evidence.run.options) and bool(evidence.rows or evidence.tracebacks)
-    return bool(context.symptoms) and not whole
+    return bool(context.symptoms or context.failed) and not whole
 
 
 def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:

@@ -102,9 +102,13 @@ class Context:
     denied: frozenset[str] = frozenset()  # concepts that the question says are not so, see `service.denial`
     complaint: bool = True  # the question speaks of something going wrong
     reassurance: bool = False  # the question asks whether something is normal
+    failed: bool = False  # the question says that something failed, see `service.field`
     vague: bool = False  # the question says next to nothing, see `service.field`
+    bare: bool = False  # it names a framework, an algorithm and a symptom, and nothing is pasted, see `service.field`
     length: int = 0  # letters of the question, a Chinese character as two
     field: float = 0.0  # how much in question and paste is of our field, see `service.field`
+    elsewhere: bool = False  # the question is about a neighbour of training, see `service.elsewhere`
+    spoilt: bool = False  # it says that the model's answers are bad
 
     @property
     def healthy_log(self) -> bool:

@@ -7,10 +7,11 @@ training next, a single word of ours least; and a word of another field takes aw
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kb.glossary.terms import Glossary
 from kb.model.evidence import Evidence
+from kb.parse.prose_patterns import denied
 from service.features import NON_FINITE
 
 RECOGNISED = 3.0
@@ -54,15 +55,38 @@ ASKS_IF_NORMAL = re.compile(
     re.IGNORECASE,
 )
 """The question is whether something is normal."""
+FAILED = re.compile(
+    r"(?<![A-Za-z_.-])(?:fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|(?:does(?: not|n't)|not) work(?:ing)?"
+    r"|broken|errors? out|raises? an? error|got an error)(?![A-Za-z_-])|报错|失败|崩溃|出错|跑不(?:起来|通|了)|用不了",
+    re.IGNORECASE,
+)
+"""The question says that something failed."""
 SHORT = 60
 """Letters of a question that leaves nearly everything open; a Chinese character counts as two."""
 FEW = 3
 """Concepts of such a question at the most."""
+NAMED = frozenset({"framework", "algorithm", "symptom", "metric", "model"})
+"""Kinds of concepts that say what is run and what is seen, not what tells one cause from another."""
 
 
 def is_vague(question: str, concepts: int) -> bool:
     """Whether a question says so little that asking back is the only honest answer."""
     return length(question) <= SHORT and concepts <= FEW
+
+
+def is_bare(question: str, kinds: Collection[str], evidence: Evidence) -> bool:
+    """Whether nothing but a framework, an algorithm and a symptom was named, in few words, and nothing was pasted.
+
+    Such a question ("openrlhf kto loss is nan") fits every cause of that symptom there, known and unknown ones.
+    """
+    pasted = evidence.run.options or evidence.rows or evidence.tracebacks or evidence.versions
+    named = "symptom" in kinds and NAMED.issuperset(kinds)
+    return named and not pasted and is_vague(question, len(kinds))
+
+
+def says_failed(question: str) -> bool:
+    """Whether the question says that something failed, and not that nothing did."""
+    return any(not denied(question, found.start()) for found in FAILED.finditer(question))
 
 
 def length(question: str) -> int:

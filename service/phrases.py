@@ -125,6 +125,10 @@ NOT_TEXT = Text(
 )
 PLACES = Text(en="pasted places", zh="粘贴内容中的位置")
 EARLIER = Text(en="earlier turns", zh="之前的对话")
+NAMES_HERE = Text(
+    en="In {framework} these options are called otherwise: {names}.",
+    zh="这些选项在 {framework} 里的名字不同：{names}。",
+)
 SUPPOSED = Text(
     en="**Supposing {changes}**, the rules over your configuration say:",
     zh="**假设 {changes}**，规则对你的配置的判断是：",
@@ -158,6 +162,10 @@ SUPPOSED_NOT = Text(en="Not tried: `{name}` ({why}).", zh="未尝试：`{name}`�
 UNCHANGED = Text(
     en="*The answer is the same as before:*",
     zh="*回答与之前相同：*",
+)
+UNCHANGED_AS_IS = Text(
+    en="*For the run as you pasted it, the answer is as before:*",
+    zh="*对您贴出的这次运行本身，回答与之前相同：*",
 )
 UNREAD_TURNS = Text(
     en="Earlier messages of this conversation that were not read again for this answer: {count}.",

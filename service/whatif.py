@@ -177,6 +177,7 @@ class _Changes:
             versions,
             run.partial,
             model_family=run.model_family.value if run.model_family else None,
+            programs=[region.entry.value for region in run.regions if region.entry is not None],
         )
         return replace(run, settings=settings)
 

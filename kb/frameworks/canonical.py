@@ -50,19 +50,21 @@ def canonicalise(
     partial: bool = False,
     *,
     model_family: str | None = None,
+    programs: Sequence[str] = (),
 ) -> Mapping[str, Setting]:
     """Canonical name → setting.
 
     Written settings always; the framework's default where it is certain (see `kb.frameworks.defaults`); settings that
     follow from others (``use_peft`` from a LoRA rank). The version of the framework is taken from ``versions`` or,
-    failing that, bounded by the options used. ``partial``: a cut-off configuration gets no defaults.
+    failing that, bounded by the options used. ``partial``: a cut-off configuration gets no defaults. ``programs`` are
+    those that the run starts.
     """
     flat = tuple(flatten(options))
     fact = versions.get(framework or "") or _inferred(framework, flat)
     releases = fitting(framework, candidates(framework, fact), flat) if framework else ()
     pinned = versions.get("transformers")
     transformers = pinned.exact if pinned else None
-    mine = owners(framework, algorithm, (option.scope for option in flat)) if framework else ()
+    mine = owners(framework, algorithm, (option.scope for option in flat), programs) if framework else ()
     found = _written(flat, framework, algorithm, releases)
     if framework and not partial:
         for name, default in defaults(framework, releases, mine, algorithm, transformers).items():

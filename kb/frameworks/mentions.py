@@ -12,7 +12,7 @@ from kb.model.place import Span
 from kb.model.run import Recognised, Region
 
 NAMES_OF_FRAMEWORKS = (
-    ("openrlhf", r"open-?rlhf"),
+    ("openrlhf", r"open-?rlhf|train_ppo_ray"),
     ("llamafactory", r"llama[-_ ]?factory|llamafactory-cli"),
     (
         "ms-swift",

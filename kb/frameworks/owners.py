@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from kb.frameworks.tables import table
@@ -23,12 +24,20 @@ _LLAMAFACTORY = (
 )  # fmt: skip
 
 
-def owners(framework: str, algorithm: str | None, scopes: Iterable[str] = ()) -> tuple[str, ...]:
+_PPO_WITHOUT_RAY = re.compile(r"(?:^|[./])train_ppo(?:\.py)?$")
+
+
+def owners(
+    framework: str, algorithm: str | None, scopes: Iterable[str] = (), programs: Iterable[str] = ()
+) -> tuple[str, ...]:
     """The commands or classes whose options and defaults hold.
 
     Empty where the algorithm does not say: a default is then certain only where all owners agree. ``scopes`` are the
-    classes that the user's Python calls; a script of flags has none and gets TRL's ModelConfig as well.
+    classes that the user's Python calls; a script of flags has none and gets TRL's ModelConfig as well. ``programs``
+    are those that were started: OpenRLHF once had a PPO that DeepSpeed launches, without the actors of Ray.
     """
+    if framework == "openrlhf" and any(_PPO_WITHOUT_RAY.search(program) for program in programs):
+        return ("train_ppo",)
     classes = [scope for scope in scopes if is_class(framework, scope)]
     match framework:
         case "openrlhf":

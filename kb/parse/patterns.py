@@ -10,7 +10,7 @@ VERB = (
 )
 PROMPT = re.compile(
     r"[ \t]*(?:(?:\([\w.\- /]+\)[ \t]*)?(?:\[?[\w.\-]+@[\w.\-]+[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
-    r"|\+{1,3})[ \t]*(?=[A-Za-z_./]))+"
+    r"|`(?!`)(?=[^`\n]*(?:\n|$))|\+{1,3})[ \t]*(?=[A-Za-z_./]))+"
 )
 SECOND_PROMPT = re.compile(r"[ \t]*>[ \t]*(?=\S)")
 FIRST = (
@@ -93,5 +93,7 @@ TABLE = re.compile(r"(?i)[ \t]*(?:[\w/ .\-]+[,\t]){2,}[\w/ .\-]+[ \t]*$")
 METRIC = re.compile(r"(?i)\b(?:loss|step|epoch|reward|kl)\b")
 STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*")
 WORDS = re.compile(r"[A-Za-z]{2,}(?:[ ,.!?]+[A-Za-z']{2,}){5,}|[\u4e00-\u9fff].*[，。？！]")
+LABEL = re.compile(r"(?=[\w.\- ]{0,24}[\u4e00-\u9fff])[\w.\-][\w.\- ]{0,40}[:：]")
+"""What a user says of the next lines, in Chinese ("运行脚本：", "swift版本：2.6.1"): programs do not log so."""
 REACH = 2000
 ENVIRONMENT = re.compile(r"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*[A-Za-z_]\w*=\S*[ \t]*\\")

@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from kb.frameworks import catalogue
-from kb.frameworks.frames import framework_of
+from kb.frameworks.frames import framework_of, framework_of_log
 from kb.frameworks.mentions import Line
 from kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from kb.model.place import Attachment, Source
 from kb.model.run import Region, RunConfig, VersionFact
 from kb.parse import runs, signals
 from kb.parse.intake import Loaded, load
-from kb.parse.readers import dump, rows, shell, traceback_, versions
+from kb.parse.readers import argv, dump, rows, shell, traceback_, versions
 from kb.parse.segment import Block, segment
 from kb.parse.source import Limits, Piece, Reading
 
@@ -62,7 +62,8 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
     for left in attachments[limits.attachments :]:
         receipts.append(_unread(left, limits, found))
     facts = _versions(found)
-    words = runs.Words(_words(sources[0].text, found.regions), found.said, framework_of(found.tracebacks))
+    printed = framework_of(found.tracebacks) or framework_of_log(found.rows)
+    words = runs.Words(_words(sources[0].text, found.regions), found.said, printed)
     configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
     return Evidence(
@@ -121,6 +122,8 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
             found.said += _lines(piece)
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
+    if kind in ("log", "prose"):
+        _repeated(block, found)
     if kind == "command":
         _commands(block, found)
     elif kind in _READERS:
@@ -130,6 +133,9 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
     else:
         if log and kind == "log":
             _logged_config(block, found)
+        if kind == "log":
+            for command in argv.read(piece):
+                _command(block, command, found, from_log=True)
         found.regions.append(_region(kind, piece))
 
 
@@ -148,6 +154,14 @@ def _logged_config(block: Block, found: _Found) -> None:
     reading = dump.read(block.piece)
     if reading.options:
         _unit(replace(block, kind="dump"), reading, found)
+
+
+def _repeated(block: Block, found: _Found) -> None:
+    """The overrides that Hydra repeats when a job fails: all there is of a run whose command is not pasted."""
+    repeated = dump.overrides(block.piece)
+    if repeated is not None:
+        place, reading = repeated
+        _unit(replace(block, kind="dump", piece=place), reading, found)
 
 
 def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:
@@ -180,35 +194,32 @@ def _unit(block: Block, reading: Reading, found: _Found) -> None:
 def _commands(block: Block, found: _Found) -> None:
     script = shell.read(block.piece)
     found.problems.extend(script.problems)
-    source = block.piece.source
     for name, content in script.files:
         for inner in segment(content, name=name):
             _block(inner, found, log=False)
     for command in script.commands:
-        region = Region(
-            kind="command", source=source, start_line=command.lines[0], end_line=command.lines[1],
-            options=command.options, entry=command.entry, launcher=command.launcher,
-            partial=command.partial or not block.closed,
-        )  # fmt: skip
-        found.regions.append(region)
-        role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
-        anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
-        found.units.append(
-            runs.Unit(
-                region=region,
-                anchor=anchor,
-                role=role,
-                name=block.name,
-                files=command.config_files,
-                from_log=_is_log(block),
-            )
-        )
+        _command(block, command, found, from_log=_is_log(block))
     if not script.commands:
         region = replace(_region("command", block.piece), options=script.exports)
         found.regions.append(region)
         if script.exports:
             place = replace(script.exports[0].key_span, default=True)
             found.units.append(runs.Unit(region=region, anchor=place, role="env", name=block.name))
+
+
+def _command(block: Block, command: shell.Command, found: _Found, *, from_log: bool) -> None:
+    region = Region(
+        kind="command", source=block.piece.source, start_line=command.lines[0], end_line=command.lines[1],
+        options=command.options, entry=command.entry, launcher=command.launcher,
+        partial=command.partial or not block.closed,
+    )  # fmt: skip
+    found.regions.append(region)
+    role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
+    anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
+    unit = runs.Unit(
+        region=region, anchor=anchor, role=role, name=block.name, files=command.config_files, from_log=from_log
+    )
+    found.units.append(unit)
 
 
 def _is_log(block: Block) -> bool:

@@ -320,7 +320,10 @@ def _config(
     algorithm = found.algorithm.value if found.algorithm else None
     stage = found.stage.value if found.stage else None
     family = found.model_family.value if found.model_family else None
-    settings = canonicalise((*stated, *options), framework, algorithm, stage, versions, partial, model_family=family)
+    programs = [region.entry.value for region in regions if region.entry is not None]
+    settings = canonicalise(
+        (*stated, *options), framework, algorithm, stage, versions, partial, model_family=family, programs=programs
+    )
     return RunConfig(
         id="run" if index == 0 else f"run-{index + 1}", framework=found.framework, algorithm=found.algorithm,
         stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,

@@ -116,6 +116,8 @@ def _fenced(body: Piece, info: str, above: str, *, closed: bool) -> Iterator[Blo
     found = _INFO_FILE.search(info)
     name = found["name"] if found else above
     kind = sniff.by_info(info) or (sniff.by_name(name, body.text) if name else "")
+    if kind == "command" and sniff.is_log(body.text):
+        kind = "log"  # a label of habit: issue forms put it before everything
     if kind in ("", "log", "markdown"):
         whole = sniff.whole(body.text) if kind in ("", "markdown") else ""
         if whole:
@@ -148,7 +150,7 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
         begin = starts[first] if start < 0 else start
         cut = piece.cut(begin, max(begin, starts[last] - 1))
         if kind == "command":
-            cut = sniff.unprompt(cut)
+            cut = _unticked(sniff.unprompt(cut))
         elif kind == "yaml":
             cut = sniff.unindent(cut, len(lines[first]) - len(lines[first].lstrip()))
         return Block(kind=kind, piece=cut)
@@ -171,6 +173,12 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
         at = done = end
     if done < len(lines) and text[starts[done] :].strip():
         yield from _plain(piece, starts[done], len(text), plain)
+
+
+def _unticked(piece: Piece) -> Piece:
+    """Without the mark that ends inline code behind a command of several lines; its partner stood before the first."""
+    bare = piece.text.rstrip()
+    return piece.cut(0, len(bare) - 1) if bare.endswith("`") and bare.count("`") % 2 else piece
 
 
 def _plain(piece: Piece, start: int, end: int, plain: str) -> Iterator[Block]:

@@ -36,10 +36,12 @@ PATTERNS: tuple[_Text, ...] = (
                                                                     rf"|OutOfMemoryError\b|CUDA OOM\b){_REST}"),
     _text("cpu_oom_killed", ("-9", "oom-kill", "OOM-kill", "Out of memory: Kill", "Killed", "SIGKILL", "oom_kill"),
           r"exitcode\s{0,20}+: -9|exit ?code:? -9|\(exitcode: -9\)|return code (?:=|is) -9"
-          r"|[Oo][Oo][Mm][-_ ]kill\w{0,10}+|Out of memory: Kill|died with <Signals\.SIGKILL|(?m:^)Killed(?=\s|$)"
+          r"|[Oo][Oo][Mm][-_ ]kill\w{0,10}+(?! due to high memory)|Out of memory: Kill"
+          r"|died with <Signals\.SIGKILL|(?m:^)Killed(?=\s|$)"
           r"|Signal 9 \(SIGKILL\)"),
     _text("nccl_timeout", ("Watchdog caught", "watchdog", "collective operation timeout", "Socket Timeout"),
           rf"Watchdog caught collective operation timeout{_REST}|NCCL (?:watchdog|timeout){_REST}"
+          rf"|[Ss]ocket Timeout(?= ?\n| ?$)"
           rf"|collective operation timeout{_REST}|wait timeout after [0-9]{{1,12}}+ms{_REST}"),
     _text("nccl_error", ("NCCL", "ncclInternalError", "ncclSystemError"), r"NCCL error[^\n]{0,120}+"
                                                                           r"|nccl(?:InternalError|SystemError"
@@ -54,6 +56,7 @@ PATTERNS: tuple[_Text, ...] = (
     _text("loss_scale_collapse", ("loss scale already at minimum", "loss_scale already", "Loss scale already",
           "minimum loss scale"),
           rf"(?i:(?:current )?loss[ _]scale already at minimum){_REST}|minimum loss scale{_REST}"),
+    _text("kl_negative", ("starting to become negative",), rf"KL divergence is starting to become negative{_REST}"),
     _text("labels_all_ignored", ("-100", "response key", "response template", "instruction ", "ignored in loss"),
           rf"(?i:all (?:the )?labels (?:are|were) -100|labels? (?:are |is )?all -100|could not find (?:response"
           rf"|instruction) (?:key|template)[^\n]{{0,80}}|this instance will be ignored in loss calculation){_REST}"),

@@ -85,6 +85,11 @@ def is_command(text: str) -> bool:
     return _starts(line[prompt.end() :] if prompt else line)
 
 
+def is_log(text: str) -> bool:
+    """Whether lines of a log stand in a text in which no command does."""
+    return any(patterns.LOG.match(line[:2000]) for line in text.split("\n")) and not has_command(text)
+
+
 def has_command(text: str) -> bool:
     """Whether any line of a script starts a program of interest, or is flags only."""
     return any(
@@ -116,6 +121,8 @@ def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
     if patterns.FLAGS.match(bare) and patterns.WORDS.search(bare):
         return None
     end = _command_end(lines, at)
+    if end == at:
+        return None  # an option that is commented out: no command begins with it
     text = "\n".join(lines[at:end])
     if has_command(text) or (patterns.DOTTED.match(bare) and end - at > 1):
         return "command", 0, end
@@ -137,6 +144,7 @@ def _command_end(lines: list[str], at: int) -> int:
     """Line after the last one of a script: continuations, here-documents,
     arrays and quotes are followed to their end."""
     end = number = at
+    blank = 0
     while number < len(lines):
         line = lines[number]
         prompt = patterns.PROMPT.match(line)
@@ -148,7 +156,8 @@ def _command_end(lines: list[str], at: int) -> int:
             )
             if not (shellish or lines[number - 1].rstrip().endswith("\\") or stripped in ("}", ")", "EOF")):
                 return end
-        if not stripped and number - end > 3:
+        blank = 0 if stripped else blank + 1
+        if blank > 3:
             return end
         number = _stretch(lines, number, bare)
         if stripped and not (stripped.startswith("#") and not stripped.startswith(("#!", "#SBATCH"))):
@@ -228,6 +237,8 @@ def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
         ):
             break
         if item.startswith("```") or ("Arguments(" in item or "Namespace(" in item):
+            break
+        if patterns.LABEL.match(item) and not patterns.LOG.search(item[:2000]):
             break
         number += 1
     return "log", 0, number

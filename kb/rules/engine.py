@@ -40,7 +40,7 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
                 outcome = _judged(rule, facts)
                 if outcome.value is False:
                     ruled_out.add(rule.id)
-                finding = _finding(rule, outcome, facts) if _reported(outcome) else None
+                finding = _finding(rule, outcome, facts) if _reported(outcome, facts) else None
             except Exception as error:  # a rule's own fault must not take the others' findings with it
                 failures[rule.id] = RuleFailure(rule_id=rule.id, message=f"{type(error).__name__}: {error}")
                 continue
@@ -85,7 +85,7 @@ def evaluate(rule: Rule, facts: Facts) -> Outcome:
     if not _applies(rule, facts):
         return _NOT_NEEDED
     outcome = _judged(rule, facts)
-    return outcome if _reported(outcome) else _NOT_NEEDED
+    return outcome if _reported(outcome, facts) else _NOT_NEEDED
 
 
 def _judged(rule: Rule, facts: Facts) -> Outcome:
@@ -96,9 +96,33 @@ def _judged(rule: Rule, facts: Facts) -> Outcome:
     return _with_versions(rule.module(facts), rule.versions, facts)
 
 
-def _reported(outcome: Outcome) -> bool:
-    """Whether there is something to say: the rule fires, or cannot tell about something that the user brought."""
-    return outcome.value is True or (outcome.value is None and outcome.brought)
+def _reported(outcome: Outcome, facts: Facts) -> bool:
+    """Whether there is something to say: the rule fires, or cannot tell about something that the user brought.
+
+    Without any option a version raises questions about other versions only: it says what is installed, not what is
+    done with it, and a list of packages would ask for every option that any of these releases ever got wrong.
+    """
+    if outcome.value is not None:
+        return outcome.value
+    if not facts.run.options and _only_versions(outcome, facts):
+        return outcome.brought and not any(map(_no_version, outcome.missing))
+    return outcome.brought
+
+
+def _only_versions(outcome: Outcome, facts: Facts) -> bool:
+    """Whether all that was pasted of what holds are versions, beside what tells which program it is."""
+    versions = {version.span for version in facts.evidence.versions.values()}
+    pasted = {span for span in outcome.evidence if not span.default}
+    return bool(pasted) and pasted <= versions | _naming(facts)
+
+
+def _naming(facts: Facts) -> set[Span]:
+    """Where it was read what is run."""
+    return {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
+
+
+def _no_version(fact: str) -> bool:
+    return not fact.startswith("version:")
 
 
 def _applies(rule: Rule, facts: Facts) -> bool:
@@ -161,8 +185,7 @@ def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
 
     What told the framework or the algorithm is evidence only where nothing else is: it is not what is wrong.
     """
-    named = {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
-    named -= {option.span for option in facts.run.options if option.key in _CHOOSES}
+    named = _naming(facts) - {option.span for option in facts.run.options if option.key in _CHOOSES}
     spans = tuple(span for span in outcome.evidence if span not in named)
     if all(span.default for span in spans):
         spans = outcome.evidence

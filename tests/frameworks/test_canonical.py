@@ -310,3 +310,14 @@ def test_after_warming_a_first_question_reads_no_catalogue() -> None:
     for framework in FRAMEWORKS:
         canonicalise([option("output_dir", "x")], framework, "sft")
     assert table.cache_info().misses == before
+
+
+def test_a_program_without_ray_has_no_actors() -> None:
+    facts = {"openrlhf": VersionFact(package="openrlhf", exact="0.5.7", reason="said")}
+    for program, gpus in (
+        ("openrlhf.cli.train_ppo_ray", 8),
+        ("openrlhf.cli.train_ppo", None),
+        ("examples/train_ppo.py", None),
+    ):
+        found = canonicalise((), "openrlhf", "ppo", "rl", facts, programs=[program])
+        assert (found["num_gpus"].value if "num_gpus" in found else None) == gpus

@@ -25,6 +25,9 @@ SITE = "/usr/lib/python3.11/site-packages/"
         (("train.py", SITE + "transformers/trainer.py", SITE + "trl/trainer/dpo_trainer.py"), "trl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "deepspeed/runtime/engine.py"), "transformers"),
         (("train.py", SITE + "numpy/core.py"), None),
+        (("/home/me/verl/verl/trainer/main_ppo.py", "/home/me/verl/verl/workers/fsdp_workers.py"), "verl"),
+        (("/root/ms-swift/swift/cli/sft.py", SITE + "transformers/trainer.py"), "ms-swift"),
+        (("/home/me/verl/my_own.py", SITE + "numpy/core.py"), None),
     ],
 )
 def test_the_outermost_framework_is_meant(paths: tuple[str, ...], framework: str | None) -> None:
@@ -43,3 +46,17 @@ def test_a_mere_library_in_a_traceback_yields_to_what_the_user_says() -> None:
     found = parse("axolotl run fails\n" + frames("train.py", SITE + "transformers/trainer.py")).run.framework
     assert found is not None
     assert found.value == "axolotl"
+
+
+def test_the_metrics_of_a_log_tell_verl() -> None:
+    log = "step:3 - critic/kl:0.1 - actor/pg_loss:0.02 - actor/grad_norm:0.4 - timing_s/gen:31.4"
+    found = parse(f"why?\n{log}\n").run.framework
+    assert found is not None
+    assert found.value == "verl"
+    assert parse("why?\nstep:3 - loss:0.1 - grad_norm:0.4\n").run.framework is None
+
+
+def test_the_script_that_only_one_framework_has_names_it() -> None:
+    found = parse("train_ppo_ray运行卡住").run.framework
+    assert found is not None
+    assert found.value == "openrlhf"

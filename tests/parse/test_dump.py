@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.model.run import Unresolved
+from kb.model.run import Origin, Unresolved
+from kb.parse import parse
 from kb.parse.readers import dump
+from kb.parse.source import Piece
 from tests.parse.reading import Checked
 
 PARTS = [
@@ -92,3 +94,37 @@ def test_a_printed_dict_behind_logger_prefixes_is_read() -> None:
 
 def test_a_printed_set_is_no_configuration() -> None:
     assert values("Model config Qwen2Config {'a', 'b'}\nTrainingArguments(lr=1)\n") == {"lr": 1}
+
+
+REPEATED = (
+    "Error executing job with overrides: ['algorithm.adv_estimator=grpo', \"data.truncation='error'\", 'x', 'a.b=8']"
+)
+
+
+def test_the_overrides_that_hydra_repeats_are_options() -> None:
+    found = dump.overrides(Piece(source="e.log", text=f"2026 {REPEATED}\nTraceback"))
+    assert found is not None
+    place, reading = found
+    assert place.text == REPEATED
+    assert [(option.key, option.value) for option in reading.options] == [
+        ("algorithm.adv_estimator", "grpo"), ("data.truncation", "error"), ("a.b", 8),
+    ]  # fmt: skip
+    assert {option.origin for option in reading.options} == {Origin.DUMP}
+    assert reading.options[2].span.text == "a.b=8"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Error executing job with overrides: []", "Error executing job with overrides: ['x"]
+)
+def test_without_overrides_there_is_nothing_to_read(text: str) -> None:
+    assert dump.overrides(Piece(source=None, text=text)) is None
+
+
+def test_repeated_overrides_are_the_run_where_no_command_is_pasted() -> None:
+    run = parse(f"verl dies\n{REPEATED}\n").run
+    assert run.framework is not None
+    assert run.framework.value == "verl"
+    assert run.algorithm is not None
+    assert run.algorithm.value == "grpo"
+    pasted = f"```bash\npython3 -m verl.trainer.main_ppo a.b=4\n```\n{REPEATED}\n"
+    assert [option.value for option in parse(pasted).run.options if option.key == "a.b"] == [4]

@@ -62,6 +62,37 @@ def test_rows_interleaved_with_a_progress_bar_take_its_step() -> None:
     assert [(row.step, values(row)["loss"]) for row in read(text)] == [(10, 0.5), (11, 0.4)]
 
 
+def bar(step: int, of: int = 1000) -> str:
+    return f"  1%|▏         | {step}/{of} [00:10<17:00,  1.01s/it]"
+
+
+def steps(*lines: str) -> list[int | None]:
+    return [row.step for row in read("\n".join(lines))]
+
+
+def test_a_row_on_the_line_after_the_trainers_bar_takes_its_step() -> None:
+    lines = (bar(10), "{'loss': 0.5, 'epoch': 0.1}", bar(10), bar(20), "", "   ", "{'loss': 0.4, 'epoch': 0.2}")
+    assert steps(*lines) == [10, 20]
+    assert steps("  0%|  | 1/500 [1 day, 2:03:04<?, ?it/s]", "{'loss': 0.5}") == [1]
+
+
+def test_a_bar_that_does_not_count_the_steps_of_training_gives_none() -> None:
+    row = "{'loss': 0.5, 'epoch': 0.1}"
+    assert steps("Map: 100%|██████| 1000/1000 [00:01<00:00, 900.00 examples/s]", row) == [None]
+    assert steps("Loading checkpoint shards: 100%|███| 4/4 [00:05<00:00,  1.3s/it]", row) == [None]
+    assert steps("100%|███| 4/4 [00:05<00:00, 900.0 examples/s]", row) == [None]
+    assert steps(bar(0), row) == [None]
+    assert steps(bar(1001), row) == [None]
+    assert steps(bar(10), "Some weights were not used", row) == [None]
+    assert steps(bar(10, 10), "{'eval_loss': 0.6, 'epoch': 0.1}") == [None]
+    assert steps(bar(10), row, row) == [10, None]
+    assert steps(bar(10), row, bar(10), row, bar(50, 50), row, bar(9), row, bar(11), row) == [10, None, None, None, 11]
+    assert steps(bar(10), f"{row} {row}") == [None, None]
+    assert steps(bar(10), "{'loss': 0.5, 'step': 7}") == [7]
+    assert steps(bar(10), "step:1 - actor/pg_loss:0.5 - actor/grad_norm:0.1") == [1]
+    assert steps("", "", "", "", "", row) == [None]
+
+
 def test_an_evaluation_dict_on_the_same_line_is_a_row_of_its_own() -> None:
     train, evaluation = read("{'loss': 0.5, 'epoch': 0.1}{'eval_loss': 0.6, 'epoch': 0.1}")
     assert not train.evaluation

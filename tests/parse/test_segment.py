@@ -273,6 +273,9 @@ LINES = st.sampled_from(
         *INI.split("\n"),
         *CSV.split("\n"),
         *DUMP.split("\n"),
+        "# --a 1 \\",
+        "`swift sft --a 1 \\",
+        "--b 2`",
         "```",
         "```bash",
         "~~~",
@@ -395,3 +398,33 @@ def test_a_command_behind_words_and_a_colon_is_read_at_its_place(text: str, colu
 @pytest.mark.parametrize("first", ["image: torch\n", ""])
 def test_a_yaml_key_with_a_command_stays_yaml(first: str) -> None:
     assert kinds(f"{first}command: deepspeed --module openrlhf.cli.train_kto --bf16\nreplicas: 2\n") == ["yaml"]
+
+
+def test_what_the_user_says_in_chinese_behind_an_error_is_his_own_words() -> None:
+    text = f"ValueError: remaining_argv: ['--train_type', 'sft']\nswift版本： 2.6.1\n运行脚本：\n{KTO}"
+    assert kinds(text) == ["log", "prose", "command"]
+    assert parse(text).versions["ms-swift"].exact == "2.6.1"
+
+
+@pytest.mark.parametrize("line", ["    # --freeze_vit true \\", "# --bf16 \\"])
+def test_an_option_that_is_commented_out_begins_no_command(line: str) -> None:
+    assert "command" not in kinds(line)
+    assert kinds(f"{KTO} \\\n{line}\n")[0] == "command"
+    assert kinds(f"see\n```\n{line}\n{KTO}\n```")[-1] == "command"
+
+
+def test_comments_do_not_end_a_script() -> None:
+    comments = "\n    # --packing_samples\n    # --use_wandb [TOKEN]\n    # --remote_rm_url http://x\n"
+    text = (
+        f"set -x\nread -r -d '' cmd <<EOF\n{KTO.partition(' --module ')[2]}\nEOF\n{comments}\ndeepspeed --module $cmd"
+    )
+    assert kinds(f"my script\n```\n{text}\n```") == ["prose", "command"]
+    assert parse(f"my script\n```\n{text}\n```").run.framework is not None
+
+
+@pytest.mark.parametrize("before", ["", "set -x\n\n", "CUDA_VISIBLE_DEVICES=0,1 \\\n"])
+def test_inline_code_over_several_lines_is_a_command_without_its_marks(before: str) -> None:
+    text = f"command:\n`{before}{KTO}`\nwhy?"
+    assert kinds(text) == ["prose", "command", "prose"]
+    assert blocks(text)[1].piece.text == f"{before}{KTO}"
+    assert [option.key for option in parse(text).run.options][-1] == "vanilla_loss"

@@ -532,3 +532,15 @@ def test_quotes_and_substitutions_inside_a_value_are_kept(text: str, value: Valu
 
 def test_operators_inside_an_array_only_separate() -> None:
     assert values(only("A=(--a 1; --b 2)\nswift sft ${A[@]}")) == {"a": 1, "b": 2}
+
+
+def test_a_comment_between_variables_and_their_program_takes_them_away() -> None:
+    text = "A=1 \\\nB=2 \\\n# C=3 \\\nswift sft --a 1\n"
+    assert values(only(text)) == {"a": 1}
+    assert codes(text) == ["comment_in_command"]
+    assert "A, B" in read(text).problems[0].message
+
+
+@pytest.mark.parametrize("text", ["A=1 # one\nswift sft --a 1\n", "A=1\n# two\nswift sft --a 1\n"])
+def test_a_comment_behind_a_variable_of_its_own_line_is_no_problem(text: str) -> None:
+    assert codes(text) == []

@@ -202,6 +202,12 @@ def test_zeros_that_verl_rounded_are_no_zeros() -> None:
     assert kinds("".join(line.format(i, i) for i in range(1, 5))) == {"healthy_log"}
 
 
+def test_what_ray_lists_under_every_dead_worker_is_no_sign() -> None:
+    text = "[raylet] exits. (1) the process was killed by the OOM killer due to high memory usage, (2) ray stop --force"
+    assert kinds(f"{text}\n2026-01-01 INFO step 1\n") == set()
+    assert "cpu_oom_killed" in kinds("INFO oom-kill: constraint=MEMCG\n")
+
+
 def test_a_copied_line_and_a_log_are_two_series() -> None:
     text = "loss: 0.0\n\n{'loss': 0.0, 'epoch': 1}"
     assert "loss_zero" not in kinds(text)
@@ -322,3 +328,18 @@ def test_judging_rows_never_raises_and_every_signal_points_into_the_log(
     for signal in found(text, peak=peak):
         assert signal.kind in signals.KINDS
         assert signal.span.text in text
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("store->get('0') got error: Socket Timeout", "nccl_timeout"),
+        ("UserWarning: KL divergence is starting to become negative: -5.27 - this might be a precursor", "kl_negative"),
+    ],
+)
+def test_words_of_a_log_are_a_signal(text: str, kind: str) -> None:
+    assert kind in kinds(text)
+
+
+def test_the_warning_on_a_negative_kl_counts_where_it_is_quoted() -> None:
+    assert "kl_negative" in kinds("", said="PPO出现KL divergence is starting to become negative: -5.27")

@@ -36,6 +36,19 @@ def test_a_traceback_has_its_exception_message_frames_and_place() -> None:
     assert (found.span.line, found.span.end_line) == (2, 8)
 
 
+@pytest.mark.parametrize(
+    "torn", ["line 3479, in cross_entropy", 'site-packages/torch/nn/functional.py", line 3479, in cross_entropy']
+)
+def test_a_traceback_cut_off_inside_a_frame_keeps_that_frame(torn: str) -> None:
+    text = f"{torn}\n    return torch._C._nn.cross_entropy_loss(\n\ntorch.OutOfMemoryError: CUDA out of memory."
+    (found,) = read(text)
+    assert (found.exception, found.frames) == ("torch.OutOfMemoryError", ("line 3479 cross_entropy",))
+
+
+def test_words_that_speak_of_a_line_are_no_frame() -> None:
+    assert read("it fails on line 3, in the middle of an epoch") == ()
+
+
 def test_of_a_chain_the_first_exception_is_the_root_and_stands_first() -> None:
     text = (
         "Traceback (most recent call last):\n  File \"a.py\", line 1, in a\nKeyError: 'x'\n\n"

@@ -17,7 +17,20 @@ from kb.rules.engine import check, evaluate
 from kb.rules.facts import Facts
 from kb.rules.outcome import Outcome
 from kb.rules.page import Rule, RuleSet, load_rules
-from tests.rules.support import evidence, option, page, recognised, row, rule, ruleset, run, setting, span, version
+from tests.rules.support import (
+    evidence,
+    option,
+    page,
+    recognised,
+    row,
+    rule,
+    ruleset,
+    run,
+    setting,
+    signal,
+    span,
+    version,
+)
 
 TEXT = "deepspeed train_kto --vanilla_loss --micro_train_batch_size 1"
 
@@ -81,6 +94,40 @@ def test_a_rule_cannot_tell_and_asks_in_the_frameworks_own_words() -> None:
 
 def test_nothing_is_asked_where_nothing_the_user_brought_holds() -> None:
     assert check(command(), ruleset(rule(when="bf16 == False and beta == 1"))).findings == ()
+
+
+OLD = version("openrlhf", "0.3.3")
+OF_OLD = 'versions: {openrlhf: "<0.3.4"}'
+
+
+@pytest.mark.parametrize(
+    ("given", "applies"),
+    [
+        (evidence(run(framework=None, algorithm=None), versions=[OLD]), f"{{{OF_OLD}}}"),
+        (evidence(run(algorithm="kto"), versions=[OLD]), f"{{framework: [openrlhf], algorithm: [kto], {OF_OLD}}}"),
+        (
+            evidence(run(framework=None), versions=[OLD, version("deepspeed", "0.14.0")]),
+            '{versions: {openrlhf: "<0.3.4", deepspeed: "<0.15"}}',
+        ),
+    ],
+)
+def test_versions_alone_raise_no_question_about_options(given: Evidence, applies: str) -> None:
+    assert check(given, ruleset(rule(when="beta == 1", applies=applies))).findings == ()
+
+
+def test_versions_alone_raise_questions_about_other_versions() -> None:
+    one = rule(when='version("deepspeed", "<0.15")', applies=f"{{{OF_OLD}}}")
+    (found,) = check(evidence(run(), versions=[OLD]), ruleset(one)).cannot_tell
+    assert [each.fact for each in found.missing] == ["version:deepspeed"]
+
+
+def test_versions_beside_an_option_or_a_symptom_raise_questions_about_options() -> None:
+    one = rule(when="beta == 1", applies=f"{{{OF_OLD}}}")
+    beside = replace(command(), versions={"openrlhf": OLD})
+    assert [each.fact for each in check(beside, ruleset(one)).cannot_tell[0].missing] == ["setting:beta"]
+    two = rule(when='beta == 1 and signal("loss_nan")', applies=f"{{{OF_OLD}}}")
+    shown = evidence(run(), signals=[signal("loss_nan")], versions=[OLD])
+    assert [each.fact for each in check(shown, ruleset(two)).cannot_tell[0].missing] == ["setting:beta"]
 
 
 def test_the_version_range_of_applies_is_part_of_the_condition() -> None:

@@ -77,6 +77,23 @@ def test_a_stated_step_names_the_place() -> None:
     assert points(rows, "loss")[0].where == ("step 40", "第 40 步")
 
 
+def test_rewards_that_both_fall_are_told_as_the_last_row_has_them() -> None:
+    rows: list[Values] = [
+        {
+            "loss": 0.5,
+            "rewards/chosen": -0.15 * i,
+            "rewards/rejected": -0.35 * i,
+            "rewards/margins": 0.2 * i,
+            "rewards/accuracies": 0.7,
+            "epoch": 0.1 * i,
+        }
+        for i in range(9)
+    ]
+    found = check(facts(rows).evidence, RULES)
+    said = next(finding.message.en for finding in found.fired if finding.rule_id == "series-both-rewards-fall")
+    assert "rewards/chosen is -1.2, rewards/rejected -2.8, the margin 1.6" in said
+
+
 def test_the_ends_are_medians_of_the_outer_thirds() -> None:
     assert ends([1.0, 9.0, 1.0, 5.0, 5.0, 5.0, 2.0, 2.0, 8.0]) == (1.0, 2.0)
     assert ends([3.0]) == (3.0, 3.0)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kb.model.evidence import Problem, Receipt
-from kb.model.report import Finding, Severity, Status
+from kb.model.report import Finding, Report, Severity, Status
 from service.compose import cause_views, compose, plain_text, receipt_line
 from service.diagnose import Cause, Diagnosis, diagnose
 from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
@@ -100,14 +100,24 @@ def test_markdown_marks_are_removed_from_plain_text() -> None:
     assert plain_text("## Fix\n**Use** `bf16`, see [the docs](https://x.y).") == "Fix\nUse bf16, see the docs."
 
 
-def test_an_answer_that_asks_back_says_what_is_most_likely_and_what_does_not_help() -> None:
+def test_an_answer_that_asks_back_says_what_is_most_likely_how_to_confirm_it_and_what_does_not_help() -> None:
     shared = context(evidence("loss_nan"))
     likely = replace(WEIGHTS, answer=0.99, medium=0.1)
     diagnosis = diagnose([scored(case(rules=()))], shared, likely)
     assert diagnosis.verdict == "need_input"
     text, _ = compose(diagnosis, shared, "en")
-    order = [text.index(part) for part in ("Paste the", "### Most likely so far", "lower the LR: the gradient is NaN")]
+    parts = ("Paste the", "### Most likely so far", "### How to confirm", "lower the LR: the gradient is NaN")
+    order = [text.index(part) for part in parts]
     assert order == sorted(order)
+
+
+def test_a_cause_that_the_paste_speaks_against_is_neither_sure_nor_shown_as_likely() -> None:
+    shared = context(evidence("loss_nan"))
+    ruled_out = replace(shared, report=Report(ruleset_version="r1", ruled_out=frozenset({"rule-a"})))
+    likely = replace(WEIGHTS, bias=3.0, answer=0.5, medium=0.1)
+    diagnosis = diagnose([scored(case(settings=("bad",)))], ruled_out, likely)
+    assert (diagnosis.verdict, diagnosis.causes[0].confidence) == ("need_input", "low")
+    assert "### Most likely so far" not in compose(diagnosis, ruled_out, "en")[0]
 
 
 def harmless(*findings: Finding) -> str:

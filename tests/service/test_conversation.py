@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from service.answer import Answer
 from service.api.openai import Message, question_of
 from service.conversation import MAX_CHARACTERS, MAX_TURNS
 from service.prompts import build
+from ui.chat.texts import examples
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"
 ITEMS: list[dict[str, Any]] = [json.loads(line) for line in CONVERSATIONS.read_text(encoding="utf-8").splitlines()]
@@ -249,6 +251,19 @@ def test_only_a_message_that_brings_nothing_is_told_the_same_as_before(advisor: 
     prepared = told(advisor, turns, "pasted")
     assert "openrlhf-kto-vanilla-loss-single-class" in fired(prepared.answer)
     assert same not in prepared.answer.answer
+
+
+def test_behind_a_supposition_the_answer_that_stands_above_is_cut_to_its_fix(advisor: Advisor) -> None:
+    kto = examples("en")[0]
+    first = {"question": kto.question, "attachments": [{"name": f.name, "content": str(f.content)} for f in kto.files]}
+
+    def headings(question: str) -> set[str]:
+        text = told(advisor, [first, {"question": question, "attachments": []}], question).answer.answer
+        return set(re.findall(r"^#+ (.+)", text, re.MULTILINE))
+
+    assert {"Why", "Fix", "Does not help"} <= headings("and which of you is the expert here")
+    assert "Fix" in headings("what about openrlhf 0.4.0 instead?")
+    assert not {"Why", "Does not help"} & headings("what about openrlhf 0.4.0 instead?")
 
 
 def test_a_bare_switch_is_supposed_away(advisor: Advisor) -> None:

@@ -13,6 +13,9 @@ from service.diagnose import GENERIC, diagnose, information_gain, known
 from service.features import NAMES, features, finding_weight, overlap
 from tests.service.values import WEIGHTS, case, context, evidence, finding, missing, question, scored, span
 
+SURE = replace(WEIGHTS, bias=6.0)
+"""Any likeness is enough for them."""
+
 
 def test_a_fired_rule_makes_its_case_the_answer() -> None:
     diagnosis = diagnose(
@@ -22,6 +25,16 @@ def test_a_fired_rule_makes_its_case_the_answer() -> None:
     )
     assert diagnosis.verdict == "answered"
     assert diagnosis.causes[0].case.id == "case-a"
+
+
+def test_names_and_a_symptom_alone_are_asked_back_and_promise_nothing() -> None:
+    likely = scored(case("case-a", signals=("loss_nan",)), 1.0, 1.0)
+    sure = context(evidence("loss_nan"))
+    assert diagnose([likely], sure, SURE).verdict == "answered"
+    assert diagnose([likely], sure, SURE).causes[0].confidence == "high"
+    diagnosis = diagnose([likely], replace(sure, bare=True), SURE)
+    assert diagnosis.verdict == "need_input"
+    assert diagnosis.causes[0].confidence == "medium"
 
 
 def test_an_artefact_as_first_cause_means_no_fault() -> None:
@@ -46,6 +59,12 @@ def test_nothing_of_our_field_is_not_in_the_knowledge_base() -> None:
 
 def test_a_healthy_configuration_is_no_fault() -> None:
     assert diagnose([], context(evidence()), WEIGHTS).verdict == "no_fault"
+
+
+def test_a_configuration_is_not_healthy_where_the_question_says_that_it_fails() -> None:
+    said = replace(context(evidence()), failed=True)
+    assert diagnose([], said, WEIGHTS).verdict == "need_input"
+    assert diagnose([], replace(said, reassurance=True), WEIGHTS).verdict == "no_fault"
 
 
 def test_a_warning_keeps_a_configuration_from_being_called_healthy() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kb.glossary.terms import Glossary, load_glossary
 from kb.parse import parse
-from service.field import ASKS_IF_NORMAL, field_weight, is_vague
+from service.field import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, says_failed
 from service.weights import shipped
 
 
@@ -90,3 +90,37 @@ def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) ->
 )
 def test_other_training_and_the_cluster_are_not(question: str, glossary: Glossary) -> None:
     assert weight(question, glossary) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "failed"),
+    [
+        ("resume_from_checkpoint failed when using PEFT LORA", True),
+        ("lora 续训失败，环境如下", True),
+        ("the merge does not work with this config", True),
+        ("DPO 训练跑不起来", True),
+        ("is this config fine?", False),
+        ("it never crashes, I only want a second pair of eyes", False),
+        ("没有报错，帮我看看配置", False),
+        ("how are failed_rows counted", False),
+    ],
+)
+def test_a_question_may_say_that_something_failed(question: str, failed: bool) -> None:
+    assert says_failed(question) is failed
+
+
+@pytest.mark.parametrize(
+    ("question", "bare"),
+    [
+        ("openrlhf kto loss is nan", True),
+        ("loss is nan, help", True),
+        ("openrlhf kto loss is nan with --vanilla_loss", False),
+        ("openrlhf 0.3.2 kto loss is nan", False),
+        ("ValueError: Attempting to unscale FP16 gradients", False),
+        ("openrlhf kto loss is nan as soon as the second epoch begins, the first one is perfectly fine", False),
+        ("deepspeed --module openrlhf.cli.train_kto --pretrain m gives loss nan", False),
+    ],
+)
+def test_a_question_of_names_and_a_symptom_is_bare(question: str, bare: bool, glossary: Glossary) -> None:
+    kinds = [glossary.concepts[concept].kind for concept in glossary.ids(question)]
+    assert is_bare(question, kinds, parse(question)) is bare

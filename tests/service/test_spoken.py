@@ -36,6 +36,16 @@ def test_an_open_question_is_about_what_the_log_shows(question: str, glossary: G
     assert "grad norm nan" in found
 
 
+def test_what_ray_guesses_about_a_dead_worker_is_not_asked_about(glossary: Glossary) -> None:
+    guesses = (
+        "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory "
+        "usage. (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or other "
+        "unexpected errors."
+    )
+    question = f"verl hangs, then: the worker exits. {guesses} what now?"
+    assert spoken(question, parse(question), glossary) == "verl hangs, then: the worker exits.  . what now?"
+
+
 def test_the_root_exception_is_put_into_words(glossary: Glossary) -> None:
     assert "ValueError: bad batch" in spoken("", parse("", (Attachment(name="x.log", content=TRACE),)), glossary)
 
@@ -53,3 +63,28 @@ def test_files_alone_are_diagnosed(question: str, language: str, knowledge_advis
     assert answer.verdict == "answered"
     assert answer.causes[0].case_id == "fp16-trainable-head-adam-eps-nan"
     assert answer.language == language
+
+
+ASKED = "cuda out of memory in dpo, whatever I set"
+BLOCKS = (
+    "- `llamafactory` version: 0.9.2\n- PyTorch version: 2.6.0+cu124 (GPU)\n- Bitsandbytes version: 0.45.5",
+    "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: dpo\nfinetuning_type: full\ndeepspeed: ds_z3_offload_config.json\n"
+    "cutoff_len: 4096\noutput_dir: out",
+    "llamafactory-cli train \\\n  --stage dpo \\\n  --model_name_or_path m \\\n  --dataset d \\\n  --output_dir o",
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_block_pasted_into_the_question_is_not_what_is_asked(block: str, glossary: Glossary) -> None:
+    question = f"{ASKED}\n\n{block}\n"
+    assert spoken(question, parse(question), glossary).split() == ASKED.split()
+
+
+def test_a_line_of_options_is_part_of_the_question(glossary: Glossary) -> None:
+    question = "training fails with nan:\ndeepspeed train.py --offload_param cpu"
+    assert spoken(question, parse(question), glossary) == question
+
+
+def test_a_question_that_is_a_paste_alone_is_kept(glossary: Glossary) -> None:
+    question = f"{BLOCKS[1]}\n"
+    assert BLOCKS[1] in spoken(question, parse(question), glossary)

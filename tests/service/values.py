@@ -130,6 +130,7 @@ WEIGHTS = Weights(
         "algorithm_clash": -1.5,
         "family_match": 0.8,
         "family_clash": -2.0,
+        "family_unsaid": 0.0,
         "version_inside": 0.8,
         "version_outside": -2.5,
         "settings": 0.8,

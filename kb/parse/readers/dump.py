@@ -1,5 +1,5 @@
 """Arguments printed into logs → options: ``Namespace(a=1)``, ``TrainingArguments(…)``, ``Qwen2Config {…}``,
-ms-swift's ``args: RLHFArguments(…)``, verl's pretty-printed dict.
+ms-swift's ``args: RLHFArguments(…)``, verl's pretty-printed dict, the overrides that Hydra repeats when a job fails.
 
 ``scope`` is the printed class (none for Namespace and plain dicts). Such a dump lists defaults too: every option in it
 is known, none need have been written by hand. Logger prefixes in front of a dump's lines are stepped over.
@@ -8,10 +8,14 @@ is known, none need have been written by hand. Logger prefixes in front of a dum
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
-from kb.model.run import Origin
+from kb.model.run import Option, Origin
+from kb.parse.readers import hydra
 from kb.parse.readers.literal import Scanner
 from kb.parse.readers.nodes import Entries, Flattener, Node
+from kb.parse.readers.shell_expand import Arg
 from kb.parse.source import Piece, Reading
 
 _PRINTED = re.compile(
@@ -23,6 +27,8 @@ _PREFIX = re.compile(
     re.MULTILINE,
 )
 _ROW = re.compile(r"\{[ \t\n]*['\"](?:loss|train_loss|eval_loss|train_runtime|eval_runtime)['\"]")
+_OVERRIDES = re.compile(r"Error executing job with overrides: \[(?P<items>[^\n]*)\]")
+_ITEM = re.compile(r"'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"")
 
 
 def read(piece: Piece) -> Reading:
@@ -45,3 +51,21 @@ def read(piece: Piece) -> Reading:
     return Reading(
         options=tuple(flattener.options), problems=tuple(flattener.problems), partial=scanner.partial or flattener.full
     )
+
+
+def overrides(piece: Piece) -> tuple[Piece, Reading] | None:
+    """The command line that Hydra repeats under "Error executing job with overrides", and where; None without one."""
+    found = _OVERRIDES.search(piece.text)
+    if found is None:
+        return None
+    place = piece.cut(*found.span())
+    options = tuple(_items(place))
+    return (place, Reading(options=options)) if options else None
+
+
+def _items(piece: Piece) -> Iterator[Option]:
+    for item in _ITEM.finditer(piece.text):
+        group = "double" if item["single"] is None else "single"
+        option = hydra.read(Arg(item[group], *item.span(group), resolved=True, quoted=False), piece)
+        if option is not None:
+            yield replace(option, origin=Origin.DUMP)

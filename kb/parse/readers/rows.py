@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kb.model.evidence import Metric, Problem, Row
@@ -26,6 +26,7 @@ SAMPLED_ROWS = 1000
 
 _MAX_METRICS = 300
 _CONTINUED_LINES = 60
+_BLANK_LINES = 4
 _CUES = (
     "oss",
     "OSS",
@@ -63,6 +64,10 @@ _LONE = re.compile(
 )
 _STRING_STEP = re.compile(r"""['"]global_step(?:/max_steps)?['"]\s{0,4}+:\s{0,4}+['"](?P<step>[0-9]{1,12}+)/""")
 _BAR = re.compile(r"(?<![0-9.])(?P<step>[0-9]{1,12}+)/[0-9]{1,12}+ \[[0-9?]")
+_BAR_ALONE = re.compile(  # the Trainer's bar: no title, and steps per second
+    r"^[ \t]{0,8}+[0-9]{1,3}+%\|[^|\n]{0,200}+\|[ \t]{0,8}+(?P<step>[0-9]{1,12}+)/(?P<of>[0-9]{1,12}+)"
+    r" \[[^\]\n]{1,80}(?:s/it|it/s)\][ \t]{0,8}+$"
+)
 _STEP_WORD = re.compile(
     r"(?<![\w/])(?i:global[_ ]step|step|iteration|iter)s?+[ :=#\[]{1,4}+(?P<step>[0-9]{1,12}+)(?![\w.%])"
 )
@@ -121,6 +126,7 @@ def _scan(text: str) -> Iterator[_Light]:
     """Every row of a text, in order. One pass over the lines; only lines with a cue are looked at closely."""
     lines = text.split("\n")
     state_file = '"log_history"' in text
+    bars = _Bars(lines)
     starts = _starts(lines)
     i = free = 0  # lines before `free` already belong to a row
     while i < len(lines):
@@ -137,8 +143,43 @@ def _scan(text: str) -> Iterator[_Light]:
             yield from _pairs(text, starts[begin], _end(starts, lines, i), state_file, lone=True)
         else:
             begin, i = i, _closing(lines, i)
-            yield from _line(text, starts[begin], _end(starts, lines, i), state_file)
+            logged = list(_line(text, starts[begin], _end(starts, lines, i), state_file))
+            yield from bars.stepped(logged, begin)
         free = i
+
+
+class _Bars:
+    """The steps that the Trainer's progress bar counts on lines of its own.
+
+    The Trainer moves its bar before it logs, so the bar on the line before a row has counted the row's step; the one
+    that evaluation draws has another total, and its row is no step of training.
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.total: int | None = None
+        self.step = 0
+
+    def stepped(self, rows: list[_Light], i: int) -> list[_Light]:
+        """The rows of line ``i``: a single Hugging Face one that states no step gets that of the bar before it."""
+        if len(rows) != 1 or rows[0].style != "hf" or rows[0].step is not None:
+            return rows
+        names = {cell[0] for cell in rows[0].cells}
+        bar = self._before(i) if "loss" in names else None
+        if bar is None:
+            return rows
+        step, total = int(bar["step"]), int(bar["of"])
+        if not self.step < step <= total or self.total not in (None, total):
+            return rows
+        self.step, self.total = step, total
+        return [replace(rows[0], step=step)]
+
+    def _before(self, i: int) -> re.Match[str] | None:
+        """The bar on the last line before ``i`` that is not blank."""
+        for line in reversed(self.lines[max(0, i - _BLANK_LINES) : i]):
+            if line.strip():
+                return _BAR_ALONE.match(line)
+        return None
 
 
 def _starts(lines: list[str]) -> list[int]:

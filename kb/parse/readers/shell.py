@@ -108,6 +108,7 @@ class _Reader:
         if not words or not prefix < len(words):
             for word in words:
                 self._assign(word, exported=False)
+            self._unexported(words, statement)
             return following
         name = self.piece.text[words[prefix].start : words[prefix].end]
         if name in _EXPORTS:
@@ -161,6 +162,15 @@ class _Reader:
             self.expander.assign(found[1], word, append=bool(found[2]), conditional=self.nesting > 0)
         if exported and re.match(r"[A-Za-z_]\w*\Z|[A-Za-z_]\w*\+?=", text):
             self.exports[found[1] if found else text] = self._env(word)
+
+    def _unexported(self, words: list[Word], statement: Statement) -> None:
+        """Assignments meant for the program below, which a comment cuts off from it."""
+        flaw = statement.broken
+        if flaw is None or flaw.code != "comment_in_command" or not statement.continued:
+            return
+        names = ", ".join(self.piece.text[word.start : word.end].partition("=")[0] for word in words)
+        message = f"{_BREAKS[flaw.code]}; lost to it: {names[:300]}"
+        self.problems.append(Problem(code=flaw.code, message=message, span=self.piece.span(flaw.start, flaw.end)))
 
     def _env(self, word: Word) -> Option:
         text = self.piece.text[word.start : word.end]

@@ -5,8 +5,9 @@ Each line loses its process prefix (``[rank3]:``, ``[1,0]<stderr>:``, ``[default
 ("During handling …", "… direct cause …") are kept in their order: the first exception of a chain is its root.
 Where several processes fail, the root is the one that torchrun's "Root Cause" table names, else the first in the text
 that is not itself a consequence (a closed connection, `ChildFailedError`, an interrupt). A traceback may lack its
-header (cut off at the top) or its exception (cut off at the end: ``exception`` is then empty). A lone last line
-(``ValueError: …``) counts too. ``RayTaskError(ValueError)`` is unwrapped.
+header (cut off at the top, also in the middle of a frame's first line) or its exception (cut off at the end:
+``exception`` is then empty). A lone last line (``ValueError: …``) counts too. ``RayTaskError(ValueError)`` is
+unwrapped.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _HEADER = "Traceback (most recent call last):"
 _FRAME = re.compile(
     r'^\s{0,80}File "(?P<path>[^"\n]{1,500}+)", line (?P<line>[0-9]{1,9}+)(?:, in (?P<function>[^\n]{1,200}+))?'
 )
+_TORN = re.compile(r"^\s{0,80}(?:\S{1,200}\", )?line (?P<line>[0-9]{1,9}+), in (?P<function>[A-Za-z_]\w{0,100}+)\s*$")
 _NAME = r"(?:[A-Za-z_]\w{0,80}+\.){0,10}[A-Za-z_]\w{0,80}+"
 _EXCEPTION = re.compile(rf"^(?P<name>{_NAME})(?:\((?P<inner>[\w.]{{1,160}}+)\))?(?::(?:\s(?P<message>[^\n]*+))?)?$")
 _CLASS = re.compile(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", which may stand between two ranks' lines
@@ -138,7 +140,13 @@ class _Reader:
     def run(self, text: str) -> list[_Open]:
         position = 0
         for line in text.split("\n"):
-            if self.streams or any(hint in line for hint in _HINTS) or line.startswith(_CHAIN) or "exception" in line:
+            if (
+                self.streams
+                or any(hint in line for hint in _HINTS)
+                or line.startswith(_CHAIN)
+                or "exception" in line
+                or (", in " in line and _TORN.match(line))
+            ):
                 self._line(line, position)
             position += len(line) + 1
         for stream in list(self.streams):
@@ -157,13 +165,13 @@ class _Reader:
         elif stripped.startswith(_CHAIN):
             self._close(stream)
             self.chains.add(stream)
-        elif (frame := _FRAME.match(body)) is not None:
+        elif (frame := _FRAME.match(body) or (_TORN.match(body) if current is None else None)) is not None:
             if current is None or current.done:
                 self._close(stream)
                 self._open(stream, rank, position + at, end, max(0, _indent(body) - 2))
                 current = self.streams[stream]
             if len(current.frames) < _MAX_FRAMES:
-                where = f"{frame['path']}:{frame['line']}"
+                where = f"{frame['path']}:{frame['line']}" if "path" in frame.groupdict() else f"line {frame['line']}"
                 current.frames.append(f"{where} {frame['function'].strip()}" if frame["function"] else where)
             current.end = end
         elif current is not None:

@@ -1,4 +1,4 @@
-"""A collective of one element timed out, and the log shows that some rank was busy with something long."""
+"""A barrier timed out, and the paste shows that some rank was busy with something long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _WORK = (
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires where both are in the paste."""
+    """Fires where both are in the paste, or where the barrier is that of work that one process does first."""
+    for trace in facts.evidence.tracebacks:
+        if "timeout" in trace.message.lower() and any(frame.endswith(" main_process_first") for frame in trace.frames):
+            return Outcome(value=True, evidence=(trace.span,), brought=True)
     barrier = first(facts, "NumelIn=1,", _BARRIER)
     work = next((span for text in _WORK if (span := first(facts, text)) is not None), None)
     if barrier is None or work is None:

@@ -13,13 +13,13 @@ _OMITTED = ("...", "…")
 
 
 def flaws(facts: Facts, codes: Sequence[str]) -> list[Problem]:
-    """The problems of these codes within, or right behind, a command of the run that starts a program.
+    """The problems of these codes within, or right before or behind, a command of the run that starts a program.
 
     Left out are places where the text itself says that something is omitted (a line of three dots).
     """
     problems = [each for each in facts.evidence.receipt.problems if each.code in codes]
     places = [
-        (region.source, region.start_line, region.end_line + 1)
+        (region.source, region.start_line - 1, region.end_line + 1)
         for region in facts.run.regions
         if region.kind == "command" and region.entry is not None
     ]

@@ -32,8 +32,9 @@ def check(facts: Facts) -> Outcome:
         if falls and end > DEEP and last > start + GROWTH and ends(values(accuracies))[1] > ACCURATE:
             return fires(
                 [chosen[-1].span, rejected[-1].span, margins[-1].span],
-                chosen=end,
-                rejected=other_end,
+                chosen=chosen[-1].value,
+                rejected=rejected[-1].value,
+                margin=margins[-1].value,
                 start=start,
                 last=last,
             )

@@ -7,7 +7,7 @@ from kb.rules.facts import Facts
 from kb.rules.logic.series_of import CLEAR, fires, logs, points, values
 from kb.rules.outcome import Outcome
 
-LEAST = 5
+LEAST = 3
 SMALL, GRADIENT = 0.01, 1e-3
 _ALGORITHMS = ("grpo", "rloo", "dapo", "gspo", "dr_grpo")
 

@@ -1,0 +1,44 @@
+"""A configuration file with flags behind it, which LLaMA-Factory does not read together."""
+
+from __future__ import annotations
+
+import re
+
+from kb.model.run import Option, Origin, Region
+from kb.rules.facts import Facts
+from kb.rules.outcome import Outcome
+
+_FILE = re.compile(
+    r"(?:(?:llamafactory-cli|lmf)(?:[ \t]|\\\n){1,8}(?:train|export|chat|webchat|api|eval)|src/train\.py)"
+    r"(?:[ \t]|\\\n){1,40}(?P<file>[\w./~$\{\}-]{1,300}\.(?:ya?ml|json))(?=[ \t\n\\]|$)"
+)
+_SHOWN = 3
+
+
+def check(facts: Facts) -> Outcome:
+    """Fires on the first command that has both."""
+    for region in facts.run.regions:
+        flags = [option for option in region.options if option.origin is Origin.FLAG and not option.scope]
+        match = _FILE.search(_text(facts, region)) if region.kind == "command" and flags else None
+        if match is not None:
+            return Outcome(
+                value=True,
+                evidence=tuple(flag.span for flag in flags),
+                brought=True,
+                values={
+                    "file": match["file"],
+                    "flags": ", ".join(f"--{flag.key}" for flag in flags[:_SHOWN]),
+                    "pairs": " ".join(_pair(flag) for flag in flags[:_SHOWN]),
+                },
+            )
+    return Outcome(value=False)
+
+
+def _text(facts: Facts, region: Region) -> str:
+    """The command's lines."""
+    text = next((source.text for source in facts.evidence.sources if source.name == region.source), "")
+    return "\n".join(text.split("\n")[region.start_line - 1 : region.end_line])
+
+
+def _pair(flag: Option) -> str:
+    return f"{flag.key}={flag.raw if flag.raw is not None else 'true'}"
