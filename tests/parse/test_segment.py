@@ -258,7 +258,8 @@ def test_text_without_line_breaks_of_any_length_is_read_in_linear_time() -> None
         return time.thread_time() - began
 
     seconds(10)
-    assert seconds(1000) < 40 * max(seconds(100), 0.01)
+    # A slow moment of the machine is no growth: it does not come three times running.
+    assert any(seconds(1000) < 40 * max(seconds(100), 0.01) for _ in range(3))
 
 
 LINES = st.sampled_from(

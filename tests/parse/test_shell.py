@@ -418,7 +418,8 @@ def test_ten_thousand_flags_are_read_in_linear_time() -> None:
         return time.thread_time() - began
 
     seconds(100)
-    assert seconds(10_000) < 40 * max(seconds(1_000), 0.005)
+    # A slow moment of the machine is no growth: it does not come three times running.
+    assert any(seconds(10_000) < 40 * max(seconds(1_000), 0.005) for _ in range(3))
 
 
 PARTS = st.sampled_from(

