@@ -59,9 +59,7 @@ def _restored(command: Command, piece: Piece, *, closed: bool) -> Command:
         )
         for option in command.options
     )
-    entry = command.entry
-    if entry is not None and entry.span is not None:
-        entry = replace(entry, span=printed(entry.span))
+    entry = command.entry and replace(command.entry, span=command.entry.span and printed(command.entry.span))
     return replace(
         command, span=printed(command.span), options=options, entry=entry, partial=command.partial or not closed
     )
