@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+import re
+
+from kb.model.place import Span
 from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first, told
+from kb.rules.logic.log_text import first, lines, told
 from kb.rules.outcome import Outcome
 
 TEXT = "Training with DataParallel so batch size has been adjusted to"
+_ADJUSTED = re.compile(TEXT + r": (?P<size>[0-9,]{1,12})")
+_DEVICE = re.compile(r"Instantaneous batch size per device = (?P<size>[0-9,]{1,12})")
+_RESUMED = re.compile(r"per_device_train_batch_size: [0-9]{1,9} \(from args\) != [0-9]{1,9} \(from trainer_state")
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires on the Trainer's line, unless the command shows it too: that is another rule's."""
+    """Fires on the Trainer's line, unless the command shows it too: that is another rule's.
+
+    The Trainer prints the line wherever the two batch sizes differ. `auto_find_batch_size` and a checkpoint with another
+    batch make them differ on one GPU as well, so then the line proves nothing.
+    """
     if facts.written("visible_devices").value is True:
         return Outcome(value=False)
-    return told(first(facts, TEXT))
+    if facts.has_option("auto_find_batch_size").value is True or first(facts, "(from args) != ", _RESUMED) is not None:
+        return Outcome(value=None)
+    span = first(facts, TEXT)
+    return told(span if span is None or _is_multiple(facts, span) else None)
+
+
+def _is_multiple(facts: Facts, line: Span) -> bool:
+    """Whether the adjusted batch is a whole multiple of the batch per device; true where a number is missing."""
+    adjusted = next((size for size, at in _sizes(facts, TEXT, _ADJUSTED, line) if at == line.line), 0)
+    device = [size for size, at in _sizes(facts, "Instantaneous batch size per device", _DEVICE, line) if at < line.line]
+    if not adjusted or not device or not device[-1]:
+        return True
+    return adjusted > device[-1] and adjusted % device[-1] == 0
+
+
+def _sizes(facts: Facts, literal: str, pattern: re.Pattern[str], near: Span) -> list[tuple[int, int]]:
+    found = (span for span in lines(facts, literal, pattern) if span.attachment == near.attachment)
+    return [(int("0" + "".join(c for c in span.text if c in "0123456789")), span.line) for span in found]

@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import re
 
+from kb.model.place import Span
 from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first
+from kb.rules.logic.log_text import lines
 from kb.rules.outcome import Outcome
 
+MOST = 200
+"""Runs of one log that are looked at; the last of them decides."""
 _TOTAL = re.compile(r"Total optimization steps = (?P<steps>[0-9,]{1,15})")
-_DONE = re.compile(r"Continuing training from global step (?P<steps>[0-9,]{1,15})")
+_DONE = (
+    ("Continuing training from global step", re.compile(r"Continuing training from global step (?P<steps>[0-9,]{1,15})")),
+    (
+        "Resuming training from checkpoint with epoch",
+        re.compile(r"Resuming training from checkpoint with epoch [0-9]{1,9} and global step (?P<steps>[0-9,]{1,15})"),
+    ),
+)
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires where the step to continue from is not below the planned number."""
-    total = first(facts, "Total optimization steps", _TOTAL)
-    done = first(facts, "Continuing training from global step", _DONE)
-    if total is None or done is None:
-        return Outcome(value=None)
+    """Fires where the step to continue from is not below the number planned by the same run of the log."""
+    outcome = Outcome(value=None)
+    totals = {span.attachment: span for span in lines(facts, "Total optimization steps", _TOTAL, MOST)}
+    for literal, pattern in _DONE:
+        done = {span.attachment: span for span in lines(facts, literal, pattern, MOST)}
+        for name, reached in done.items():
+            total = totals.get(name)
+            if total is None or reached.line < total.line:
+                continue
+            outcome = _compared(total, reached)
+            if outcome.value is True:
+                return outcome
+    return outcome
+
+
+def _compared(total: Span, done: Span) -> Outcome:
     planned, reached = _steps(total.text), _steps(done.text)
     if reached < planned:
         return Outcome(value=False)
@@ -27,4 +47,4 @@ def check(facts: Facts) -> Outcome:
 
 
 def _steps(text: str) -> int:
-    return int("0" + "".join(character for character in text if character in "0123456789"))
+    return int("0" + "".join(character for character in text.split()[-1] if character in "0123456789"))
