@@ -18,12 +18,15 @@ _RESUMED = re.compile(r"per_device_train_batch_size: [0-9]{1,9} \(from args\) !=
 def check(facts: Facts) -> Outcome:
     """Fires on the Trainer's line, unless the command shows it too: that is another rule's.
 
-    The Trainer prints the line wherever the two batch sizes differ. `auto_find_batch_size` and a checkpoint with another
-    batch make them differ on one GPU as well, so then the line proves nothing.
+    The Trainer prints the line wherever the two batch sizes differ. `auto_find_batch_size` and a checkpoint with
+    another batch make them differ on one GPU as well, so then the line proves nothing.
     """
     if facts.written("visible_devices").value is True:
         return Outcome(value=False)
-    if facts.has_option("auto_find_batch_size").value is True or first(facts, "(from args) != ", _RESUMED) is not None:
+    searched = facts.has_option("auto_find_batch_size").value is True and (
+        facts.option("auto_find_batch_size").value is not False
+    )
+    if searched or first(facts, "(from args) != ", _RESUMED) is not None:
         return Outcome(value=None)
     span = first(facts, TEXT)
     return told(span if span is None or _is_multiple(facts, span) else None)
@@ -32,7 +35,9 @@ def check(facts: Facts) -> Outcome:
 def _is_multiple(facts: Facts, line: Span) -> bool:
     """Whether the adjusted batch is a whole multiple of the batch per device; true where a number is missing."""
     adjusted = next((size for size, at in _sizes(facts, TEXT, _ADJUSTED, line) if at == line.line), 0)
-    device = [size for size, at in _sizes(facts, "Instantaneous batch size per device", _DEVICE, line) if at < line.line]
+    device = [
+        size for size, at in _sizes(facts, "Instantaneous batch size per device", _DEVICE, line) if at < line.line
+    ]
     if not adjusted or not device or not device[-1]:
         return True
     return adjusted > device[-1] and adjusted % device[-1] == 0

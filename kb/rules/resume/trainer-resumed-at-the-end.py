@@ -13,7 +13,10 @@ MOST = 200
 """Runs of one log that are looked at; the last of them decides."""
 _TOTAL = re.compile(r"Total optimization steps = (?P<steps>[0-9,]{1,15})")
 _DONE = (
-    ("Continuing training from global step", re.compile(r"Continuing training from global step (?P<steps>[0-9,]{1,15})")),
+    (
+        "Continuing training from global step",
+        re.compile(r"Continuing training from global step (?P<steps>[0-9,]{1,15})"),
+    ),
     (
         "Resuming training from checkpoint with epoch",
         re.compile(r"Resuming training from checkpoint with epoch [0-9]{1,9} and global step (?P<steps>[0-9,]{1,15})"),
