@@ -60,8 +60,8 @@ element.addEventListener('click', (event) => {
 });
 """
 SETTLED_JS = "() => { window.tm && window.tm.settled(); }"
-ASKED_JS = "(value, session) => [value, session, window.tm.shown()]"
-FOLLOWED_JS = "(session) => [session, window.tm.shown()]"
+ASKED_JS = "(value, session) => [value, session, window.tm ? window.tm.shown() : '']"
+FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
 
 
 class DiagnosePage:

@@ -78,7 +78,7 @@ async def submit_of(client: httpx.AsyncClient, path: str) -> int:
 
 async def asked(client: httpx.AsyncClient, path: str, event: int, tab: str, question: str) -> str:
     """Everything that one tab is sent about its question."""
-    body = {"data": [{"text": question, "files": []}, None], "fn_index": event, "session_hash": tab}
+    body = {"data": [{"text": question, "files": []}, None, ""], "fn_index": event, "session_hash": tab}
     joined = await client.post(f"{path}gradio_api/queue/join", json=body)
     assert joined.status_code == 200, joined.text
     got: list[str] = []

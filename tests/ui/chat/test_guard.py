@@ -45,7 +45,7 @@ class Page:
 
     def ask(self, session: str, question: str, *paths: str) -> str:
         """Everything that comes back of a question."""
-        for event, data in (("load", (None,)), ("submit", (value(question, *paths), None))):
+        for event, data in (("load", (None,)), ("submit", (value(question, *paths), None, ""))):
             assert self.send(event, session, *data).status_code == 200
             seen: list[str] = []
             with self.client.stream("GET", "/gradio_api/queue/data", params={"session_hash": session}) as events:
@@ -73,7 +73,7 @@ def test_no_file_of_the_machine_can_be_read_through_the_pages(page: Page, tmp_pa
     secret.write_text(HIDDEN, encoding="utf-8")
     uploaded = page.upload("train.log", "loss nan\n")
     for number, path in enumerate((str(secret), f"{uploaded}/../../../{secret}", "/etc/passwd", "../pyproject.toml")):
-        for event, data in (("submit", (value("why is this nan?", path), None)), ("change", (value("", path),))):
+        for event, data in (("submit", (value("why is this nan?", path), None, "")), ("change", (value("", path),))):
             answer = page.send(event, f"reads{number}", *data)
             assert answer.status_code == 403
             assert answer.json()["error"]["code"] == "forbidden"
