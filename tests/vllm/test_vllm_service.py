@@ -18,6 +18,7 @@ from openai import OpenAI
 
 from service import phrases
 from service.advisor import Advisor
+from service.api.probes import HOLDS_S
 from service.prompts import system_text
 from service.restate import restated
 from service.settings import Settings
@@ -288,6 +289,7 @@ def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
             assert answer["verdict"] == INCIDENTS[number].verdict
             reasons.append(reason(answer["notices"]))
         assert reasons == ["absent", "absent", "open", "open"]
+        time.sleep(HOLDS_S)  # so long the endpoint's last word holds
         ready = client.get("/readyz")
         assert ready.status_code == 200
         assert ready.json()["status"] == "degraded"
