@@ -43,6 +43,8 @@ def _without(question: str) -> str:
     not what is asked. A line or two of options may be what the sentence is about and stay; so does everything where no
     word of the user's own is left."""
     lines = question.split("\n")
+    if len(lines) == 1:
+        return question  # nothing would be left beside it, and most questions are one line: read no second time
     for block in segment(Piece(source=None, text=question)):
         count = len(block.piece.text.rstrip().split("\n"))
         if block.kind in PASTED and (count >= BLOCK or block.kind == "versions"):
