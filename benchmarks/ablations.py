@@ -21,15 +21,15 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from benchmarks.retrieval import stock_over
-from kb.model.evidence import Evidence
-from kb.model.report import Report
-from kb.parse import parse
-from service.advisor import Advisor, Ask, named
-from service.evaluate import Item, Share, evaluate, read_items, share
-from service.query import Facets, Query, build_query
-from service.retrieve import Hit, retrieve
-from service.settings import Settings
-from ui.app import build_advisor
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.report import Report
+from trainmedic.kb.parse import parse
+from trainmedic.service.advisor import Advisor, Ask, named
+from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
+from trainmedic.service.question.query import Facets, Query, build_query
+from trainmedic.service.ranking.retrieve import Hit, retrieve
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_advisor
 
 QUESTIONS = Path("tests/eval")
 TOP = 20

@@ -12,7 +12,7 @@ import torch
 from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from benchmarks.table import Row, Table
-from ui.watch.callback import TrainmedicCallback
+from trainmedic.ui.watch.callback import TrainmedicCallback
 
 STEP_S = 0.05
 STEPS = 40

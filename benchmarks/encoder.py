@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from kb.store.embedder import OnnxEmbedder
+from trainmedic.kb.store.embedder import OnnxEmbedder
 
 RATIO_BUDGET = 0.4
 COSINE_BUDGET = 0.97

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb.model.place import Attachment
-from kb.model.report import Finding, Severity, Status
-from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.page import RuleSet, load_rules
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Finding, Severity, Status
+from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.parse import parse
 
 SUFFIXES = (".sh", ".yaml", ".yml", ".json", ".py", ".slurm")
 FOLDERS = ("examples", "scripts", "recipe", "recipes", "tests/special_e2e")

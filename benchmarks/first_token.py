@@ -27,12 +27,12 @@ from urllib.parse import urlsplit
 
 from benchmarks.ask import CHINESE, ENGLISH, config, log, questions
 from benchmarks.table import Row, Table
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask, Prepared
-from service.model import ChatModel, Message, ModelOptions
-from service.prompts import build
-from service.settings import Settings
-from ui.app import build_advisor
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
+from trainmedic.service.llm.prompts import build
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_advisor
 
 BUDGET_MS = 10.0
 ROUNDS = 2

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 from langchain_core.documents import Document
 
-from kb.cases.page import load_cases
-from kb.glossary.terms import load_glossary
-from kb.rules.page import load_rules
-from kb.store.chunks import chunks
-from kb.store.embedder import BATCH, SentenceTransformerEmbedder
-from kb.store.vectors import Vectors
 from tests.vllm.tiny import SPECIAL, VOCABULARY, trained
+from trainmedic.kb.glossary.terms import load_glossary
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.store.chunks import chunks
+from trainmedic.kb.store.embedder import BATCH, SentenceTransformerEmbedder
+from trainmedic.kb.store.vectors import Vectors
 
 XLM_ROBERTA_LARGE = {
     "num_hidden_layers": 24,

@@ -30,22 +30,22 @@ import numpy.typing as npt
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
-from kb.cases.page import CaseSet, load_cases
-from kb.glossary.terms import Glossary, load_glossary
-from kb.model.case import Case
-from kb.model.evidence import Evidence
-from kb.model.report import Report
-from kb.parse import parse
-from kb.rules.page import load_rules
-from kb.store import index as store
-from kb.store import lexical
-from kb.store.chunks import Chunk
-from kb.store.embedder import Identity, OnnxEmbedder
-from kb.store.index import Index, Manifest
-from kb.store.tokens import tokens
-from kb.store.vectors import Vectors
-from service.query import build_query
-from service.retrieve import retrieve
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.report import Report
+from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse import parse
+from trainmedic.kb.store import index as store
+from trainmedic.kb.store import lexical
+from trainmedic.kb.store.chunks import Chunk
+from trainmedic.kb.store.embedder import Identity, OnnxEmbedder
+from trainmedic.kb.store.index import Index, Manifest
+from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.store.vectors import Vectors
+from trainmedic.service.question.query import build_query
+from trainmedic.service.ranking.retrieve import retrieve
 
 Array = npt.NDArray[np.float32]
 SPEED_BUDGETS = {1_000: 10.0, 10_000: 10.0, 100_000: 50.0}

@@ -22,11 +22,11 @@ from tempfile import TemporaryDirectory
 from benchmarks.ask import config, log
 from benchmarks.serving import SERVE, own_environment
 from benchmarks.table import Table
-from kb.model.place import Attachment
-from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.page import load_rules
-from kb.rules.patch import with_patches
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.patch import with_patches
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse import parse
 
 RULES_BUDGET_MS = 2.0
 PROCESS_BUDGET_S = 0.4

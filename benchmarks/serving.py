@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 HOST = "127.0.0.1"
-SERVE = "import sys; from ui.cli import main; sys.exit(main(sys.argv[1:]))"
+SERVE = "import sys; from trainmedic.ui.cli import main; sys.exit(main(sys.argv[1:]))"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 START_LIMIT_S = 60.0
 

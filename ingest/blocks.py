@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ingest.document import Block, Raw
+from trainmedic.ingest.document import Block, Raw
 
 _FURNITURE = [
     "script",

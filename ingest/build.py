@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.clean import clean
-from ingest.dedupe import distinct
-from ingest.document import Document, Failure, Raw
-from ingest.draft import Draft, draft
+from trainmedic.ingest.clean import clean
+from trainmedic.ingest.dedupe import distinct
+from trainmedic.ingest.document import Document, Failure, Raw
+from trainmedic.ingest.draft import Draft, draft
 
 Related = Callable[[Document], tuple[str, ...]]
 """Finds the published cases that an article is probably about."""

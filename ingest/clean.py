@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ingest.blocks import blocks
-from ingest.document import Block, Document, Raw
-from kb.language import language_of
+from trainmedic.ingest.blocks import blocks
+from trainmedic.ingest.document import Block, Document, Raw
+from trainmedic.kb.language import language_of
 
 _TAIL = re.compile(
     r"^(?:(?:最新|热门|精选)?(?:内容|项目|文章)推荐|项目优选|相关推荐|推荐阅读|推荐项目|猜你喜欢|相关文章|热门推荐|精选留言|评论区?|"

@@ -15,9 +15,9 @@ from types import MappingProxyType
 
 import yaml
 
-from ingest.document import Block, Document
-from kb.model.evidence import Evidence
-from kb.parse import parse
+from trainmedic.ingest.document import Block, Document
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.parse import parse
 
 SECTIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("fix", re.compile(r"解决|修复|方案|建议|实践|规避|solution|fix|workaround|resol|recommend|best practice", re.I)),

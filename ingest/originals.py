@@ -1,6 +1,7 @@
 """Keep digests of the sentences that the pages' sources hold, and check that the sources named exist.
 
-``python -m ingest.originals OWNER/NAME=CHECKOUT … [--texts FOLDER …]`` looks at every page of cases and rules. A source
+``python -m trainmedic.ingest.originals OWNER/NAME=CHECKOUT … [--texts FOLDER …]`` looks at every page of cases and
+rules. A source
 that is a file (or commit) of a repository given is read at the tag its address names; one that is not there is
 reported. Plain texts of threads that were read can be given as folders. The digests are added to
 `kb/source-sentences.txt`, against which ``trainmedic kb lint`` compares every page. Nothing but digests is kept.
@@ -15,9 +16,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from kb.cases.page import load_cases
-from kb.originality import digest, sentences
-from kb.rules.page import load_rules
+from trainmedic.ingest.authoring.originality import digest, sentences
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.rule import load_rules
 
 KEPT = Path(__file__).resolve().parent.parent / "kb" / "source-sentences.txt"
 _FILE = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|raw)/([^#?]+)")
@@ -71,7 +72,7 @@ def digests(texts: Iterable[str]) -> set[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Read, report, keep. 1 where a source named by a page is not there."""
-    parser = argparse.ArgumentParser(prog="python -m ingest.originals", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.originals", description=__doc__)
     parser.add_argument("checkout", nargs="*", metavar="OWNER/NAME=PATH")
     parser.add_argument("--texts", action="append", default=[], type=Path, metavar="FOLDER")
     options = parser.parse_args(argv)

@@ -10,38 +10,47 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from kb.cases.page import CaseSet
-from kb.errors import InvalidRequest
-from kb.glossary.terms import Glossary
-from kb.language import language_of as language_of_text
-from kb.mask import mask
-from kb.model.case import Case
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.model.report import Report
-from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.page import RuleSet
-from kb.rules.patch import with_patches
-from kb.store.embedder import Embedder
-from kb.store.index import Index
-from service import conversation, phrases
-from service.answer import Answer, Language, ReportView
-from service.compose import NO_MODEL, cause_views, compose
-from service.denial import denied
-from service.diagnose import Diagnosis, diagnose
-from service.elsewhere import SPOILT_OUTPUT, is_elsewhere
-from service.features import Context, Scored, symptoms_of
-from service.field import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, length, says_failed
-from service.history import Feedback, History, Kept, Turn
-from service.query import MAX_QUESTION, Query, build_query
-from service.retrieve import Hit, retrieve
-from service.series import series_views
-from service.spoken import spoken
-from service.views import finding_view, missing_view, receipt_view, report_view, run_view, settings_used, signal_views
-from service.weights import Weights, shipped
-from service.whatif import WhatIf, what_if
-from service.wire import to_json
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.patch import with_patches
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.language import language_of as language_of_text
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Report
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.rule import RuleSet
+from trainmedic.kb.parse import parse
+from trainmedic.kb.store.embedder import Embedder
+from trainmedic.kb.store.index import Index
+from trainmedic.service.answer import Answer, Language, ReportView
+from trainmedic.service.composition import phrases
+from trainmedic.service.composition.compose import NO_MODEL, cause_views, compose
+from trainmedic.service.composition.series import series_views
+from trainmedic.service.composition.views import (
+    finding_view,
+    missing_view,
+    receipt_view,
+    report_view,
+    run_view,
+    settings_used,
+    signal_views,
+)
+from trainmedic.service.history import Feedback, History, StoredAnswer, Turn
+from trainmedic.service.question import conversation
+from trainmedic.service.question.domain import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, length, says_failed
+from trainmedic.service.question.negation import denied
+from trainmedic.service.question.neighbours import SPOILT_OUTPUT, is_elsewhere
+from trainmedic.service.question.query import MAX_QUESTION, Query, build_query
+from trainmedic.service.question.query_text import spoken
+from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
+from trainmedic.service.ranking.features import Context, Scored, symptoms_of
+from trainmedic.service.ranking.retrieve import Hit, retrieve
+from trainmedic.service.ranking.weights import Weights, shipped
+from trainmedic.service.serialization import to_json
+from trainmedic.service.what_if.apply import WhatIf, what_if
 
 CANDIDATES = 20
 """Cases that retrieval hands to ranking."""
@@ -208,7 +217,7 @@ class Advisor:
         """A published case, or None."""
         return self._published.get(case_id)
 
-    def answer(self, answer_id: str) -> Kept | None:
+    def answer(self, answer_id: str) -> StoredAnswer | None:
         """An answer given before with its conversation, as far as a history is kept; or None."""
         return self.history.kept(answer_id) if self.history is not None else None
 

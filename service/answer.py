@@ -1,7 +1,7 @@
 """The answer as clients see it: the contract's objects, as frozen values in one language.
 
-Not the reasoning behind it (`service.diagnose`) and not its rendering (`ui.present`). Field names are the
-wire names; `service.wire.plain` turns any of these into JSON-ready dicts and lists.
+Not the reasoning behind it (`service.ranking.diagnose`) and not its rendering (`ui.present`). Field names are the
+wire names; `service.serialization.plain` turns any of these into JSON-ready dicts and lists.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from kb.model.place import Span
+from trainmedic.kb.model.place import Span
 
 Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault"]
 Confidence = Literal["high", "medium", "low"]

@@ -12,21 +12,21 @@ from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
 
-from kb.errors import TrainmedicError
-from kb.frameworks.names import is_option
-from kb.model.case import Case
-from service import phrases
-from service.advisor import Advisor, Ask, Prepared
-from service.answer import Answer, Citation
-from service.asking import Draft, Parts, Run, directly
-from service.compose import Citations, behind, receipt_line, shown_name
-from service.model import ChatModel, ModelFailure
-from service.prompts import Prompt, Source
-from service.restate import restated
-from service.supposition import supposition
-from service.verify import Denial, Ground, Verified, complete, denials_of, verify
-from service.whatif import Effect
-from service.writing import Writing
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.frameworks.names import is_option
+from trainmedic.kb.model.case import Case
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.answer import Answer, Citation
+from trainmedic.service.answering import Draft, Parts, Run, run_inline
+from trainmedic.service.composition import phrases
+from trainmedic.service.composition.compose import Citations, behind, receipt_line, shown_name
+from trainmedic.service.composition.what_if import supposition
+from trainmedic.service.llm.generation import Writing
+from trainmedic.service.llm.model import ChatModel, ModelError
+from trainmedic.service.llm.prompts import Prompt, Source
+from trainmedic.service.llm.query_rewrite import restated
+from trainmedic.service.llm.verify import Denial, Ground, Verified, complete, denials_of, verify
+from trainmedic.service.what_if.apply import Effect
 
 MAX_FLAGGED = 10
 """Names in one notice; the rest is counted."""
@@ -40,7 +40,7 @@ class Assistant:
         self.model = model
         self._restate = restate
 
-    async def stream(self, request: Ask, trace_id: str = "", run: Run = directly) -> Parts:
+    async def stream(self, request: Ask, trace_id: str = "", run: Run = run_inline) -> Parts:
         """The answer's text as it comes, then the whole answer.
 
         The text streamed is what the model writes, before its sentences are verified; the answer's text replaces it.
@@ -89,7 +89,7 @@ class Assistant:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
-    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Run = directly) -> Parts:
+    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Run = run_inline) -> Parts:
         """The text of one answer by the model; by the advisor where the model fails.
 
         ``started`` is when the model's time began to run (`time.perf_counter`).
@@ -112,7 +112,7 @@ class Assistant:
             answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
             if tail:
                 yield f"\n\n{tail}" if said else opening(prepared, writing.prompt.sources) + tail
-        except ModelFailure as failure:
+        except ModelError as failure:
             answer = replace(composed, notices=(failed(failure.kind, language),))
         if answer.mode == "deterministic":
             yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if said else composed.answer
@@ -121,13 +121,13 @@ class Assistant:
 
 def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Run], Parts]:
     """The agent's machinery, only for those who ask for it: loading it takes a second and must hold up nobody."""
-    from service.investigate import investigated
+    from trainmedic.service.agent import investigated
 
     return investigated
 
 
 def failed(kind: str, language: str) -> str:
-    """The notice for a `ModelFailure` of this kind."""
+    """The notice for a `ModelError` of this kind."""
     return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[kind].get(language))
 
 

@@ -31,8 +31,8 @@ from sqlalchemy.engine import Engine, Row, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from kb.errors import NotFound, StoreError
-from kb.model.place import Attachment
+from trainmedic.kb.errors import NotFound, StoreError
+from trainmedic.kb.model.place import Attachment
 
 REACTIONS = ("up", "down", "resolved")
 LATEST = 40
@@ -95,7 +95,7 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class StoredAnswer:
     """An answer as it was given, in the shape of the wire, and the conversation up to it."""
 
     answer: Mapping[str, Any]
@@ -129,7 +129,7 @@ class History:
             rows = connection.execute(query).all()
         return tuple(_turn(row) for row in rows)
 
-    def kept(self, answer_id: str) -> Kept | None:
+    def kept(self, answer_id: str) -> StoredAnswer | None:
         """An answer given before, or None."""
         asked = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
         with self._engine.connect() as connection:
@@ -139,7 +139,7 @@ class History:
                 return None
             until = (_turns.c.conversation_id == place.conversation_id) & (_turns.c.id <= place.id)
             rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).all()
-        return Kept(answer=json.loads(body), turns=tuple(_turn(row) for row in rows))
+        return StoredAnswer(answer=json.loads(body), turns=tuple(_turn(row) for row in rows))
 
     def add(
         self,

@@ -16,14 +16,14 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
-from kb.cases.render import render
-from kb.errors import TrainmedicError
-from kb.language import language_of
-from kb.model.case import Case
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.answer import Answer, FindingView, ReportView
-from service.retrieve import Hit
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.language import language_of
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.case_render import render
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer, FindingView, ReportView
+from trainmedic.service.ranking.retrieve import Hit
 
 T = TypeVar("T")
 Language = Literal["auto", "en", "zh"]

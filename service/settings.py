@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
-from kb.errors import InvalidSettings
+from trainmedic.kb.errors import InvalidSettings
 
 PREFIX = "TRAINMEDIC_"
 CONFIG_VARIABLE = "TRAINMEDIC_CONFIG"

@@ -22,16 +22,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from kb.errors import InvalidSettings
-from service.advisor import Advisor, Ask
-from service.answer import Answer
-from service.asking import Asker, Parts, Run
-from service.history import Feedback
+from trainmedic.kb.errors import InvalidSettings
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer
+from trainmedic.service.answering import Answerer, Parts, Run
+from trainmedic.service.history import Feedback
 
 if TYPE_CHECKING:
     import httpx
 
-    from service.settings import Settings
+    from trainmedic.service.settings import Settings
 
 SIGNATURE = "X-Trainmedic-Signature"
 DELIVERY = "X-Trainmedic-Delivery"
@@ -216,7 +216,7 @@ def webhook_of(settings: Settings) -> Webhook | None:
 class Telling:
     """An asker of which every answer is told, whatever channel asked."""
 
-    def __init__(self, asker: Asker, webhook: Webhook) -> None:
+    def __init__(self, asker: Answerer, webhook: Webhook) -> None:
         self._asker = asker
         self._webhook = webhook
 

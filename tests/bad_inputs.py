@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.model.place import Attachment
 from tests.incidents import GEMMA_COMMAND, KTO_COMMAND, KTO_SINGLE, KTO_YAML, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG
+from trainmedic.kb.model.place import Attachment
 
 ASKED = "Why is my loss NaN?"
 DIGITS = "9" * 5000

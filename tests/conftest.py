@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from service.advisor import Advisor
-from service.history import History
-from service.settings import Settings
-from ui.app import load_knowledge
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import load_knowledge
 
 # The coverage gate and a slow machine must not depend on chance; to search on: --hypothesis-profile=default
 hypothesis_settings.register_profile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kb.model.place import Attachment
+from trainmedic.kb.model.place import Attachment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from service.advisor import Advisor
-from service.api.app import create_app
-from service.asking import Composed, directly
-from service.history import History
-from service.settings import Settings
 from tests.incidents import KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
-from ui.mcp.http import attach
-from ui.wired import Wired
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answering import TemplateAnswerer, run_inline
+from trainmedic.service.api.app import create_app
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.mcp.http import attach
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/api.md", "docs/mcp.md", "docs/client.md", "docs/ci.md")
@@ -78,7 +78,7 @@ def live(knowledge_advisor: Advisor) -> Iterator[Live]:
     advisor = Advisor(knowledge_advisor.knowledge, history)
     settings = Settings()
     app = create_app(advisor, settings)
-    attach(app, Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=directly))
+    attach(app, AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=run_inline))
     with Live(app) as live:
         yield live
     history.close()

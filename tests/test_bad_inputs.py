@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from kb.model.place import Attachment
-from kb.parse import Limits, parse
-from service.advisor import Advisor, Ask
-from service.answer import Answer
-from service.api.app import create_app
-from service.settings import Settings
-from service.wire import to_json
 from tests.bad_inputs import ASKED, BAD, DIGITS, Bad
 from tests.incidents import INCIDENTS, KTO_COMMAND, KTO_LOG, KTO_SINGLE, KTO_YAML, SWIFT_LOG, TRL_COMMAND, TRL_LOG
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import Limits, parse
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer
+from trainmedic.service.api.app import create_app
+from trainmedic.service.serialization import to_json
+from trainmedic.service.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 180
@@ -125,7 +125,7 @@ def test_the_memory_that_a_log_of_fifty_megabytes_takes_is_bounded(tmp_path: Pat
     small = tmp_path / "small.log"
     small.write_bytes(path.read_bytes()[:5_000])
     code = (
-        "import resource, sys; from ui.cli import main\n"
+        "import resource, sys; from trainmedic.ui.cli import main\n"
         "for log in sys.argv[1:]:\n"
         "    main(['check', log, '--exit-zero', '--format', 'json'])\n"
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)\n"

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.api.app import create_app
-from service.history import Feedback, History
-from service.settings import Settings
-from service.wire import to_json
 from tests.incidents import KTO_SINGLE
 from tests.test_mask import BODY, HEX, KEYED, SHAPES
-from ui.cli import main
-from ui.present import github, sarif, text
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.api.app import create_app
+from trainmedic.service.history import Feedback, History
+from trainmedic.service.serialization import to_json
+from trainmedic.service.settings import Settings
+from trainmedic.ui.cli import main
+from trainmedic.ui.present import github, sarif, text
 
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{BODY}{BODY}\n-----END RSA PRIVATE KEY-----"
 SECRETS: Mapping[str, str] = {

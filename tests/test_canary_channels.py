@@ -15,22 +15,22 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.api.app import create_app
-from service.asking import Composed, directly, whole
-from service.assistant import Assistant
-from service.history import History
-from service.model import ChatModel, ModelOptions
-from service.settings import Settings
-from service.webhook import Telling, Webhook
 from tests.fake_model import FakeModel, Reply, form
 from tests.slack.desk import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, slack, strict
 from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
-from ui.cli import main
-from ui.wired import Wired
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
+from trainmedic.service.api.app import create_app
+from trainmedic.service.assistant import Assistant
+from trainmedic.service.history import History
+from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.settings import Settings
+from trainmedic.service.webhook import Telling, Webhook
+from trainmedic.ui.cli import main
+from trainmedic.ui.context import AppContext
 
 __all__ = ["own_slack", "slack", "strict"]
 SOME = ("huggingface_token", "aws_access_key", "private_key", "url_password")
@@ -107,11 +107,13 @@ def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(kept: Advisor,
 @pytest.mark.parametrize("kind", SECRETS)
 def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(kept: Advisor, kind: str) -> None:
     pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
-    from ui.chat.diagnose import DiagnosePage
-    from ui.chat.session import Session
+    from trainmedic.ui.chat.diagnose import DiagnosePage
+    from trainmedic.ui.chat.session import Session
 
     secret = SECRETS[kind]
-    page = DiagnosePage(Wired(settings=Settings(), advisor=kept, asker=Composed(kept), run=directly), "en")
+    page = DiagnosePage(
+        AppContext(settings=Settings(), advisor=kept, asker=TemplateAnswerer(kept), run=run_inline), "en"
+    )
     session = Session()
 
     async def shown() -> list[dict[str, Any]]:
@@ -139,11 +141,11 @@ def widget_text(value: object) -> str:
 @pytest.mark.parametrize("kind", SECRETS)
 def test_nothing_that_mcp_answers_holds_the_secret(kept: Advisor, kind: str) -> None:
     mcp = pytest.importorskip("mcp", reason="MCP needs the extra 'mcp'")
-    from ui.mcp.server import make_server
+    from trainmedic.ui.mcp.server import make_server
 
     secret = SECRETS[kind]
     files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
-    wired = Wired(settings=Settings(), advisor=kept, asker=Composed(kept), run=directly)
+    wired = AppContext(settings=Settings(), advisor=kept, asker=TemplateAnswerer(kept), run=run_inline)
     calls = {
         "diagnose": {"question": QUESTION.format(secret), "attachments": files},
         "check_config": {"attachments": files},
@@ -200,7 +202,7 @@ def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver
     async def ask() -> None:
         request = Ask(question=QUESTION.format(secret), attachments=everywhere(secret))
         async with webhook.running():
-            await whole(Telling(Composed(kept), webhook).stream(request, "", directly))
+            await final_answer(Telling(TemplateAnswerer(kept), webhook).stream(request, "", run_inline))
 
     asyncio.run(ask())
     (told,) = receiver.got
@@ -251,9 +253,9 @@ def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None
             try:
                 assistant = Assistant(kept, model)
                 first = Ask(question=QUESTION.format(secret), attachments=files, mode=mode)
-                answer = await whole(assistant.stream(first, "", directly))
+                answer = await final_answer(assistant.stream(first, "", run_inline))
                 again = Ask(question=f"and {secret}?", conversation_id=answer.conversation_id, mode=mode)
-                await whole(assistant.stream(again, "", directly))
+                await final_answer(assistant.stream(again, "", run_inline))
             finally:
                 await model.aclose()
             return [json.dumps(dict(each.body), ensure_ascii=False) for each in fake.requests]

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from kb.cases.page import CaseSet, load_cases
-from kb.coverage import coverage
-from kb.rules.page import RuleSet, load_rules
+from trainmedic.ingest.authoring.coverage import coverage
+from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.rule import RuleSet, load_rules
 
 ROOT = Path(__file__).parent.parent
 CASES, RULES = load_cases(), load_rules()

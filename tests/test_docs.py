@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from service.advisor import Advisor
-from service.api.app import create_app
-from service.settings import Settings
-from ui.cli import verbs
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.app import create_app
+from trainmedic.service.settings import Settings
+from trainmedic.ui.cli import verbs
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kb.language import language_of
+from trainmedic.kb.language import language_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.mask import mask
+from trainmedic.kb.mask import mask
 
 BODY = "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3hJ5kL7n"
 HEX = "0123456789abcdef0123456789abcdef01234567"

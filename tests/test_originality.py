@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.originals import digests, read_source
-from kb.originality import digest, kept, repeated, sentences
+from trainmedic.ingest.authoring.originality import digest, kept, repeated, sentences
+from trainmedic.ingest.originals import digests, read_source
 
 SOURCE = "The reference model is loaded a second time, which doubles the memory of a run. Short one."
 CHINESE = "参考模型会被再加载一次，因此显存占用会翻倍，这一点在文档里没有写明白也没有提示。短句。"

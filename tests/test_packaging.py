@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from service.settings import CONFIG_VARIABLE, unknown_variables
+from trainmedic.service.settings import CONFIG_VARIABLE, unknown_variables
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
@@ -27,13 +27,13 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-EMBED = "from kb.store.embedder import OnnxEmbedder; OnnxEmbedder().vectors(['loss is nan'])"
+EMBED = "from trainmedic.kb.store.embedder import OnnxEmbedder; OnnxEmbedder().vectors(['loss is nan'])"
 LIST = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import kb
-assert kb.__file__.startswith(sys.argv[1]), kb.__file__
-from ui.cli import main
+import trainmedic
+assert trainmedic.__file__.startswith(sys.argv[1]), trainmedic.__file__
+from trainmedic.ui.cli import main
 main(["kb", "list"])
 """
 

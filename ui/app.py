@@ -12,25 +12,25 @@ from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from kb.cases.page import CaseSet, load_cases
-from kb.glossary.terms import Glossary, load_glossary
-from kb.rules.page import load_rules
-from kb.store.embedder import OnnxEmbedder, OpenAIEmbedder, make_embedder
-from kb.store.index import ensure
-from service.advisor import Advisor, Knowledge
-from service.asking import Asker, Composed
-from service.history import History
-from service.settings import Settings
-from service.webhook import Telling, TellingAdvisor, webhook_of
-from ui.wired import Wired
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.store.embedder import OnnxEmbedder, OpenAIEmbedder, make_embedder
+from trainmedic.kb.store.index import ensure
+from trainmedic.service.advisor import Advisor, Knowledge
+from trainmedic.service.answering import Answerer, TemplateAnswerer
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
+from trainmedic.service.webhook import Telling, TellingAdvisor, webhook_of
+from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from service.api.app import Running
-    from service.api.probes import Probe
-    from service.api.routes import Worker
-    from service.model import ChatModel
+    from trainmedic.service.api.app import Running
+    from trainmedic.service.api.probes import Probe
+    from trainmedic.service.api.routes import Worker
+    from trainmedic.service.llm.model import ChatModel
 
 
 def load_knowledge(settings: Settings) -> Knowledge:
@@ -94,7 +94,7 @@ def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
 class Service:
     """What any channel needs, and what has to run beside it."""
 
-    wired: Wired
+    wired: AppContext
     model: ChatModel | None
     worker: Worker
     running: tuple[Running, ...]
@@ -102,16 +102,16 @@ class Service:
 
 def build_service(settings: Settings) -> Service:
     """Advisor, model and webhook as the settings name them, put together once for all channels."""
-    from service.api.routes import Worker
+    from trainmedic.service.api.routes import Worker
 
     advisor = build_advisor(settings)
     webhook = webhook_of(settings)
     if webhook is not None:
         advisor = TellingAdvisor(advisor, webhook)
     model = build_model(settings) if settings.model_base_url else None
-    asker: Asker = Composed(advisor)
+    asker: Answerer = TemplateAnswerer(advisor)
     if model is not None:
-        from service.assistant import Assistant
+        from trainmedic.service.assistant import Assistant
 
         asker = Assistant(advisor, model, restate=settings.model_restate)
     if webhook is not None:
@@ -119,19 +119,19 @@ def build_service(settings: Settings) -> Service:
     worker = Worker(settings.concurrency, settings.request_timeout_s)
     running: list[Running] = [] if webhook is None else [webhook.running]
     running += [] if model is None else [partial(serving, model)]
-    wired = Wired(settings=settings, advisor=advisor, asker=asker, run=worker.run)
+    wired = AppContext(settings=settings, advisor=advisor, asker=asker, run=worker.run)
     return Service(wired=wired, model=model, worker=worker, running=tuple(running))
 
 
 def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
-    from kb.frameworks.canonical import warm
-    from service.api.app import create_app
-    from service.api.counted import Counting, CountingAdvisor
-    from service.api.limits import Metrics
-    from ui import slack
-    from ui.chat import app as pages
-    from ui.mcp import http as mcp
+    from trainmedic.kb.frameworks.canonical import warm
+    from trainmedic.service.api.app import create_app
+    from trainmedic.service.api.counted import Counting, CountingAdvisor
+    from trainmedic.service.api.limits import Metrics
+    from trainmedic.ui import slack
+    from trainmedic.ui.chat import app as pages
+    from trainmedic.ui.mcp import http as mcp
 
     service = build_service(settings)
     metrics, wired = Metrics(), service.wired
@@ -172,8 +172,8 @@ def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
     """Get the model ready beside the first requests, and close its connections at the end."""
-    from service.model import Message
-    from service.prompts import system_text
+    from trainmedic.service.llm.model import Message
+    from trainmedic.service.llm.prompts import system_text
 
     warming = asyncio.create_task(model.warm((Message(role="system", content=system_text()),)))
     try:
@@ -186,7 +186,7 @@ async def serving(model: ChatModel) -> AsyncIterator[None]:
 
 def build_model(settings: Settings) -> ChatModel:
     """The model that the settings name. Nothing is asked of it yet."""
-    from service.model import ChatModel, ModelOptions
+    from trainmedic.service.llm.model import ChatModel, ModelOptions
 
     return ChatModel(
         ModelOptions(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.model.report import Report
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Report
 
 
 def examine(given: Sequence[Attachment], folders: Sequence[Path]) -> tuple[Evidence, Report]:
     """What was read and what the rules find in it, patches included. ``folders`` hold rule pages beside the shipped."""
-    from kb.parse import parse
-    from kb.rules.engine import check
-    from kb.rules.page import load_rules
-    from kb.rules.patch import with_patches
+    from trainmedic.kb.engine.checker import check
+    from trainmedic.kb.engine.patch import with_patches
+    from trainmedic.kb.pages.rule import load_rules
+    from trainmedic.kb.parse import parse
 
     evidence = parse("", tuple(given))
     frameworks = {run.framework.value if run.framework else None for run in evidence.runs or (evidence.run,)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Protocol
 
-from ingest.document import Failure, Raw
+from trainmedic.ingest.document import Failure, Raw
 
 
 class Source(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest.document import Failure, Raw
+from trainmedic.ingest.document import Failure, Raw
 
 FORMATS = {
     ".md": "markdown",

@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kb.frameworks.catalogue import INHERITS
-from kb.model.run import Option, Setting, Unresolved
+from trainmedic.kb.frameworks.catalogue import INHERITS
+from trainmedic.kb.model.run import Option, Setting, Unresolved
 
 _HF = (*INHERITS, "transformers", "unsloth", "axolotl")
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from kb.frameworks import catalogue
-from kb.frameworks.defaults import candidates, defaults, fitting
-from kb.frameworks.derive import PEFT_CALLS, Draft, derive
-from kb.frameworks.owners import is_class, owners
-from kb.frameworks.settings import Key, Spec, index, specs
-from kb.frameworks.spelling import Spelling, spelling
-from kb.frameworks.values import Nothing, normalise
-from kb.model.run import CAST, Option, Setting, Value, VersionFact
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.defaults import candidates, defaults, fitting
+from trainmedic.kb.frameworks.derive import PEFT_CALLS, Draft, derive
+from trainmedic.kb.frameworks.owners import is_class, owners
+from trainmedic.kb.frameworks.settings import Key, Spec, index, specs
+from trainmedic.kb.frameworks.spelling import Spelling, spelling
+from trainmedic.kb.frameworks.values import Nothing, normalise
+from trainmedic.kb.model.run import CAST, Option, Setting, Value, VersionFact
 
 __all__ = ["SETTINGS", "Spelling", "canonicalise", "flatten", "keys_of", "name_of", "spelling", "warm"]
 

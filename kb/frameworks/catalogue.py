@@ -12,9 +12,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from kb.frameworks.tables import Table, side, table
-from kb.frameworks.versions import bare, satisfies, version_key
-from kb.model.run import Value
+from trainmedic.kb.frameworks.tables import Table, side, table
+from trainmedic.kb.frameworks.versions import bare, satisfies, version_key
+from trainmedic.kb.model.run import Value
 
 _FRAMEWORKS = (
     "openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl",
@@ -371,7 +371,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
 
     In this order: it was renamed, it was removed or comes later, it is another framework's, it is misspelt.
     """
-    from kb.frameworks.nearmiss import closest_key  # only for unknown options
+    from trainmedic.kb.frameworks.nearmiss import closest_key  # only for unknown options
 
     found = table(framework)
     if found is None:

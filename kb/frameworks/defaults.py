@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from kb.frameworks.catalogue import INHERITS, inherited_from
-from kb.frameworks.entries import ALGORITHM_WORDS
-from kb.frameworks.settings import Key, Spec, specs
-from kb.frameworks.tables import Table, table
-from kb.frameworks.values import Nothing, normalise
-from kb.frameworks.versions import bare, version_key
-from kb.model.run import Option, Value, VersionFact
+from trainmedic.kb.frameworks.catalogue import INHERITS, inherited_from
+from trainmedic.kb.frameworks.entries import ALGORITHM_WORDS
+from trainmedic.kb.frameworks.settings import Key, Spec, specs
+from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.frameworks.values import Nothing, normalise
+from trainmedic.kb.frameworks.versions import bare, version_key
+from trainmedic.kb.model.run import Option, Value, VersionFact
 
 
 @dataclass(frozen=True, slots=True)

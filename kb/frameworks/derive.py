@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kb.frameworks.catalogue import INHERITS
-from kb.frameworks.versions import version_key
-from kb.model.run import Option, Setting, Unresolved, Value, VersionFact
+from trainmedic.kb.frameworks.catalogue import INHERITS
+from trainmedic.kb.frameworks.versions import version_key
+from trainmedic.kb.model.run import Option, Setting, Unresolved, Value, VersionFact
 
 _PRESET = re.compile(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
 PEFT_CALLS = ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig", "get_peft_model")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kb.frameworks.tables import table
+from trainmedic.kb.frameworks.tables import table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kb.model.evidence import Row, Traceback
-from kb.model.run import Recognised
+from trainmedic.kb.model.evidence import Row, Traceback
+from trainmedic.kb.model.run import Recognised
 
 _PACKAGES = {
     "openrlhf": "openrlhf", "llamafactory": "llamafactory", "swift": "ms-swift", "verl": "verl", "axolotl": "axolotl",

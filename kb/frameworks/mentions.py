@@ -8,8 +8,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from kb.model.place import Span
-from kb.model.run import Recognised, Region
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Recognised, Region
 
 NAMES_OF_FRAMEWORKS = (
     ("openrlhf", r"open-?rlhf|train_ppo_ray"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from kb.frameworks.canonical import SETTINGS
-from kb.frameworks.catalogue import frameworks
-from kb.frameworks.tables import table
+from trainmedic.kb.frameworks.canonical import SETTINGS
+from trainmedic.kb.frameworks.catalogue import frameworks
+from trainmedic.kb.frameworks.tables import table
 
 
 @cache

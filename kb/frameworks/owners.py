@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kb.frameworks.tables import table
+from trainmedic.kb.frameworks.tables import table
 
 _OPENRLHF = {
     "pt": "train_sft", "sft": "train_sft", "reward": "train_rm", "dpo": "train_dpo", "ipo": "train_dpo",

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kb.frameworks.catalogue import INHERITS
-from kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
-from kb.frameworks.frames import LIBRARIES
-from kb.frameworks.mentions import (
+from trainmedic.kb.frameworks.catalogue import INHERITS
+from trainmedic.kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
+from trainmedic.kb.frameworks.frames import LIBRARIES
+from trainmedic.kb.frameworks.mentions import (
     GEMMA2,
     NAMES_OF_ALGORITHMS,
     NAMES_OF_FRAMEWORKS,
@@ -24,10 +24,10 @@ from kb.frameworks.mentions import (
     span_in,
     where,
 )
-from kb.frameworks.models import family_of_type, find_family, model_family
-from kb.frameworks.settings import index
-from kb.frameworks.signatures import from_keys, knows
-from kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
+from trainmedic.kb.frameworks.models import family_of_type, find_family, model_family
+from trainmedic.kb.frameworks.settings import index
+from trainmedic.kb.frameworks.signatures import from_keys, knows
+from trainmedic.kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
 
 __all__ = ["TRAINING_STAGES", "Recognition", "model_family", "recognise", "stage_of"]
 

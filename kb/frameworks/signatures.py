@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kb.frameworks.tables import table
-from kb.model.run import Option, Recognised
+from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.model.run import Option, Recognised
 
 _SIGNATURES: Mapping[str, tuple[str, ...]] = {
     "verl": ("actor_rollout_ref.", "algorithm.adv_estimator", "reward_model.reward_manager"),

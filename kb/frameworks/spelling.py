@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kb.frameworks import catalogue
-from kb.frameworks.catalogue import INHERITS, OptionInfo
-from kb.frameworks.derive import PEFT_CALLS
-from kb.frameworks.owners import owners
-from kb.frameworks.settings import Key, Spec, specs
-from kb.frameworks.versions import bare, version_key
-from kb.model.run import CAST, Origin, Value
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo
+from trainmedic.kb.frameworks.derive import PEFT_CALLS
+from trainmedic.kb.frameworks.owners import owners
+from trainmedic.kb.frameworks.settings import Key, Spec, specs
+from trainmedic.kb.frameworks.versions import bare, version_key
+from trainmedic.kb.model.run import CAST, Origin, Value
 
 _CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
               "offloads")  # fmt: skip

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kb.frameworks import catalogue
-from kb.model.place import Span
-from kb.model.run import Option, Origin, Unresolved, VersionFact
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Option, Origin, Unresolved, VersionFact
 
 
 def separate(

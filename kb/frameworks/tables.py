@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kb.frameworks.versions import bare, version_key
+from trainmedic.kb.frameworks.versions import bare, version_key
 
 DATA = Path(__file__).parent / "data"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kb.model.run import Unresolved, Value
+from trainmedic.kb.model.run import Unresolved, Value
 
 
 class Nothing:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kb.glossary.terms import Concept, Glossary, Match, load_glossary
+from trainmedic.kb.glossary.terms import Concept, Glossary, Match, load_glossary
 
 __all__ = ["Concept", "Glossary", "Match", "load_glossary"]

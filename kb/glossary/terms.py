@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from kb.errors import InvalidPage
+from trainmedic.kb.errors import InvalidPage
 
 BUILT_IN = Path(__file__).with_name("glossary.yaml")
 KINDS = (

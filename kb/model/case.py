@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kb.model.report import Reference, Text
+from trainmedic.kb.model.report import Reference, Text
 
 EVIDENCE_GRADES = ("reproduced", "maintainer", "reporter", "source-read", "reported")
 """Best first: run and seen here; a maintainer said so; the reporter said so; read in the source; only claimed."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from kb.model.place import Source, Span
-from kb.model.run import Region, RunConfig, VersionFact
+from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

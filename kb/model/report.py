@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kb.model.place import Span
+from trainmedic.kb.model.place import Span
 
 
 class Severity(StrEnum):

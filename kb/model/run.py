@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias
 
-from kb.model.place import Span
+from trainmedic.kb.model.place import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.parse.source import Limits
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.source import Limits
 
 __all__ = ["Limits", "parse"]
 
@@ -20,6 +20,8 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     Every input is masked before anything else reads it, and bounded by ``limits``. Nothing is dropped silently: what
     was not read is in the receipt.
     """
-    from kb.parse.pipeline import read_all  # here: a reader alone must not load all the others and the catalogues
+    from trainmedic.kb.parse.pipeline import (
+        read_all,
+    )  # here: a reader alone must not load all the others and the catalogues
 
     return read_all(question, attachments, limits or Limits())

@@ -6,10 +6,10 @@ import codecs
 import re
 from dataclasses import dataclass
 
-from kb.mask import mask
-from kb.model.evidence import Problem
-from kb.model.place import Source
-from kb.parse.source import Limits, Piece
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.place import Source
+from trainmedic.kb.parse.source import Limits, Piece
 
 _MAGIC = (
     b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b", b"GGUF",

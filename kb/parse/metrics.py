@@ -36,7 +36,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from kb.model.evidence import Metric, Row
+from trainmedic.kb.model.evidence import Metric, Row
 
 _ALIASES = {
     alias: name

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kb.frameworks import catalogue
-from kb.frameworks.frames import framework_of, framework_of_log
-from kb.frameworks.mentions import Line
-from kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
-from kb.model.place import Attachment, Source
-from kb.model.run import Region, RunConfig, VersionFact
-from kb.parse import runs, signals
-from kb.parse.intake import Loaded, load
-from kb.parse.readers import argv, dump, rows, shell, traceback_, versions
-from kb.parse.segment import Block, segment
-from kb.parse.source import Limits, Piece, Reading
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.frames import framework_of, framework_of_log
+from trainmedic.kb.frameworks.mentions import Line
+from trainmedic.kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.model.run import Region, RunConfig, VersionFact
+from trainmedic.kb.parse import runs, signals
+from trainmedic.kb.parse.intake import Loaded, load
+from trainmedic.kb.parse.readers import argv, dump, rows, shell, traceback_, versions
+from trainmedic.kb.parse.segment import Block, segment
+from trainmedic.kb.parse.source import Limits, Piece, Reading
 
 if TYPE_CHECKING:
-    from kb.parse.prose import ProseFacts
+    from trainmedic.kb.parse.prose import ProseFacts
 
 _READERS = ("yaml", "json", "python", "toml", "ini", "dump")
 _LOGGED = ("log", "metrics", "prose", "dump")
@@ -101,7 +101,7 @@ def _reader(kind: str) -> Callable[[Piece], Reading]:
     Each reader is a module of `kb.parse.readers`; one named like a module of Python has a ``_`` behind its name.
     """
     name = kind if kind == "dump" else f"{kind}_"
-    read: Callable[[Piece], Reading] = import_module(f"kb.parse.readers.{name}").read
+    read: Callable[[Piece], Reading] = import_module(f"trainmedic.kb.parse.readers.{name}").read
     return read
 
 
@@ -115,7 +115,7 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
-        from kb.parse import prose  # here: its patterns take longer to load than a configuration to check
+        from trainmedic.kb.parse import prose  # here: its patterns take longer to load than a configuration to check
 
         found.prose.append(prose.read(piece))
         if piece.source is not None and piece.source.lower().endswith(_WRITTEN):

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.model.evidence import Signal
-from kb.model.place import Span
-from kb.model.run import VersionFact
-from kb.parse.prose_patterns import (
+from trainmedic.kb.model.evidence import Signal
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.parse.prose_patterns import (
     ALGORITHMS,
     DENIED_INSIDE,
     FRAMEWORKS,
@@ -29,9 +29,9 @@ from kb.parse.prose_patterns import (
     SUBJECTS,
     denied,
 )
-from kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from kb.parse.signals_text import PATTERNS, find
-from kb.parse.source import Piece
+from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
+from trainmedic.kb.parse.signals_text import PATTERNS, find
+from trainmedic.kb.parse.source import Piece
 
 MAX_CHARACTERS = 100_000
 """Nobody writes more: beyond it stands pasted output, which the other readers take."""

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from kb.frameworks.canonical import CHECKPOINT, canonicalise
-from kb.frameworks.mentions import Line
-from kb.frameworks.recognise import recognise
-from kb.frameworks.switches import separate
-from kb.model.place import Span
-from kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact
+from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
+from trainmedic.kb.frameworks.mentions import Line
+from trainmedic.kb.frameworks.recognise import recognise
+from trainmedic.kb.frameworks.switches import separate
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact
 
 _IDLE = re.compile(
     r"(?:swift|megatron) (?:infer|deploy|rollout|export|eval|merge-lora|app|web-ui|sample)|(?:llamafactory-cli"

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.parse import lines_of_keys, sniff
-from kb.parse.source import Piece
+from trainmedic.kb.parse import key_value_lines, sniff
+from trainmedic.kb.parse.source import Piece
 
 _FENCE = re.compile(r"(?P<indent>(?:[ \t]|>[ \t]?)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
 _INLINE = re.compile(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")
@@ -163,7 +163,7 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
             continue
         kind, offset, end = found
         logged = logged or (plain == "log" and kind == "log")
-        if logged and kind == "yaml" and not lines_of_keys.configures(text[starts[at] : starts[end] - 1]):
+        if logged and kind == "yaml" and not key_value_lines.configures(text[starts[at] : starts[end] - 1]):
             at = end
             continue
         begin = starts[at] + offset

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kb.model.report import Text
+from trainmedic.kb.model.report import Text
 
 LOGITS_HUGE = 1e4
 LOSS_HUGE = 1e6

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kb.model.evidence import Metric, Row, Signal, Traceback
-from kb.parse.metrics import (
+from trainmedic.kb.model.evidence import Metric, Row, Signal, Traceback
+from trainmedic.kb.parse.metrics import (
     LENGTHS,
     LOSSES,
     finite,
@@ -27,7 +27,7 @@ from kb.parse.metrics import (
     series,
     spread,
 )
-from kb.parse.signal_kinds import (
+from trainmedic.kb.parse.signal_kinds import (
     BENIGN,
     CLIP_RATIO_HIGH,
     CLIPPED_RATIO_HIGH,
@@ -44,11 +44,11 @@ from kb.parse.signal_kinds import (
     SPIKE_FACTOR,
     WARMUP_SHARE,
 )
-from kb.parse.signals_text import from_tracebacks, scan
-from kb.parse.source import Piece
+from trainmedic.kb.parse.signals_text import from_tracebacks, scan
+from trainmedic.kb.parse.source import Piece
 
 if TYPE_CHECKING:
-    from kb.parse.prose import ProseFacts
+    from trainmedic.kb.parse.prose import ProseFacts
 
 __all__ = ["KINDS", "finite_except", "first", "last", "series", "signals"]
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kb.model.evidence import Signal, Traceback
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Signal, Traceback
+from trainmedic.kb.parse.source import Piece
 
 
 @dataclass(frozen=True, slots=True)

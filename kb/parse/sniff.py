@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kb.parse import lines_of_keys, patterns
-from kb.parse.source import Piece
+from trainmedic.kb.parse import key_value_lines, patterns
+from trainmedic.kb.parse.source import Piece
 
 _INFO = {
     "bash": "command", "sh": "command", "shell": "command", "console": "command", "zsh": "command",
@@ -106,7 +106,7 @@ def _starts(line: str) -> bool:
 def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
     """What begins at line ``at``: (kind, column at which it starts, line after its end), or None for plain text."""
     line = lines[at]
-    for find in (_command, _json, _log, _versions, _python, _section, lines_of_keys.start, _table):
+    for find in (_command, _json, _log, _versions, _python, _section, key_value_lines.start, _table):
         found = find(lines, at, line)
         if found is not None:
             return found

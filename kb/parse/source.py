@@ -10,9 +10,9 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from kb.model.evidence import Problem
-from kb.model.place import Span
-from kb.model.run import Option
+from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
-from kb.errors import InvalidSettings, StoreError
+from trainmedic.kb.errors import InvalidSettings, StoreError
 
 ASSETS = Path(__file__).parent / "assets"
 BATCH = 16

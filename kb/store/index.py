@@ -18,15 +18,15 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
-from kb.cases.page import CaseSet
-from kb.errors import StoreError
-from kb.glossary.terms import Glossary
-from kb.rules.page import RuleSet
-from kb.store import lexical
-from kb.store.chunks import Chunk, chunks
-from kb.store.embedder import Embedder, Identity
-from kb.store.tokens import tokens
-from kb.store.vectors import Vectors
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.rule import RuleSet
+from trainmedic.kb.store import lexical
+from trainmedic.kb.store.chunks import Chunk, chunks
+from trainmedic.kb.store.embedder import Embedder, Identity
+from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.store.vectors import Vectors
 
 FORMAT = 1
 KEPT = 3

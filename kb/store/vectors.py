@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from kb.errors import StoreError
+from trainmedic.kb.errors import StoreError
 
 HALF_FROM = 20_000
 """Vectors from which half precision is used: as exact in ranking, half the memory and time."""

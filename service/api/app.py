@@ -10,15 +10,15 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from service.advisor import Advisor
-from service.api.counted import Counting, CountingAdvisor
-from service.api.errors import add_handlers
-from service.api.limits import Gate, Metrics
-from service.api.openai import make_openai_router
-from service.api.probes import Probe, Remembered
-from service.api.routes import Worker, make_router
-from service.asking import Asker, Composed
-from service.settings import MEBIBYTE, Settings
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answering import Answerer, TemplateAnswerer
+from trainmedic.service.api.counted import Counting, CountingAdvisor
+from trainmedic.service.api.errors import add_handlers
+from trainmedic.service.api.limits import Gate, Metrics
+from trainmedic.service.api.openai import make_openai_router
+from trainmedic.service.api.probes import Probe, Remembered
+from trainmedic.service.api.routes import Worker, make_router
+from trainmedic.service.settings import MEBIBYTE, Settings
 
 Running = Callable[[], AbstractAsyncContextManager[None]]
 """Begins something that goes on beside the requests, such as a connection to a chat service."""
@@ -28,7 +28,7 @@ def create_app(
     advisor: Advisor,
     settings: Settings,
     probes: Mapping[str, Probe] | None = None,
-    asker: Asker | None = None,
+    asker: Answerer | None = None,
     *,
     worker: Worker | None = None,
     running: Sequence[Running] = (),
@@ -40,7 +40,7 @@ def create_app(
     calls. What is ``running`` starts and ends with the application, in this order and back. ``metrics`` are given where
     ``advisor`` and ``asker`` count into them already, as those do that other channels share (`service.api.counted`).
     """
-    asker = asker or Composed(advisor)
+    asker = asker or TemplateAnswerer(advisor)
     if metrics is None:
         metrics = Metrics()
         advisor, asker = CountingAdvisor(advisor, metrics), Counting(asker, metrics)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
-from service.advisor import Advisor, Ask
-from service.answer import Answer
-from service.api.limits import Metrics
-from service.asking import Asker, Parts, Run
-from service.history import Feedback
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer
+from trainmedic.service.answering import Answerer, Parts, Run
+from trainmedic.service.api.limits import Metrics
+from trainmedic.service.history import Feedback
 
 
 class Counting:
     """An asker of which every whole answer is counted, with what fired in it."""
 
-    def __init__(self, asker: Asker, metrics: Metrics) -> None:
+    def __init__(self, asker: Answerer, metrics: Metrics) -> None:
         self._asker = asker
         self._metrics = metrics
 

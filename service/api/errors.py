@@ -10,9 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from kb.errors import TrainmedicError
-from kb.mask import mask
-from service.api.presence import LEFT, Left
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.mask import mask
+from trainmedic.service.api.presence import LEFT, Left
 
 STATUS = {
     "invalid": 400,

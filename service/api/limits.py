@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from service.api.errors import error_response, internal_error, log_unexpected
+from trainmedic.service.api.errors import error_response, internal_error, log_unexpected
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

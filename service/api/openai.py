@@ -20,16 +20,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from kb.errors import InvalidRequest
-from service import phrases
-from service.advisor import Ask
-from service.answer import Answer, StepView
-from service.api.errors import trace_id_of
-from service.api.presence import while_there
-from service.api.routes import ERRORS, Worker, chained, pieces
-from service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
-from service.asking import Asker, Draft, Parts, StreamPart, whole
-from service.wire import plain
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.service.advisor import Ask
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.errors import trace_id_of
+from trainmedic.service.api.presence import while_there
+from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
+from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
+from trainmedic.service.composition import phrases
+from trainmedic.service.serialization import plain
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 200
@@ -117,7 +117,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(asker: Asker, worker: Worker) -> APIRouter:
+def make_openai_router(asker: Answerer, worker: Worker) -> APIRouter:
     """The two routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     started = int(time.time())
@@ -138,7 +138,7 @@ def make_openai_router(asker: Asker, worker: Worker) -> APIRouter:
             first = await anext(parts)
             streamed = chunks(first, parts, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
-        answer = with_notice(await while_there(request, whole(parts)), unread)
+        answer = with_notice(await while_there(request, final_answer(parts)), unread)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},
@@ -193,9 +193,9 @@ def head(id: str, kind: str) -> dict[str, Any]:
 
 def extra(answer: Answer) -> dict[str, Any]:
     """What the protocol has no place for: the citations, and the whole answer."""
-    whole = plain(answer)
-    assert isinstance(whole, dict)
-    return {"citations": whole["citations"], "trainmedic": whole}
+    final_answer = plain(answer)
+    assert isinstance(final_answer, dict)
+    return {"citations": final_answer["citations"], "trainmedic": final_answer}
 
 
 def usage_of(answer: Answer) -> dict[str, int]:

@@ -13,14 +13,15 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from kb.cases.render import render as render_case
-from kb.errors import NotFound, TooLarge, TrainmedicError
-from kb.rules.render import render as render_rule
-from service.advisor import Advisor
-from service.answer import Answer, ReportView, StepView
-from service.api.errors import trace_id_of
-from service.api.presence import while_there
-from service.api.schemas import (
+from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
+from trainmedic.kb.pages.case_render import render as render_case
+from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer import Answer, ReportView, StepView
+from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.errors import trace_id_of
+from trainmedic.service.api.presence import while_there
+from trainmedic.service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
     AttachmentIn,
@@ -36,9 +37,8 @@ from service.api.schemas import (
     SearchIn,
     SearchOut,
 )
-from service.asking import Asker, Draft, Parts, StreamPart, whole
-from service.history import Feedback
-from service.wire import plain, to_json
+from trainmedic.service.history import Feedback
+from trainmedic.service.serialization import plain, to_json
 
 T = TypeVar("T")
 ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)}
@@ -93,7 +93,7 @@ class Overloaded(TrainmedicError):
     kind = "unavailable"
 
 
-def make_router(advisor: Advisor, asker: Asker, worker: Worker, max_attachments: int) -> APIRouter:
+def make_router(advisor: Advisor, asker: Answerer, worker: Worker, max_attachments: int) -> APIRouter:
     """All ``/v1`` routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
 
@@ -111,7 +111,7 @@ def make_router(advisor: Advisor, asker: Asker, worker: Worker, max_attachments:
             return StreamingResponse(
                 events(first, parts), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
-        return json_response(await while_there(request, whole(parts)))
+        return json_response(await while_there(request, final_answer(parts)))
 
     @router.get("/answers/{answer_id}", response_model=Answer)
     async def given(answer_id: str) -> Response:

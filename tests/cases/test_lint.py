@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kb.cases import CaseSet, PageFailure, load_cases, read_case
-from kb.cases.lint import lint_cases
-from kb.model.case import Case
-from kb.model.report import Reference, Text
 from tests.cases.test_page import PAGE
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.report import Reference, Text
+from trainmedic.kb.pages.case import CaseSet, PageFailure, load_cases, read_case
+from trainmedic.kb.pages.case_lint import lint_cases
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,13 @@ def test_the_shipped_pages_load_and_have_no_problem() -> None:
 
 
 def test_the_shipped_pages_name_real_signals_and_settings() -> None:
-    kinds = pytest.importorskip("kb.parse.signal_kinds").KINDS
-    specs = pytest.importorskip("kb.frameworks.settings").specs()
+    kinds = pytest.importorskip("trainmedic.kb.parse.signal_kinds").KINDS
+    specs = pytest.importorskip("trainmedic.kb.frameworks.settings").specs()
     assert lint_cases(load_cases(), signals=set(kinds), settings=set(specs)) == ()
 
 
 def test_the_shipped_pages_and_rules_name_each_other() -> None:
-    page = pytest.importorskip("kb.rules.page")
+    page = pytest.importorskip("trainmedic.kb.pages.rule")
     assert lint_cases(load_cases(), page.load_rules()) == ()
 
 

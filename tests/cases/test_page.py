@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.cases import CaseSet, PageFailure, load_cases, read_case, render
-from kb.model.case import Case
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.pages.case import CaseSet, PageFailure, load_cases, read_case, render
 
 PAGE = """---
 id: toy-case

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kb.cases.page import load_cases
-from kb.cases.skeleton import skeleton
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.case_skeleton import skeleton
 
 
 def test_the_skeleton_loads_as_a_draft(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kb.cases.page import load_cases
-from kb.rules.page import load_rules
-from service.evaluate import Item, read_items
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.service.evaluation.causes import Item, read_items
 
 FOLDER = Path(__file__).parent
 HELD_OUT = FOLDER / "held_out.jsonl"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kb.model.place import Span
-from kb.model.run import Option, Origin, Recognised, Region, Value, VersionFact
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Option, Origin, Recognised, Region, Value, VersionFact
 
 PLACE = Span(attachment="train.sh", line=1, column=1, end_line=1, end_column=5, text="text")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.frameworks.batch import Batch, batch
-from kb.frameworks.canonical import canonicalise
-from kb.model.run import Option, Unresolved
 from tests.frameworks.making import option, stated
+from trainmedic.kb.frameworks.batch import Batch, batch
+from trainmedic.kb.frameworks.canonical import canonicalise
+from trainmedic.kb.model.run import Option, Unresolved
 
 
 def sizes(options: list[Option], framework: str, algorithm: str, **packages: str) -> Batch:

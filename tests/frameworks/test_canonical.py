@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kb.frameworks import catalogue
-from kb.frameworks.canonical import SETTINGS, canonicalise, keys_of, name_of, warm
-from kb.frameworks.settings import HF, specs
-from kb.frameworks.tables import table
-from kb.frameworks.values import NOTHING, normalise
-from kb.model.run import Option, Origin, Unresolved, Value, VersionFact
 from tests.frameworks.making import option, stated
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.canonical import SETTINGS, canonicalise, keys_of, name_of, warm
+from trainmedic.kb.frameworks.settings import HF, specs
+from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.frameworks.values import NOTHING, normalise
+from trainmedic.kb.model.run import Option, Origin, Unresolved, Value, VersionFact
 
 FRAMEWORKS = ("openrlhf", "trl", "llamafactory", "ms-swift", "verl", "axolotl", "transformers")
 _OPEN = ("optimizer.", "scheduler.", "data_types.", "bfloat16.")

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from kb.frameworks import catalogue
-from kb.frameworks.tables import DATA, table
-from kb.frameworks.versions import bare, is_version, satisfies, version_key
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.tables import DATA, table
+from trainmedic.kb.frameworks.versions import bare, is_version, satisfies, version_key
 
 
 def test_releases_sort_as_the_package_index_sorts_them() -> None:

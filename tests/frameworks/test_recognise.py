@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kb.frameworks.models import family_of_type
-from kb.frameworks.recognise import Recognition, model_family, recognise
-from kb.model.run import Option, Origin, Region, Unresolved, Value
 from tests.frameworks.making import PLACE, command, option, stated
+from trainmedic.kb.frameworks.models import family_of_type
+from trainmedic.kb.frameworks.recognise import Recognition, model_family, recognise
+from trainmedic.kb.model.run import Option, Origin, Region, Unresolved, Value
 
 
 def words(found: Recognition) -> tuple[str | None, str | None, str | None]:

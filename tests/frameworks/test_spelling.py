@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kb.frameworks.spelling import Spelling, spelling
-from kb.frameworks.values import normalise
-from kb.model.run import Origin, Value
+from trainmedic.kb.frameworks.spelling import Spelling, spelling
+from trainmedic.kb.frameworks.values import normalise
+from trainmedic.kb.model.run import Origin, Value
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.errors import InvalidPage
-from kb.glossary import Glossary, load_glossary
+from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.glossary import Glossary, load_glossary
 
 GLOSSARY = load_glossary()
 
@@ -151,7 +151,7 @@ def test_there_are_at_least_150_concepts_and_each_finds_itself() -> None:
 
 
 def test_every_signal_of_the_glossary_is_a_signal_kind() -> None:
-    kinds = pytest.importorskip("kb.parse.signal_kinds").KINDS
+    kinds = pytest.importorskip("trainmedic.kb.parse.signal_kinds").KINDS
     assert {signal for concept in GLOSSARY.concepts.values() for signal in concept.signals} <= set(kinds)
 
 

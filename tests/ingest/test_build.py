@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ingest.build import build
-from ingest.dedupe import containment, distinct, shingles
-from ingest.document import Block, Document, Failure, Raw
-from ingest.sources import names, source
-from kb.cases.page import load_cases
+from trainmedic.ingest.build import build
+from trainmedic.ingest.dedupe import containment, distinct, shingles
+from trainmedic.ingest.document import Block, Document, Failure, Raw
+from trainmedic.ingest.sources import names, source
+from trainmedic.kb.pages.case import load_cases
 
 TEXT = """TRL 训练奖励模型 loss 为 nan
 问题背景

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.clean import MIN_BATCH, card, clean
-from ingest.document import Document, Raw
-from kb.language import language_of
+from trainmedic.ingest.clean import MIN_BATCH, card, clean
+from trainmedic.ingest.document import Document, Raw
+from trainmedic.kb.language import language_of
 
 ARTICLE = """OpenRLHF 训练奖励模型时 loss 变为 NaN 的分析
 2025-05-01 18:53:32作者:某某

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kb.model.run import Option
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.model.run import Option
+from trainmedic.kb.parse.source import Piece, Reading
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.parse import parse
-from kb.parse.readers import argv
-from kb.parse.readers.shell import Command
-from kb.parse.source import Piece
+from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.readers import argv
+from trainmedic.kb.parse.readers.shell import Command
+from trainmedic.kb.parse.source import Piece
 
 SPAWNED = (
     "[2024-05-02 10:00:04,123] [INFO] [launch.py:253:main] process 2211 spawned with command: ['/usr/bin/python3', "

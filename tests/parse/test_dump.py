@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.model.run import Origin, Unresolved
-from kb.parse import parse
-from kb.parse.readers import dump
-from kb.parse.source import Piece
 from tests.parse.reading import Checked
+from trainmedic.kb.model.run import Origin, Unresolved
+from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.readers import dump
+from trainmedic.kb.parse.source import Piece
 
 PARTS = [
     "Namespace(",

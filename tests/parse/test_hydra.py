@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.model.run import Option, Origin, Unresolved, Value
-from kb.parse.readers import hydra, shell
-from kb.parse.source import Piece
+from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
+from trainmedic.kb.parse.readers import hydra, shell
+from trainmedic.kb.parse.source import Piece
 
 
 def override(text: str) -> Option:

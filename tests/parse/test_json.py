@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.parse.readers import json_
 from tests.parse.reading import Checked
+from trainmedic.kb.parse.readers import json_
 
 PARTS = [
     "{",

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment, Span
-from kb.model.run import Unresolved
-from kb.parse import Limits, parse
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment, Span
+from trainmedic.kb.model.run import Unresolved
+from trainmedic.kb.parse import Limits, parse
 
 VERL = """set -x
 MODEL=${MODEL:-Qwen/Qwen3-8B}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.parse import prose
-from kb.parse.prose import ProseFacts
-from kb.parse.source import Piece
+from trainmedic.kb.parse import prose
+from trainmedic.kb.parse.prose import ProseFacts
+from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> ProseFacts:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.model.run import Unresolved
-from kb.parse.readers import python_
 from tests.parse.reading import Checked
+from trainmedic.kb.model.run import Unresolved
+from trainmedic.kb.parse.readers import python_
 
 PARTS = [
     "DPOConfig(",

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.model.evidence import Row
-from kb.parse import metrics
-from kb.parse.readers import rows
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Row
+from trainmedic.kb.parse import metrics
+from trainmedic.kb.parse.readers import rows
+from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> tuple[Row, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.model.run import Unresolved
-from kb.parse import parse
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.run import Unresolved
+from trainmedic.kb.parse import parse
 
 KTO = (
     "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2-7B \\\n"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.model.run import Option, Origin, Unresolved, Value
-from kb.parse.readers import shell
-from kb.parse.readers.shell import Command, Script
-from kb.parse.source import Piece
+from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
+from trainmedic.kb.parse.readers import shell
+from trainmedic.kb.parse.readers.shell import Command, Script
+from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> Script:

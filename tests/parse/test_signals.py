@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.model.evidence import Signal
-from kb.parse import prose, signal_kinds, signals, signals_text
-from kb.parse.readers import rows, traceback_
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Signal
+from trainmedic.kb.parse import prose, signal_kinds, signals, signals_text
+from trainmedic.kb.parse.readers import rows, traceback_
+from trainmedic.kb.parse.source import Piece
 
 
 def found(text: str, *, said: str = "", peak: float | None = None) -> tuple[Signal, ...]:
@@ -51,7 +51,7 @@ def test_every_kind_is_explained_in_both_languages() -> None:
 
 
 def test_every_kind_that_the_code_gives_is_explained() -> None:
-    from kb.parse.prose_patterns import STATED
+    from trainmedic.kb.parse.prose_patterns import STATED
 
     given_kinds = {entry.kind for entry in signals_text.PATTERNS} | {kind for kind, _ in STATED}
     given_kinds |= set(signals_text.EXCEPTIONS.values())

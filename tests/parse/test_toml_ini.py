@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.parse.readers import ini_, toml_
-from kb.parse.source import Piece
 from tests.parse.reading import Checked
+from trainmedic.kb.parse.readers import ini_, toml_
+from trainmedic.kb.parse.source import Piece
 
 PARTS = [
     "[a]\n",

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.model.evidence import Traceback
-from kb.parse.readers import traceback_
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Traceback
+from trainmedic.kb.parse.readers import traceback_
+from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> tuple[Traceback, ...]:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from kb.model.run import VersionFact
-from kb.parse.readers import versions
-from kb.parse.source import Piece
+from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.parse.readers import versions
+from trainmedic.kb.parse.source import Piece
 
 
 def read(text: str) -> dict[str, VersionFact]:

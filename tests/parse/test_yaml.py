@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.model.run import Unresolved
-from kb.parse.readers import yaml_
 from tests.parse.reading import Checked
+from trainmedic.kb.model.run import Unresolved
+from trainmedic.kb.parse.readers import yaml_
 
 PARTS = [
     "a: 1\n",

@@ -8,15 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.model.report import Severity, Status
-from kb.parse import parse
-from kb.rules.asks import missing
-from kb.rules.engine import check, evaluate
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
-from kb.rules.page import Rule, RuleSet, load_rules
 from tests.rules.support import (
     evidence,
     option,
@@ -31,6 +22,15 @@ from tests.rules.support import (
     span,
     version,
 )
+from trainmedic.kb.engine.asks import missing
+from trainmedic.kb.engine.checker import check, evaluate
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Severity, Status
+from trainmedic.kb.pages.rule import Rule, RuleSet, load_rules
+from trainmedic.kb.parse import parse
 
 TEXT = "deepspeed train_kto --vanilla_loss --micro_train_batch_size 1"
 
@@ -186,7 +186,7 @@ def test_a_module_is_joined_with_the_versions_of_its_page() -> None:
 def test_a_module_beside_the_page_is_imported_when_first_needed(tmp_path: Path) -> None:
     (tmp_path / "a-defect.md").write_text(page(when=""))
     (tmp_path / "a-defect.py").write_text(
-        "from kb.rules.outcome import Outcome\n\ndef check(facts):\n"
+        "from trainmedic.kb.engine.outcome import Outcome\n\ndef check(facts):\n"
         "    return Outcome(value=facts.name('vanilla_loss').value is True)\n"
     )
     (tmp_path / "bad-module.md").write_text(page("bad-module", when=""))

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.errors import InvalidPage
-from kb.model.evidence import Evidence
-from kb.model.run import Setting, Unresolved, Value
-from kb.rules.expr import ALLOWED, Expression, all_of, compile_expression, fact_node
-from kb.rules.facts import FACTS, Facts
-from kb.rules.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
-from kb.rules.outcome import Outcome
-from kb.rules.values import UNKNOWN, Result, truth
 from tests.rules.support import WORDS_OF_TESTS, evidence, option, row, run, setting, version
+from trainmedic.kb.engine.expr import ALLOWED, Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.facts import FACTS, Facts
+from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.values import UNKNOWN, Result, truth
+from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.run import Setting, Unresolved, Value
 
 
 def condition(text: str) -> Expression:

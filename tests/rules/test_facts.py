@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kb.model.evidence import Evidence, Traceback
-from kb.model.run import Origin, Region, RunConfig, Unresolved, Value
-from kb.rules.facts import FACTS, Facts
-from kb.rules.values import UNKNOWN, Fact, Result, equal, show
-from kb.rules.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
 from tests.rules.support import evidence, facts, option, recognised, row, run, setting, signal, span, version
+from trainmedic.kb.engine.facts import FACTS, Facts
+from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, equal, show
+from trainmedic.kb.engine.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
+from trainmedic.kb.model.evidence import Evidence, Traceback
+from trainmedic.kb.model.run import Origin, Region, RunConfig, Unresolved, Value
 
 NAN, INF = float("nan"), float("inf")
 

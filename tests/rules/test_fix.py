@@ -12,19 +12,29 @@ from itertools import combinations
 import pytest
 import yaml
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment, Source
-from kb.model.report import Edit, Finding, Status
-from kb.model.run import Option, Origin
-from kb.parse import parse
-from kb.rules import patch
-from kb.rules.edits import Document, apply, insert, quoted, remove, render, replace_option, replace_value, resolve
-from kb.rules.engine import check
-from kb.rules.facts import Facts
-from kb.rules.fix import fixes
-from kb.rules.page import RuleSet, load_rules
-from kb.rules.patch import patched, safe_edits, unified_diff, with_patches
 from tests.rules.support import evidence, option, rule, ruleset, run, setting, span
+from trainmedic.kb.engine import patch
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.edits import (
+    Document,
+    apply,
+    insert,
+    quoted,
+    remove,
+    render,
+    replace_option,
+    replace_value,
+    resolve,
+)
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.fix import fixes
+from trainmedic.kb.engine.patch import patched, safe_edits, unified_diff, with_patches
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.model.report import Edit, Finding, Status
+from trainmedic.kb.model.run import Option, Origin
+from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.parse import parse
 
 
 def source(text: str, name: str | None = "train.sh") -> Source:

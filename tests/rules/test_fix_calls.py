@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kb.model.place import Attachment
-from kb.model.run import Scalar
-from kb.parse import parse
-from kb.rules.edits import apply
-from kb.rules.facts import Facts
-from kb.rules.fix import _Plan
+from trainmedic.kb.engine.edits import apply
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.fix import _Plan
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.parse import parse
 
 SCRIPT = (
     'model = AutoModelForSequenceClassification.from_pretrained("Qwen/Qwen2-7B", torch_dtype=torch.half)\n'

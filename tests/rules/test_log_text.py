@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from kb.model.evidence import Traceback
-from kb.model.place import Attachment, Span
-from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first, lines, told
-from kb.rules.logic.memory_place import PLACES, failures, place_of, ran_out_at
-from kb.rules.page import load_rules
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.model.evidence import Traceback
+from trainmedic.kb.model.place import Attachment, Span
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse import parse
+from trainmedic.kb.rules.shared.log_text import first, lines, told
+from trainmedic.kb.rules.shared.memory_place import PLACES, failures, place_of, ran_out_at
 
 NOTICE = "`use_cache=True` is incompatible with gradient checkpointing"
 

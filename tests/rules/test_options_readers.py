@@ -1,16 +1,27 @@
-"""Who reads an option, whether he takes it and its value, and what it should have been (`kb.rules.logic.accepts`)."""
+"""Who reads an option, whether he takes it and its value, and what it should have been (`kb.rules.shared.accepts`)."""
 
 from __future__ import annotations
 
 import pytest
 
-from kb.model.place import Attachment
-from kb.parse import parse
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import ELSEWHERE, GONE, KNOWN, LATER, OPEN, RETIRED, UNKNOWN, Reader, judge, judged
-from kb.rules.logic.option_hints import Offence, hint, report, successor
-from kb.rules.logic.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
-from kb.rules.logic.shell_flaws import flaws
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.kb.rules.shared.accepts import (
+    ELSEWHERE,
+    GONE,
+    KNOWN,
+    LATER,
+    OPEN,
+    RETIRED,
+    UNKNOWN,
+    Reader,
+    judge,
+    judged,
+)
+from trainmedic.kb.rules.shared.option_hints import Offence, hint, report, successor
+from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from trainmedic.kb.rules.shared.shell_flaws import flaws
 
 
 def reader(

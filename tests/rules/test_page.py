@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import InvalidPage
-from kb.model.report import Safety
-from kb.rules.body import read_body
-from kb.rules.functions import ALL_FUNCTIONS
-from kb.rules.page import BUILT_IN, load_rules, pages, parse_page
-from kb.rules.template import compile_template
-from kb.rules.values import UNKNOWN
 from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, rule, run, setting
+from trainmedic.kb.engine.functions import ALL_FUNCTIONS
+from trainmedic.kb.engine.template import compile_template
+from trainmedic.kb.engine.values import UNKNOWN
+from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.model.report import Safety
+from trainmedic.kb.pages.body import read_body
+from trainmedic.kb.pages.rule import BUILT_IN, load_rules, pages, parse_page
 
 
 def parsed(text: str, name: str = "a-defect") -> None:
@@ -218,7 +218,9 @@ def test_a_folder_of_a_team_adds_rules_and_a_bad_page_does_not_stop_the_others(t
 def test_the_version_changes_with_a_rules_module(tmp_path: Path) -> None:
     (tmp_path / "a-defect.md").write_text(page(when=""))
     module = tmp_path / "a-defect.py"
-    module.write_text("from kb.rules.outcome import Outcome\ndef check(facts):\n    return Outcome(value=True)\n")
+    module.write_text(
+        "from trainmedic.kb.engine.outcome import Outcome\ndef check(facts):\n    return Outcome(value=True)\n"
+    )
     first = load_rules((tmp_path,))
     assert first.get("a-defect") is not None
     module.write_text("def check(facts):\n    return None\n")

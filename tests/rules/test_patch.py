@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.model.report import Fix
-from kb.parse import parse
-from kb.rules.engine import check, fired_rules
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
-from kb.rules.page import RuleSet, load_rules
-from kb.rules.patch import with_patches
 from tests.incidents import SWIFT_COMMAND, SWIFT_LOG
 from tests.rules.support import rule, ruleset
+from trainmedic.kb.engine.checker import check, fired_rules
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.patch import with_patches
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Fix
+from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.parse import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
    --pretrain Qwen/Qwen2-7B \\

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kb.rules.body import SECTIONS
-from kb.rules.page import Rule, load_rules, parse_page, vocabulary
-from kb.rules.render import render, skeleton
+from trainmedic.kb.pages.body import SECTIONS
+from trainmedic.kb.pages.rule import Rule, load_rules, parse_page, vocabulary
+from trainmedic.kb.pages.rule_render import render, skeleton
 
 RULES = load_rules().rules
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.parse import parse
-from kb.rules.body import Example, read_body
-from kb.rules.lint import can_be_unknown, lint_rule, lint_rules, run_example
-from kb.rules.outcome import Outcome
-from kb.rules.page import Rule, RuleSet, load_rules
 from tests.rules.support import rule, ruleset
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.body import Example, read_body
+from trainmedic.kb.pages.rule import Rule, RuleSet, load_rules
+from trainmedic.kb.pages.rule_lint import can_be_unknown, lint_rule, lint_rules, run_example
+from trainmedic.kb.parse import parse
 
 RULES = load_rules()
 
@@ -31,9 +31,9 @@ def examples() -> list[tuple[Rule, Example]]:
 
 def known_cases() -> Mapping[str, tuple[str, ...]] | None:
     """Case id → the rules that it names."""
-    if importlib.util.find_spec("kb.cases.page") is None:
+    if importlib.util.find_spec("trainmedic.kb.pages.case") is None:
         return None
-    from kb.cases.page import load_cases
+    from trainmedic.kb.pages.case import load_cases
 
     return {case.id: case.rules for case in load_cases().cases}
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kb.model.place import Attachment
-from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import (
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse import parse
+from trainmedic.kb.rules.shared.series_of import (
     break_of,
     configured,
     early,
@@ -24,7 +25,6 @@ from kb.rules.logic.series_of import (
     points,
     values,
 )
-from kb.rules.page import load_rules
 
 RULES = load_rules()
 Values = dict[str, float | str]

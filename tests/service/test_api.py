@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 import pytest
 from starlette.testclient import TestClient
 
-from kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.answer import Answer
-from service.api.app import create_app
-from service.api.errors import STATUS
-from service.settings import Settings
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, TRL_COMMAND, Incident
 from tests.service.schema import problems
+from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer
+from trainmedic.service.api.app import create_app
+from trainmedic.service.api.errors import STATUS
+from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
@@ -629,7 +629,7 @@ def test_the_same_question_gets_the_same_answer(client: TestClient) -> None:
 
 
 def test_the_answer_of_the_api_is_that_of_the_advisor(client: TestClient, advisor: Advisor) -> None:
-    from service.wire import plain
+    from trainmedic.service.serialization import plain
 
     incident = INCIDENTS[3]
     direct = advisor.ask(Ask(question=incident.en, attachments=incident.files))

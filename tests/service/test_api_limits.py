@@ -14,10 +14,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from service.advisor import Advisor, Ask, Prepared
-from service.api.app import create_app
-from service.api.routes import Overloaded, Worker
-from service.settings import MEBIBYTE, Settings
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.api.app import create_app
+from trainmedic.service.api.routes import Overloaded, Worker
+from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "correct-horse-battery-staple"
 GUARDED = ("/v1/cases", "/v1/rules", "/metrics", "/openapi.json")

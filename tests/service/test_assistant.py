@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-import service.tokens
-from kb.errors import TrainmedicError
-from kb.model.place import Attachment
-from service import phrases
-from service.advisor import Advisor, Ask, Prepared
-from service.answer import Answer
-from service.asking import Draft, whole
-from service.assistant import Assistant
-from service.history import Feedback
-from service.model import ChatModel, Message, ModelOptions
-from service.prompts import sources_of, system_text
-from service.wire import to_json
+import trainmedic.service.llm.tokens
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, failing, form
 from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.answer import Answer
+from trainmedic.service.answering import Draft, final_answer
+from trainmedic.service.assistant import Assistant
+from trainmedic.service.composition import phrases
+from trainmedic.service.history import Feedback
+from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
+from trainmedic.service.llm.prompts import sources_of, system_text
+from trainmedic.service.serialization import to_json
 
 T = TypeVar("T")
 KTO = INCIDENTS[0]
@@ -312,7 +312,7 @@ def test_a_text_that_breaks_off_is_followed_by_the_composed_answer(
 def test_where_nothing_at_all_comes_back_the_limits_hold_together(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.tokens, "COUNTING_S", 0.1)
+    monkeypatch.setattr(trainmedic.service.llm.tokens, "COUNTING_S", 0.1)
     fake = {"forms": [SILENT], "tokenize": SILENT, "models": SILENT}
     request = Ask(question="our kto job in openrlhf broke at the first step")
     alone = knowledge_advisor.ask(request)
@@ -530,7 +530,7 @@ def test_no_room_for_the_second_look_leaves_the_first(knowledge_advisor: Advisor
         with FakeModel(Reply("x"), forms=[RESTATED]) as server:
             async with chat(server.url) as model:
                 parts = Assistant(Unclear(knowledge_advisor.knowledge), model).stream(about(KTO), "", Once())
-                return await whole(parts)
+                return await final_answer(parts)
 
     assert asyncio.run(scenario()).verdict == "need_input"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.breaker import Breaker
+from trainmedic.kb.breaker import Breaker
 
 
 class Clock:

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from kb.model.evidence import Problem, Receipt
-from kb.model.report import Finding, Report, Severity, Status
-from service.compose import cause_views, compose, plain_text, receipt_line
-from service.diagnose import Cause, Diagnosis, diagnose
 from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
+from trainmedic.kb.model.evidence import Problem, Receipt
+from trainmedic.kb.model.report import Finding, Report, Severity, Status
+from trainmedic.service.composition.compose import cause_views, compose, plain_text, receipt_line
+from trainmedic.service.ranking.diagnose import Cause, Diagnosis, diagnose
 
 LANGUAGES = ("en", "zh")
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask, Prepared
-from service.answer import Answer
-from service.api.openai import Message, question_of
-from service.conversation import MAX_CHARACTERS, MAX_TURNS
-from service.prompts import build
-from ui.chat.texts import examples
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.answer import Answer
+from trainmedic.service.api.openai import Message, question_of
+from trainmedic.service.llm.prompts import build
+from trainmedic.service.question.conversation import MAX_CHARACTERS, MAX_TURNS
+from trainmedic.ui.chat.texts import examples
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"
 ITEMS: list[dict[str, Any]] = [json.loads(line) for line in CONVERSATIONS.read_text(encoding="utf-8").splitlines()]

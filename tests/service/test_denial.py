@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kb.glossary.terms import load_glossary
-from service.denial import denied
+from trainmedic.kb.glossary.terms import load_glossary
+from trainmedic.service.question.negation import denied
 
 GLOSSARY = load_glossary()
 

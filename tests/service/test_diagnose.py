@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kb.model.evidence import Evidence, Row
-from kb.model.report import Severity, Status
-from service.diagnose import GENERIC, diagnose, information_gain, known
-from service.features import NAMES, features, finding_weight, overlap
 from tests.service.values import WEIGHTS, case, context, evidence, finding, missing, question, scored, span
+from trainmedic.kb.model.evidence import Evidence, Row
+from trainmedic.kb.model.report import Severity, Status
+from trainmedic.service.ranking.diagnose import GENERIC, diagnose, information_gain, known
+from trainmedic.service.ranking.features import NAMES, features, finding_weight, overlap
 
 SURE = replace(WEIGHTS, bias=6.0)
 """Any likeness is enough for them."""

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from kb.glossary.terms import Glossary, load_glossary
-from kb.parse import parse
-from service.diagnose import diagnose
-from service.elsewhere import is_elsewhere
 from tests.service.values import WEIGHTS, case, context, evidence, scored
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.parse import parse
+from trainmedic.service.question.neighbours import is_elsewhere
+from trainmedic.service.ranking.diagnose import diagnose
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,21 @@ from typing import cast
 
 import pytest
 
-from kb.errors import InvalidRequest
-from kb.model.place import Attachment
-from service.advisor import Ask
-from service.answer import Answer, CauseView, Confidence, FindingView, ReceiptView, RunView, Verdict
-from service.evaluate import Evaluation, Item, Share, evaluate, item, misses, read_items, share, table
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Ask
+from trainmedic.service.answer import Answer, CauseView, Confidence, FindingView, ReceiptView, RunView, Verdict
+from trainmedic.service.evaluation.causes import (
+    Evaluation,
+    Item,
+    Share,
+    evaluate,
+    item,
+    misses,
+    read_items,
+    share,
+    table,
+)
 
 RUN = RunView(
     framework=None,

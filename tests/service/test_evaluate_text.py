@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from service.advisor import Advisor
-from service.evaluate import Evaluation, Item, Share
-from service.evaluate_text import TextFigures, Written, evaluate_texts, text_figures, text_table
-from service.model import ChatModel, ModelOptions
-from service.wire import plain
 from tests.fake_model import FakeModel, Reply, failing, form
 from tests.incidents import INCIDENTS
-from ui.cli import main
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.evaluation.causes import Evaluation, Item, Share
+from trainmedic.service.evaluation.texts import TextFigures, Written, evaluate_texts, text_figures, text_table
+from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.serialization import plain
+from trainmedic.ui.cli import main
 
 KTO = INCIDENTS[0]
 ITEM = Item(id="kto", question=KTO.en, attachments=KTO.files, verdict="answered", cases=(KTO.case,))
@@ -114,7 +114,7 @@ def test_without_a_model_it_says_what_to_set(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_written_answer_without_times_is_not_timed(knowledge_advisor: Advisor) -> None:
-    from service.evaluate import request_of
+    from trainmedic.service.evaluation.causes import request_of
 
     answer = replace(knowledge_advisor.ask(request_of(ITEM)), timings_ms={})
     figures = text_figures([Written(answer=answer, stats={"sentences": 1})])

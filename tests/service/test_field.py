@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kb.glossary.terms import Glossary, load_glossary
-from kb.parse import parse
-from service.field import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, says_failed
-from service.weights import shipped
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.parse import parse
+from trainmedic.service.question.domain import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, says_failed
+from trainmedic.service.ranking.weights import shipped
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from service.features import NAMES, NONE_NAMES
-from service.fit import AGAINST, Fit, Sample, fit, thresholds, to_text, unseen
-from service.weights import Weights, from_json, shipped
 from tests.service.test_evaluate import question
+from trainmedic.service.evaluation.fit import AGAINST, Fit, Sample, fit, thresholds, to_text, unseen
+from trainmedic.service.ranking.features import NAMES, NONE_NAMES
+from trainmedic.service.ranking.weights import Weights, from_json, shipped
 
 FIRED = NAMES.index("rule_fired")
 CLASH = NAMES.index("framework_clash")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.glossary.terms import Glossary, load_glossary
-from kb.model.place import Attachment
-from kb.parse import parse
-from service.followup import Relation, completed, gist_of, relation_of, suppose
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.service.question.intent import Relation, completed, gist_of, relation_of, suppose
 
 FOLLOWING = [
     ("what about with ZeRO-2 instead?", {"zero_stage": "2"}),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import NotFound, StoreError
-from kb.model.place import Attachment
-from service.history import LATEST, Feedback, History, Turn
+from trainmedic.kb.errors import NotFound, StoreError
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.history import LATEST, Feedback, History, Turn
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.answer import Answer
 from tests.incidents import INCIDENTS, KTO_YAML, Incident, files
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer
 
 LANGUAGES = ("en", "zh")
 HEALTHY_LOG = "".join(

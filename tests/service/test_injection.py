@@ -16,18 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from kb.cases.page import CaseSet
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask, Prepared
-from service.answer import Answer
-from service.assistant import Assistant, finished, ground_of
-from service.model import ChatModel, ModelOptions
-from service.prompts import Prompt, build, system_text
-from service.verify import verify
-from service.wire import plain
 from tests.fake_model import FakeModel, Reply
 from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.answer import Answer
+from trainmedic.service.assistant import Assistant, finished, ground_of
+from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.prompts import Prompt, build, system_text
+from trainmedic.service.llm.verify import verify
+from trainmedic.service.serialization import plain
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
 ATTEMPTS: list[dict[str, str]] = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]

@@ -14,20 +14,20 @@ from typing import Any
 
 import pytest
 
-from kb.model.place import Attachment
-from service import phrases
-from service.advisor import Advisor, Ask
-from service.answer import Answer, StepView
-from service.asking import Composed, Draft, whole
-from service.assistant import Assistant
-from service.history import History
-from service.investigate import agent, says
-from service.investigate.bounds import CUT, NO_ROOM, STEPS
-from service.model import ChatModel, ModelOptions
-from service.wire import to_json
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, Thought, calling, failing
 from tests.incidents import INCIDENTS, Incident
-from ui.cli import CLEAN, main
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.agent import agent, says
+from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Draft, TemplateAnswerer, final_answer
+from trainmedic.service.assistant import Assistant
+from trainmedic.service.composition import phrases
+from trainmedic.service.history import History
+from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.serialization import to_json
+from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
 SETTLED = ("verdict", "language", "causes", "findings", "missing", "signals", "series", "run", "receipt", "kb_version")
@@ -522,7 +522,7 @@ def test_an_endpoint_that_is_not_there_is_said_to_be_absent(knowledge_advisor: A
         with FakeModel(SAID) as gone:
             url = gone.url
         async with chat(url) as model:
-            return await whole(Assistant(knowledge_advisor, model).stream(about()))
+            return await final_answer(Assistant(knowledge_advisor, model).stream(about()))
 
     answer = asyncio.run(scenario())
     assert answer.notices == (says.UNFINISHED.en.format(why=phrases.FAILURES["absent"].en),)
@@ -675,8 +675,8 @@ def test_where_there_is_nothing_to_begin_with_the_model_is_not_asked(knowledge_a
 
 
 def test_without_a_model_the_answer_is_the_programs_and_says_so(knowledge_advisor: Advisor) -> None:
-    for asker in (Composed(knowledge_advisor), Assistant(knowledge_advisor, None)):
-        answer = asyncio.run(whole(asker.stream(about(), "", _directly)))
+    for asker in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
+        answer = asyncio.run(final_answer(asker.stream(about(), "", _directly)))
         assert (answer.mode, answer.notices) == ("deterministic", (phrases.NO_MODEL.en,))
 
 

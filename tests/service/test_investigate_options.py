@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from kb.frameworks import catalogue
-from kb.model.report import Text
-from service.investigate import says
-from service.investigate.options import catalogue_of, looked_up
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.model.report import Text
+from trainmedic.service.agent import says
+from trainmedic.service.agent.option_lookup import catalogue_of, looked_up
 
 
 @pytest.mark.parametrize(

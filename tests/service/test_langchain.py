@@ -18,10 +18,10 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
-from service.advisor import Advisor
-from service.answer import Answer, ReportView
-from service.langchain import KnowledgeRetriever, documents, knowledge_tools
 from tests.incidents import INCIDENTS
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer import Answer, ReportView
+from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDE = ROOT / "docs" / "langchain.md"
@@ -244,7 +244,7 @@ class Scripted(BaseChatModel):
 def test_the_examples_of_the_guide_run(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
+    monkeypatch.setattr("trainmedic.ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
     assert len(examples) == 7
     space: dict[str, Any] = {}
@@ -262,6 +262,6 @@ def test_the_examples_of_the_guide_run(
 
 def test_importing_it_brings_no_agents_and_no_model_client() -> None:
     heavy = ("langchain", "langgraph", "langchain_openai", "openai", "fastapi", "torch")
-    code = f"import sys, service.langchain; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, trainmedic.service.langchain; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

@@ -12,12 +12,12 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import BaseModel, ConfigDict
 
-from service.breaker import State
-from service.failures import BREAKS
-from service.model import ChatModel, Message, ModelFailure, ModelOptions
-from service.tokens import BYTES_PER_TOKEN, COUNTS_KEPT
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Thought, failing, form
 from tests.service.test_breaker import Clock
+from trainmedic.kb.breaker import State
+from trainmedic.service.llm.errors import BREAKS
+from trainmedic.service.llm.model import ChatModel, Message, ModelError, ModelOptions
+from trainmedic.service.llm.tokens import BYTES_PER_TOKEN, COUNTS_KEPT
 
 KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
@@ -57,8 +57,8 @@ async def filled(model: ChatModel) -> Colour:
     return await model.structured(ASKED, Colour, max_tokens=50)
 
 
-async def failure(call: Awaitable[object]) -> ModelFailure:
-    with pytest.raises(ModelFailure) as caught:
+async def failure(call: Awaitable[object]) -> ModelError:
+    with pytest.raises(ModelError) as caught:
         await call
     return caught.value
 
@@ -556,7 +556,7 @@ def test_langchain_callbacks_see_every_call(reply: Reply, events: list[str]) -> 
     async def scenario() -> None:
         with FakeModel(reply) as server:
             model = ChatModel(ModelOptions(base_url=server.url), callbacks=[heard])
-            with suppress(ModelFailure):
+            with suppress(ModelError):
                 await written(model)
             await model.aclose()
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from kb.model.case import Case
-from kb.parse import parse
-from service.compose import compose
-from service.diagnose import diagnose
-from service.naming import other_names
 from tests.service.values import WEIGHTS, case, context, evidence, scored
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.parse import parse
+from trainmedic.service.composition.compose import compose
+from trainmedic.service.composition.option_names import other_names
+from trainmedic.service.ranking.diagnose import diagnose
 
 FIX = (
     "- `use_liger_kernel: true`, or smaller `per_device_train_batch_size` and `max_length`.\n"

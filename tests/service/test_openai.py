@@ -12,10 +12,10 @@ import pytest
 from openai import OpenAI
 from starlette.testclient import TestClient
 
-from service.advisor import Advisor
-from service.api.app import create_app
-from service.settings import Settings
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.app import create_app
+from trainmedic.service.settings import Settings
 
 QUESTION = f"reward model is nan with flash attention\n```bash\n{GEMMA_COMMAND}```\n```\n{GEMMA_VERSIONS}```\n"
 

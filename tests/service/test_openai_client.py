@@ -15,12 +15,12 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletionMessageParam
 
-from service import phrases
-from service.advisor import Advisor
-from service.settings import MEBIBYTE, Settings
 from tests.fake_model import NAME, FakeModel, Reply, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.composition import phrases
+from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "a-key-of-the-service"
 CASE = "gemma2-flash-attn-softcap-nan"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from service.api.probes import HOLDS_S, Remembered
+from trainmedic.service.api.probes import HOLDS_S, Remembered
 
 
 def test_an_endpoint_is_asked_once_by_all_who_look_at_the_same_time() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from service.advisor import Advisor
-from service.evaluate import Evaluation, evaluate, read_items
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.evaluation.causes import Evaluation, evaluate, read_items
 
 QUESTIONS = Path(__file__).parent.parent / "eval"
 

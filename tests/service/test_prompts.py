@@ -9,13 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from kb.model.place import Attachment
-from kb.model.report import Text
-from service.advisor import Advisor, Ask, Prepared
-from service.answer import MissingView
-from service.compose import MAX_QUOTE
-from service.prompts import Prompt, build, sources_of, system_text
-from service.prompts.build import (
+from tests.incidents import INCIDENTS, KTO_COMMAND
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Text
+from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.answer import MissingView
+from trainmedic.service.composition.compose import MAX_QUOTE
+from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
+from trainmedic.service.llm.prompts.build import (
     EARLIER,
     FEWEST_BYTES,
     MARGIN,
@@ -25,8 +26,7 @@ from service.prompts.build import (
     MAX_QUESTION,
     excerpt,
 )
-from service.prompts.sources import MAX_FINDINGS
-from tests.incidents import INCIDENTS, KTO_COMMAND
+from trainmedic.service.llm.prompts.sources import MAX_FINDINGS
 
 KTO = INCIDENTS[0]
 NAN_LOG = "".join(f"{{'loss': nan, 'grad_norm': nan, 'epoch': {n / 1000}}}\n" for n in range(900))

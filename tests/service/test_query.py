@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kb.glossary.terms import load_glossary
-from kb.language import language_of
-from kb.model.evidence import Evidence, Traceback
-from kb.model.report import Report, Status
-from kb.parse import parse
-from service.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
 from tests.service.values import evidence, finding, span
+from trainmedic.kb.glossary.terms import load_glossary
+from trainmedic.kb.language import language_of
+from trainmedic.kb.model.evidence import Evidence, Traceback
+from trainmedic.kb.model.report import Report, Status
+from trainmedic.kb.parse import parse
+from trainmedic.service.question.query import FACT_WEIGHT, MAX_QUESTION, Query, build_query
 
 GLOSSARY = load_glossary()
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from service import restate
-from service.model import ChatModel, ModelOptions
-from service.restate import INSTRUCTION, KEPT, MAX_QUESTION, restated
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
+from trainmedic.service.llm import query_rewrite
+from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.query_rewrite import INSTRUCTION, KEPT, MAX_QUESTION, restated
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})
 
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> Iterator[None]:
-    restate._cache.clear()
+    query_rewrite._cache.clear()
     yield
-    restate._cache.clear()
+    query_rewrite._cache.clear()
 
 
 def against(*forms: Reply, then: Callable[[ChatModel, FakeModel], Awaitable[None]], **options: Any) -> None:
@@ -66,10 +66,10 @@ def test_another_model_is_asked_anew() -> None:
 def test_no_more_is_kept_than_planned_and_the_latest_used_stays() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await restated("first", model)
-        restate._cache.update({("elsewhere", "", str(number)): "x" for number in range(KEPT - 1)})
+        query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(KEPT - 1)})
         await restated("first", model)
         await restated("second", model)
-        assert len(restate._cache) == KEPT
+        assert len(query_rewrite._cache) == KEPT
         await restated("first", model)
         assert len(server.forms) == 2
 

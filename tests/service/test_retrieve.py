@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kb.glossary.terms import load_glossary
-from kb.model.case import Case
-from kb.model.evidence import Evidence
-from kb.model.report import Report
-from kb.store import index as store
-from kb.store.index import Index
-from service.query import Facets, Query, build_query
-from service.retrieve import retrieve
 from tests.store.knowledge import HashEmbedder, case, cases, glossary, rules
+from trainmedic.kb.glossary.terms import load_glossary
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.report import Report
+from trainmedic.kb.store import index as store
+from trainmedic.kb.store.index import Index
+from trainmedic.service.question.query import Facets, Query, build_query
+from trainmedic.service.ranking.retrieve import retrieve
 
 CASES: dict[str, Case] = {one.id: one for one in cases().published}
 

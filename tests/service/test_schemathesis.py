@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import Case
 from schemathesis.generation import GenerationMode
 
-from service.advisor import Advisor
-from service.api.app import create_app
-from service.history import History
-from service.settings import Settings
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.app import create_app
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
 
 EXAMPLES = 12
 """Requests generated for each call, of those that fit the description, and as many again of those that do not."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from kb.model.place import Attachment
-from kb.parse import parse
-from service.series import MAX_POINTS, MAX_SERIES, series_views, thinned
-from service.wire import plain
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.service.composition.series import MAX_POINTS, MAX_SERIES, series_views, thinned
+from trainmedic.service.serialization import plain
 
 
 def log(*rows: Mapping[str, object]) -> Attachment:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import InvalidSettings
-from service.settings import Settings, effective, is_loopback, load_settings
+from trainmedic.kb.errors import InvalidSettings
+from trainmedic.service.settings import Settings, effective, is_loopback, load_settings
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kb.glossary.terms import Glossary, load_glossary
-from kb.model.place import Attachment
-from kb.parse import parse
-from service.advisor import Advisor, Ask
-from service.spoken import spoken
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.question.query_text import spoken
 
 SCRIPT = (
     "import torch\nfrom transformers import AutoModelForCausalLM, TrainingArguments\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.thinking import Thoughts, without
+from trainmedic.service.llm.reasoning_filter import Thoughts, without
 
 SIZES = [1, 2, 3, 7, 1000]
 NAMED = "The tag `<think>` opens a block, `</think>` closes it."

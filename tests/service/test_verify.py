@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.cases.page import load_cases
-from kb.frameworks.names import is_option
-from kb.model.case import Case, Refutation
-from kb.model.report import Fix, Safety, Status
-from service.prompts import system_text
-from service.prompts.sources import Source, case_text, more_text
-from service.verify import Denial, Ground, Verified, content, denials_of, verify
-from service.verify.against import advises, changed, claimed, clauses, denied, line_denied
-from service.verify.check import LABEL
-from service.verify.pieces import complete, pieces, sentences
-from service.verify.words import STRUCK, names, spellings, stands, visible
 from tests.service.values import both, case, finding
+from trainmedic.kb.frameworks.names import is_option
+from trainmedic.kb.model.case import Case, Refutation
+from trainmedic.kb.model.report import Fix, Safety, Status
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.service.llm.prompts import system_text
+from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
+from trainmedic.service.llm.verify import Denial, Ground, Verified, content, denials_of, verify
+from trainmedic.service.llm.verify.against import advises, changed, claimed, clauses, denied, line_denied
+from trainmedic.service.llm.verify.check import LABEL
+from trainmedic.service.llm.verify.pieces import complete, pieces, sentences
+from trainmedic.service.llm.verify.words import STRUCK, names, spellings, stands, visible
 
 CASES = [case for case in load_cases().cases if case.status == "published"]
 CAUSE = (
@@ -799,7 +799,7 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
 
 
 def test_the_gate_asks_for_every_branch_of_it() -> None:
-    assert '"service/verify/"' in Path(__file__).parents[1].joinpath("gate.py").read_text(encoding="utf-8")
+    assert '"service/llm/verify/"' in Path(__file__).parents[1].joinpath("gate.py").read_text(encoding="utf-8")
 
 
 # --- a text that broke off ------------------------------------------------------------------------------------------

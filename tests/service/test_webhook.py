@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from kb.errors import InvalidSettings, NotFound
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.asking import Composed, directly, whole
-from service.history import Feedback
-from service.settings import Settings, effective, load_settings
-from service.webhook import Patience, Telling, TellingAdvisor, Webhook, signature, webhook_of
 from tests.incidents import INCIDENTS, KTO_SINGLE
+from trainmedic.kb.errors import InvalidSettings, NotFound
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
+from trainmedic.service.history import Feedback
+from trainmedic.service.settings import Settings, effective, load_settings
+from trainmedic.service.webhook import Patience, Telling, TellingAdvisor, Webhook, signature, webhook_of
 
 SECRET = "a-shared-secret"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -110,9 +110,9 @@ def asked(advisor: Advisor, webhook: Webhook, *questions: str, until: Callable[[
     """The ids of the answers to ``questions``, all asked while the webhook runs; ``until`` is waited for."""
 
     async def ask() -> list[str]:
-        asker = Telling(Composed(advisor), webhook)
+        asker = Telling(TemplateAnswerer(advisor), webhook)
         async with webhook.running():
-            answers = [await whole(asker.stream(Ask(question=q), "", directly)) for q in questions]
+            answers = [await final_answer(asker.stream(Ask(question=q), "", run_inline)) for q in questions]
             await asyncio.to_thread(until)
         return [answer.id for answer in answers]
 
@@ -129,7 +129,7 @@ def test_an_answer_is_told_with_its_verdict_its_causes_and_a_link(
     async def ask() -> Any:
         async with webhook.running():
             request = Ask(question=incident.en, attachments=incident.files)
-            return await whole(Telling(Composed(advisor), webhook).stream(request, "", directly))
+            return await final_answer(Telling(TemplateAnswerer(advisor), webhook).stream(request, "", run_inline))
 
     answer = asyncio.run(ask())
     (told,) = receiver.bodies
@@ -175,7 +175,7 @@ def test_nothing_that_was_pasted_is_sent(advisor: Advisor, receive: Callable[...
             question="why is our-unreleased-model nan", attachments=(Attachment(name="plan-x.sh", content=script),)
         )
         async with webhook.running():
-            await whole(Telling(Composed(advisor), webhook).stream(request, "", directly))
+            await final_answer(Telling(TemplateAnswerer(advisor), webhook).stream(request, "", run_inline))
 
     asyncio.run(ask())
     for private in (TOKEN, "unreleased", "plan-x"):
@@ -283,7 +283,9 @@ def test_a_solved_question_is_told_once_from_any_thread(advisor: Advisor, receiv
 
     async def use() -> str:
         async with webhook.running():
-            answer = await whole(Telling(Composed(telling), webhook).stream(Ask(question="loss is nan"), "", directly))
+            answer = await final_answer(
+                Telling(TemplateAnswerer(telling), webhook).stream(Ask(question="loss is nan"), "", run_inline)
+            )
             for reaction in ("up", "resolved", "resolved"):
                 feedback = Feedback(answer_id=answer.id, reaction=reaction, comment=f"it was {TOKEN}")
                 await asyncio.to_thread(telling.give_feedback, feedback)
@@ -315,7 +317,7 @@ def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, rec
 
     async def leave() -> None:
         async with webhook.running():
-            parts = Telling(Composed(advisor), webhook).stream(Ask(question="loss is nan"), "", directly)
+            parts = Telling(TemplateAnswerer(advisor), webhook).stream(Ask(question="loss is nan"), "", run_inline)
             await anext(parts)
             await parts.aclose()
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.frameworks.canonical import SETTINGS
-from kb.model.evidence import Evidence
-from kb.model.place import Attachment
-from kb.parse import parse
-from kb.rules.engine import check
-from kb.rules.page import RuleSet, load_rules
-from service.whatif import MAX_CHANGES, Effect, WhatIf, what_if
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.frameworks.canonical import SETTINGS
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.parse import parse
+from trainmedic.service.what_if.apply import MAX_CHANGES, Effect, WhatIf, what_if
 
 KTO = """deepspeed --module openrlhf.cli.train_kto \\
    --pretrain Qwen/Qwen2.5-7B-Instruct \\

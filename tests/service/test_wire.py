@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kb.model.report import Severity
-from kb.model.run import Unresolved
-from service.wire import plain, to_json
+from trainmedic.kb.model.report import Severity
+from trainmedic.kb.model.run import Unresolved
+from trainmedic.service.serialization import plain, to_json
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.prompts import system_text
-from service.verify.words import PASSAGE
-from service.withhold import SUSPECT, Withhold
+from trainmedic.service.llm.prompts import system_text
+from trainmedic.service.llm.stream_filter import SUSPECT, Withhold
+from trainmedic.service.llm.verify.words import PASSAGE
 
 PROTECTED = "Use only the numbered sources and the findings below. If they do not say it, do not write it."
 MARKERS = {1, 2, 12}

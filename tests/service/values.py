@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kb.model.case import Case, Question, Refutation
-from kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
-from kb.model.place import Span
-from kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
-from kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
-from service.features import NONE_NAMES, Context, Scored, symptoms_of
-from service.weights import Weights
+from trainmedic.kb.model.case import Case, Question, Refutation
+from trainmedic.kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
+from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
+from trainmedic.service.ranking.features import NONE_NAMES, Context, Scored, symptoms_of
+from trainmedic.service.ranking.weights import Weights
 
 
 def both(text: str) -> Text:

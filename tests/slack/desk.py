@@ -8,14 +8,14 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from service.advisor import Advisor, Ask
-from service.answer import Answer, StepView
-from service.asking import Asker, Composed, Draft, Parts, Run
-from service.settings import Settings
 from tests.slack.fake import LocalSlack
-from ui.slack.bot import SlackBot
-from ui.slack.live import Streams
-from ui.wired import Wired
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Answerer, Draft, Parts, Run, TemplateAnswerer
+from trainmedic.service.settings import Settings
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.slack.live import Streams
 
 T = TypeVar("T")
 QUICK = 0.05
@@ -53,14 +53,14 @@ async def bot_in(
     advisor: Advisor,
     folder: Path,
     *,
-    asker: Asker | None = None,
+    asker: Answerer | None = None,
     leaving_s: float = 5.0,
     flush_s: float = NEVER,
     **more: Any,
 ) -> AsyncIterator[SlackBot]:
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
-    wired = Wired(settings=settings, advisor=advisor, asker=asker or Composed(advisor), run=threads)
+    wired = AppContext(settings=settings, advisor=advisor, asker=asker or TemplateAnswerer(advisor), run=threads)
     async with SlackBot(
         wired, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
     ) as bot:
@@ -87,7 +87,7 @@ class Slowly:
         self.end.set()
         self.asked: list[Ask] = []
         self.ended = 0
-        self._composed = Composed(advisor)
+        self._composed = TemplateAnswerer(advisor)
         self._said, self._later, self._final = said, later, final
 
     async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kb.errors import TrainmedicError
-from service.advisor import Advisor
 from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
-from ui.slack.bot import SlackBot
-from ui.slack.scopes import SlackLogin, SlackUnavailable
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.service.advisor import Advisor
+from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 Act = Callable[[SlackBot], Awaitable[None]]

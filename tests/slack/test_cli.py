@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import yaml
 
-from kb.errors import InvalidSettings
-from service.advisor import Advisor
-from service.settings import Settings, load_settings
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.values import ALL_EVENTS, ALL_SCOPES
-from ui.cli import CLEAN, USAGE, main
-from ui.present.slack import FEEDBACK
-from ui.slack import configured, words
-from ui.slack.bot import COMMAND, DIAGNOSE
+from trainmedic.kb.errors import InvalidSettings
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.settings import Settings, load_settings
+from trainmedic.ui.cli import CLEAN, USAGE, main
+from trainmedic.ui.present.slack import FEEDBACK
+from trainmedic.ui.slack import configured, words
+from trainmedic.ui.slack.bot import COMMAND, DIAGNOSE
 
 ROOT = Path(__file__).parent.parent.parent
-PROGRAM = "import sys; from ui.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
 
 
 def manifest() -> dict[str, Any]:
@@ -61,7 +61,8 @@ def test_the_manifest_asks_for_what_the_bot_uses_and_keeps_slacks_limits() -> No
 
 def test_slacks_libraries_are_loaded_only_when_they_are_used() -> None:
     code = (
-        "import sys, ui.slack, ui.cli.slack; sys.exit(bool({'slack_bolt', 'slack_sdk', 'aiohttp'} & set(sys.modules)))"
+        "import sys, trainmedic.ui.slack, trainmedic.ui.cli.slack; "
+        "sys.exit(bool({'slack_bolt', 'slack_sdk', 'aiohttp'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from kb.cases.page import load_cases
-from service.advisor import Advisor
-from service.history import Feedback
 from tests.slack.desk import QUESTION, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
-from ui.slack.bot import SlackBot
-from ui.slack.memory import Recent, Taken
-from ui.slack.post import Pace
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.history import Feedback
+from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.slack.memory import Recent, Taken
+from trainmedic.ui.slack.post import Pace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 FEEDBACK, RESOLVED, HUMAN = "trainmedic_feedback", "trainmedic_resolved", "trainmedic_human"

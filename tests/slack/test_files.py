@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from service.advisor import Advisor
 from tests.slack.desk import COMMAND, bot_in
 from tests.slack.fake import LocalSlack, SlackFile
-from ui.slack.bot import SlackBot
-from ui.slack.files import Downloads, is_page
+from trainmedic.service.advisor import Advisor
+from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.slack.files import Downloads, is_page
 
 SCRIPT = f"#!/bin/bash\n{COMMAND}\n"
 ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"

@@ -16,14 +16,14 @@ import uvicorn
 from fastapi import FastAPI
 from slack_sdk.signature import SignatureVerifier
 
-from service.advisor import Advisor
-from service.asking import Composed
-from service.settings import Settings
 from tests.slack.desk import QUESTION, settings_of, threads
 from tests.slack.fake import Fault, LocalSlack
-from ui.slack import attach, running
-from ui.slack.http import MAX_BODY, is_shaped, refusal
-from ui.wired import Wired
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answering import TemplateAnswerer
+from trainmedic.service.settings import Settings
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.slack import attach, running
+from trainmedic.ui.slack.http import MAX_BODY, is_shaped, refusal
 
 SECRET = "signing-secret"
 
@@ -85,7 +85,7 @@ def test_a_forms_payload_is_an_object() -> None:
 async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIterator[str]:
     """The address of Slack's events on a service of its own."""
     settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.signing_secret)
-    wired = Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=threads)
+    wired = AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=threads)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -142,7 +142,9 @@ def test_a_mention_over_http_is_answered_and_its_retry_is_not(
 
 def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
     async def act() -> None:
-        wired = Wired(settings=Settings(data_dir=tmp_path), advisor=advisor, asker=Composed(advisor), run=threads)
+        wired = AppContext(
+            settings=Settings(data_dir=tmp_path), advisor=advisor, asker=TemplateAnswerer(advisor), run=threads
+        )
         app = FastAPI()
         attach(app, wired)
         assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
@@ -155,12 +157,12 @@ def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_pat
 def test_a_service_starts_without_slack_and_finds_it_later(
     strict: LocalSlack, advisor: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ui.slack.RETRY_S", (0.05,))
+    monkeypatch.setattr("trainmedic.ui.slack.RETRY_S", (0.05,))
     strict.fault("auth.test", Fault(error="internal_error", times=2))
 
     async def act() -> None:
         settings = settings_of(strict, tmp_path)
-        wired = Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=threads)
+        wired = AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=threads)
         async with running(wired):
             await strict.until_connected()
             said = strict.says(f"<@U0BOT> {QUESTION}")
@@ -175,7 +177,7 @@ def test_a_service_goes_on_without_slack_where_the_token_is_wrong(
 ) -> None:
     async def act() -> None:
         settings = settings_of(strict, tmp_path, slack_bot_token="xoxb-wrong")
-        wired = Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=threads)
+        wired = AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=threads)
         async with running(wired):
             await strict.until_refused("invalid_auth")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ui.slack.incoming import is_written, mentions, text_of, unescaped, written
+from trainmedic.ui.slack.incoming import is_written, mentions, text_of, unescaped, written
 
 BOT = "U0BOT"
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from service.advisor import Advisor
-from service.answer import Answer, StepView
-from service.assistant import Assistant
-from service.model import ChatModel, ModelOptions
 from tests.fake_model import FakeModel, Reply
 from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
-from ui.slack.bot import SlackBot
-from ui.slack.live import STARTS, WINDOW_S, Streams, opened
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.assistant import Assistant
+from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.slack.live import STARTS, WINDOW_S, Streams, opened
 
 STEP = StepView(number=1, tool="rules", what="Checked the rules again", arguments={}, result="2 fired")
 FAILED_STEP = replace(STEP, number=2, what="Looked for <!channel> releases", ok=False)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.advisor import Advisor, Ask
-from service.wire import plain
 from tests.slack.desk import COMMAND
 from tests.slack.fake.blocks import check_blocks
-from ui.present.slack import ELEMENT, MESSAGE, Extras, lead, messages, weight
-from ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.serialization import plain
+from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, messages, weight
+from trainmedic.ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped
 
 TEXTS = st.text(alphabet="ab \n`~#<>&*|[]()!@$é中\u2028", max_size=400)
 BLOCKS = st.lists(st.one_of(TEXTS, TEXTS.map(lambda text: f"```py\n{text.replace('`', '')}\n```")), max_size=12).map(

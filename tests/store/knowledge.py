@@ -9,12 +9,12 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from kb.cases.page import CaseSet
-from kb.glossary.terms import Concept, Glossary
-from kb.model.case import Case, Refutation
-from kb.model.report import Reference, Text
-from kb.rules.page import RuleSet
-from kb.store.embedder import Identity, _Remembering
+from trainmedic.kb.glossary.terms import Concept, Glossary
+from trainmedic.kb.model.case import Case, Refutation
+from trainmedic.kb.model.report import Reference, Text
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.rule import RuleSet
+from trainmedic.kb.store.embedder import Identity, _Remembering
 
 
 class HashEmbedder(_Remembering):

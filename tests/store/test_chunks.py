@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kb.cases.page import load_cases
-from kb.rules.page import load_rules
-from kb.store.chunks import chunks, facts
 from tests.store.knowledge import case, cases, glossary, rules
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.store.chunks import chunks, facts
 
 
 def test_a_wrong_theory_is_found_with_the_reason_why_it_is_wrong() -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingest.export_model import digest
-from kb.errors import InvalidSettings
-from kb.store.embedder import (
+from tests.store.knowledge import HashEmbedder
+from trainmedic.ingest.export_model import digest
+from trainmedic.kb.errors import InvalidSettings
+from trainmedic.kb.store.embedder import (
     ASSETS,
     BULK,
     REMEMBERED,
@@ -22,7 +23,6 @@ from kb.store.embedder import (
     SentenceTransformerEmbedder,
     make_embedder,
 )
-from tests.store.knowledge import HashEmbedder
 
 TEXTS = [
     "loss becomes nan after the first step, kto, qwen2",
@@ -88,7 +88,7 @@ def test_what_the_model_cannot_read_is_known(default: OnnxEmbedder) -> None:
 
 
 def test_the_default_imports_no_torch() -> None:
-    code = "import sys; from kb.store.embedder import OnnxEmbedder; OnnxEmbedder().embed_query('x'); "
+    code = "import sys; from trainmedic.kb.store.embedder import OnnxEmbedder; OnnxEmbedder().embed_query('x'); "
     done = subprocess.run([sys.executable, "-c", code + "sys.exit('torch' in sys.modules)"], check=False)
     assert done.returncode == 0
 
@@ -171,7 +171,7 @@ def test_a_model_that_is_not_there_is_a_setting_that_is_wrong(tmp_path: Path) ->
 
 
 def test_the_runtime_leaves_nothing_behind_and_reports_nothing(tmp_path: Path) -> None:
-    code = "from kb.store.embedder import OnnxEmbedder; OnnxEmbedder().embed_query('loss is nan')"
+    code = "from trainmedic.kb.store.embedder import OnnxEmbedder; OnnxEmbedder().embed_query('loss is nan')"
     environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)}
     root = Path(__file__).parent.parent.parent

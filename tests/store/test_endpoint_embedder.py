@@ -19,15 +19,15 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
-from kb.errors import InvalidSettings, StoreError
-from kb.model.report import Report
-from kb.parse import parse
-from kb.store import embedder as module
-from kb.store import index as store
-from kb.store.embedder import ASKED_AT_ONCE, PROBES, REST_S, Embedder, OpenAIEmbedder, make_embedder
-from service.query import build_query
-from service.retrieve import retrieve
 from tests.store.knowledge import cases, glossary, rules
+from trainmedic.kb.errors import InvalidSettings, StoreError
+from trainmedic.kb.model.report import Report
+from trainmedic.kb.parse import parse
+from trainmedic.kb.store import embedder as module
+from trainmedic.kb.store import index as store
+from trainmedic.kb.store.embedder import ASKED_AT_ONCE, PROBES, REST_S, Embedder, OpenAIEmbedder, make_embedder
+from trainmedic.service.question.query import build_query
+from trainmedic.service.ranking.retrieve import retrieve
 
 Answer = tuple[int, bytes]
 KEY = "the-key-of-the-endpoint"

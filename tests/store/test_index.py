@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import StoreError
-from kb.glossary.terms import Concept, Glossary
-from kb.store import index as store
-from kb.store.index import Index, Manifest
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.glossary.terms import Concept, Glossary
+from trainmedic.kb.store import index as store
+from trainmedic.kb.store.index import Index, Manifest
 
 
 def made(root: Path, version: str = "v1", embedder: HashEmbedder | None = None) -> Manifest:

@@ -9,10 +9,10 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
-from kb.errors import StoreError
-from kb.store import vectors as module
-from kb.store.vectors import Vectors
 from tests.store.knowledge import HashEmbedder
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.store import vectors as module
+from trainmedic.kb.store.vectors import Vectors
 
 TEXTS = ["loss is nan", "out of memory in zero3", "training hang", "nan loss after warmup", "reward is flat"]
 DATA: list[dict[str, Any]] = [{"n": n, "even": n % 2 == 0} for n in range(len(TEXTS))]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kb.errors import InvalidSettings
-from service.advisor import Advisor
-from service.settings import Settings
 from tests.fake_model import FakeModel, Reply
-from ui.app import build_app
+from trainmedic.kb.errors import InvalidSettings
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_app
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"accept": "application/json, text/event-stream"}

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import pytest
 
-from kb.errors import TrainmedicError
-from service.advisor import Advisor
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
-from ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
-from ui.cli import _input as cli_input
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.service.advisor import Advisor
+from trainmedic.ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
+from trainmedic.ui.cli import _input as cli_input
 
-PROGRAM = "import sys; from ui.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
 ROOT = Path(__file__).parent.parent.parent
 HEALTHY = "deepspeed --module openrlhf.cli.train_dpo --pretrain Qwen/Qwen2.5-7B-Instruct --bf16 --max_len 2048\n"
 LOGGED = "{'loss': 0.6931, 'grad_norm': 1.2, 'learning_rate': 1e-6, 'epoch': 0.01}\n"
@@ -460,12 +460,12 @@ def test_an_unknown_page_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("kind", ["case", "rule"])
 def test_a_new_page_is_written_once(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        out_of(capsys, "kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")).strip().endswith("my-page.md")
+        out_of(capsys, "kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")).strip().endswith("my-rule.md")
     )
-    text = (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8")
+    text = (tmp_path / "own" / "my-rule.md").read_text(encoding="utf-8")
     assert "id: my-page" in text
     assert main(["kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")]) == USAGE
-    assert (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8") == text
+    assert (tmp_path / "own" / "my-rule.md").read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("name", ["../up", "With-Capitals", "a b", "", "x.md", "-x", "a--b"])
@@ -486,7 +486,7 @@ def test_a_teams_own_pages_are_listed_and_shown(
 
 
 def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
+    (tmp_path / "bad-rule.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
     assert "bad-page" in out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
 
 
@@ -629,7 +629,6 @@ def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[b
 def test_errors_of_ours_have_a_message_and_an_exit_code(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb.rules import page
 
     class Damaged(TrainmedicError):
         code = "damaged"
@@ -638,7 +637,7 @@ def test_errors_of_ours_have_a_message_and_an_exit_code(
     def fail(*_: object) -> None:
         raise Damaged("the pages are gone", hint="install again")
 
-    monkeypatch.setattr(page, "load_rules", fail)
+    monkeypatch.setattr("trainmedic.kb.pages.rule.load_rules", fail)
     assert main(["kb", "list"]) == FAILED
     assert capsys.readouterr().err == "trainmedic: the pages are gone (install again)\n"
 

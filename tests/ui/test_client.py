@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from service.advisor import Advisor
-from service.answer import Answer as ServedAnswer
-from service.answer import ReportView
-from service.api.app import create_app
-from service.history import History
-from service.settings import Settings
-from service.webhook import signature
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
-from ui.client import Answer, AsyncClient, Client, Delta, Report, ServiceError, Step, read_files, verified
-from ui.client.models import read
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer import Answer as ServedAnswer
+from trainmedic.service.answer import ReportView
+from trainmedic.service.api.app import create_app
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
+from trainmedic.service.webhook import signature
+from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, Report, ServiceError, Step, read_files, verified
+from trainmedic.ui.client.models import read
 
 KEY = "correct-horse-battery-staple"
 ROOT = Path(__file__).parent.parent.parent
@@ -403,7 +403,7 @@ def test_a_signed_body_that_is_no_event_is_a_bad_response() -> None:
 
 @pytest.mark.parametrize("data", [{"rank": {}, "case_id": "c"}, {"rank": 1}, {"rank": None, "case_id": "c"}, 5])
 def test_a_value_of_another_shape_is_refused(data: object) -> None:
-    from ui.client import Cause
+    from trainmedic.ui.client import Cause
 
     with pytest.raises((TypeError, ValueError)):
         read(Cause, data)
@@ -416,6 +416,6 @@ def test_the_key_is_shown_nowhere(served: Live) -> None:
 
 def test_the_client_imports_nothing_of_the_service() -> None:
     heavy = ("service", "kb", "ingest", "fastapi", "pydantic", "numpy", "gradio", "starlette")
-    code = f"import sys, ui.client; sys.exit(', '.join(n for n in {heavy} if n in sys.modules) or 0)"
+    code = f"import sys, trainmedic.ui.client; sys.exit(', '.join(n for n in {heavy} if n in sys.modules) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr

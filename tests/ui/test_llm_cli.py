@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ui.cli import CLEAN, FAILED, USAGE, llm, main
+from trainmedic.ui.cli import CLEAN, FAILED, USAGE, llm, main
 
 ROOT = Path(__file__).parent.parent.parent
-PROGRAM = "import sys; from ui.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
 FAKE = f"""#!{sys.executable}
 import json, os, sys
 print(json.dumps([sys.argv[1:], dict(os.environ)]))

@@ -20,18 +20,18 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
-from kb.mask import mask
-from service.advisor import Advisor, Ask
-from service.answer import StepView
-from service.api.app import create_app
-from service.asking import Asker, Composed, Parts, Run, directly
-from service.history import History
-from service.settings import Settings
 from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
 from tests.live import Live
-from ui.mcp.http import attach
-from ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
-from ui.wired import Wired
+from trainmedic.kb.mask import mask
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import StepView
+from trainmedic.service.answering import Answerer, Parts, Run, TemplateAnswerer, run_inline
+from trainmedic.service.api.app import create_app
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.mcp.http import attach
+from trainmedic.ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
 
 ROOT = Path(__file__).parent.parent.parent
 SNAPSHOT = Path(__file__).with_name("test_mcp_tools.json")
@@ -39,16 +39,16 @@ REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 TOOLS = ["diagnose", "check_config", "search_cases", "get_case", "explain_rule"]
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KEY = "correct-horse-battery-staple"
-PROGRAM = "from ui.cli import main; raise SystemExit(main(['mcp']))"
+PROGRAM = "from trainmedic.ui.cli import main; raise SystemExit(main(['mcp']))"
 RULE = "openrlhf-kto-vanilla-loss-single-class"
 
 
-def wired(advisor: Advisor, asker: Asker | None = None, **settings: Any) -> Wired:
-    return Wired(
+def wired(advisor: Advisor, asker: Answerer | None = None, **settings: Any) -> AppContext:
+    return AppContext(
         settings=Settings.model_validate(settings),
         advisor=advisor,
-        asker=asker or Composed(advisor),
-        run=directly,
+        asker=asker or TemplateAnswerer(advisor),
+        run=run_inline,
     )
 
 
@@ -229,7 +229,7 @@ def test_what_is_wrong_with_a_call_is_said_in_our_words_and_without_what_was_sen
 def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
     advisor: Advisor, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Broken(Composed):
+    class Broken(TemplateAnswerer):
         async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
             if request.question:
                 raise RuntimeError(f"no such file: {request.question}")
@@ -260,7 +260,7 @@ def test_a_page_that_is_not_there_is_a_protocol_error(advisor: Advisor, uri: str
 
 @both
 def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str) -> None:
-    class Stepping(Composed):
+    class Stepping(TemplateAnswerer):
         async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
             assert request.mode == "investigate"
             async for part in super().stream(request, trace_id, run):
@@ -498,5 +498,8 @@ def test_before_the_service_runs_it_says_that_it_does_not(advisor: Advisor) -> N
 
 
 def test_neither_the_service_nor_a_check_imports_the_protocol_before_it_is_used() -> None:
-    code = "import sys, ui.mcp.http, ui.cli.mcp, ui.cli.check; sys.exit('mcp' in sys.modules)"
+    code = (
+        "import sys, trainmedic.ui.mcp.http, trainmedic.ui.cli.mcp, trainmedic.ui.cli.check; "
+        "sys.exit('mcp' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from sarif_pydantic import Sarif
 
-from kb.model.place import Span
-from service.answer import FindingView, MissingView, ProblemView, ReceiptView, ReportView, RunView
-from ui.present import github, sarif, text
+from trainmedic.kb.model.place import Span
+from trainmedic.service.answer import FindingView, MissingView, ProblemView, ReceiptView, ReportView, RunView
+from trainmedic.ui.present import github, sarif, text
 
 
 def place(attachment: str | None = "conf/my run.yaml", line: int = 2, **changes: Any) -> Span:

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from service.settings import Settings
 from tests.vllm import environment, tiny
-from ui.cli import llm, parser
+from trainmedic.service.settings import Settings
+from trainmedic.ui.cli import llm, parser
 
 HOST = "127.0.0.1"
 NAME = "tiny"

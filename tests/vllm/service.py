@@ -17,16 +17,16 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from service.advisor import Advisor
-from service.api.app import create_app
-from service.assistant import Assistant
-from service.settings import Settings
 from tests.live import Live
 from tests.vllm.server import HOST, free_port
-from ui.app import build_model
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.app import create_app
+from trainmedic.service.assistant import Assistant
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_model
 
 START_LIMIT_S = 90.0
-SERVE = "import sys; from ui.cli import main; sys.exit(main(sys.argv[1:]))"
+SERVE = "import sys; from trainmedic.ui.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`service.model.ChatModel` against the real vLLM server: what is promised of an endpoint holds for this one."""
+"""`service.llm.model.ChatModel` against the real vLLM server: what is promised of an endpoint holds for this one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from tokenizers import Tokenizer
 
-from service.model import ChatModel, Delta, Message, ModelFailure, ModelOptions
-from service.restate import Restated
 from tests.vllm import tiny
 from tests.vllm.server import HOST, KEY, NAME, RUNNING, WRITTEN, Server, metrics
+from trainmedic.service.llm.model import ChatModel, Delta, Message, ModelError, ModelOptions
+from trainmedic.service.llm.query_rewrite import Restated
 
 T = TypeVar("T")
 LONG = 6_000
@@ -122,7 +122,7 @@ def state_of(model: ChatModel) -> str:
 
 
 async def failure_of(call: Awaitable[object]) -> str:
-    with pytest.raises(ModelFailure) as caught:
+    with pytest.raises(ModelError) as caught:
         await call
     return caught.value.kind
 

@@ -16,17 +16,17 @@ import httpx
 import pytest
 from openai import OpenAI
 
-from service import phrases
-from service.advisor import Advisor
-from service.api.probes import HOLDS_S
-from service.prompts import system_text
-from service.restate import restated
-from service.settings import Settings
 from tests.incidents import INCIDENTS, Incident
 from tests.vllm import tiny
 from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
 from tests.vllm.service import Event, events, served, serving
-from ui.app import build_model
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.probes import HOLDS_S
+from trainmedic.service.composition import phrases
+from trainmedic.service.llm.prompts import system_text
+from trainmedic.service.llm.query_rewrite import restated
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_model
 
 LIMIT_S = 60.0
 """How long a client waits."""

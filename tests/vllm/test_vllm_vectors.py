@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kb.errors import StoreError
-from kb.model.report import Report
-from kb.parse import parse
-from kb.store import index as store
-from kb.store.embedder import MAX_CHARACTERS, OpenAIEmbedder, make_embedder
-from service.query import build_query
-from service.retrieve import retrieve
 from tests.store.knowledge import cases, glossary, rules
 from tests.vllm import tiny
 from tests.vllm.server import NAME, Server
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.model.report import Report
+from trainmedic.kb.parse import parse
+from trainmedic.kb.store import index as store
+from trainmedic.kb.store.embedder import MAX_CHARACTERS, OpenAIEmbedder, make_embedder
+from trainmedic.service.question.query import build_query
+from trainmedic.service.ranking.retrieve import retrieve
 
 
 def test_vllm_embeds_the_knowledge_and_the_questions(vllm_embeddings: Server, tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
-from kb.parse import parse
-from service.advisor import Advisor
-from ui.watch import described
-from ui.watch.callback import TrainmedicCallback
-from ui.watch.watcher import Diagnosis
+from trainmedic.kb.parse import parse
+from trainmedic.service.advisor import Advisor
+from trainmedic.ui.watch import described
+from trainmedic.ui.watch.callback import TrainmedicCallback
+from trainmedic.ui.watch.watcher import Diagnosis
 
 STEPS = 5
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.watch.follow import Followed
+from trainmedic.ui.watch.follow import Followed
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.watch.log import HEAD_LINES, MAX_LINE, TAIL_LINES, Log
+from trainmedic.ui.watch.log import HEAD_LINES, MAX_LINE, TAIL_LINES, Log
 
 
 def test_pieces_may_end_anywhere() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ui.cli import main
+from trainmedic.ui.cli import main
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 12))
 BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 12}\n"
@@ -133,7 +133,7 @@ def test_a_command_keeps_its_output_and_its_exit_code_and_is_diagnosed(tmp_path:
         f"import sys\nprint({HEALTHY!r}, end='')\nprint({BROKEN!r}, end='', file=sys.stderr)\nsys.exit(7)\n",
         encoding="utf-8",
     )
-    start = "import sys; from ui.cli import main; sys.exit(main())"
+    start = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
     watch = [sys.executable, "-c", start, "watch", *kto, "--language", "en", "--", sys.executable, str(program)]
     done = subprocess.run(watch, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 7
@@ -160,7 +160,7 @@ Trainer(model=model, args=args, train_dataset=rows).train()
 def test_a_real_run_that_breaks_is_told_at_its_step(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(TRAIN.replace("OUT", repr(str(tmp_path / "out"))), encoding="utf-8")
-    start = "import sys; from ui.cli import main; sys.exit(main())"
+    start = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
     watch = [sys.executable, "-c", start, "watch", "--language", "en", "--", sys.executable, str(program)]
     done = subprocess.run(watch, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0

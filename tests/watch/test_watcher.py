@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kb.model.place import Attachment
-from ui.watch.alarm import alarm
-from ui.watch.tell import headline
-from ui.watch.watcher import EVERY_S, PATIENCE_S, QUIET_S, Diagnosis, Watcher, logged_every
+from trainmedic.kb.model.place import Attachment
+from trainmedic.ui.watch.alarm import alarm
+from trainmedic.ui.watch.tell import headline
+from trainmedic.ui.watch.watcher import EVERY_S, PATIENCE_S, QUIET_S, Diagnosis, Watcher, logged_every
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 40))
 BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 40}\n"

@@ -23,11 +23,11 @@ from fastapi import FastAPI
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Match, Mount
 
-from ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
-from ui.chat.evidence import render
-from ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
-from ui.chat.texts import HERE, LANGUAGES, Language, path_of
-from ui.wired import Wired
+from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
+from trainmedic.ui.chat.evidence import render
+from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
+from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
+from trainmedic.ui.context import AppContext
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -56,7 +56,7 @@ HEADERS = (
 )
 
 
-def attach(app: FastAPI, wired: Wired) -> None:
+def attach(app: FastAPI, wired: AppContext) -> None:
     """Serve the pages for every path that no route of ``app`` has. Call it last, once all other routes are there.
 
     Loading begins when the application starts. Nothing is attached where the framework is not installed.
@@ -96,7 +96,7 @@ class LastMount(Mount):
 class Shell:
     """Stands before the pages: who may enter, in which language, and what is said while they load."""
 
-    def __init__(self, wired: Wired) -> None:
+    def __init__(self, wired: AppContext) -> None:
         self._wired = wired
         self._entry = Entry(wired.settings.keys)
         self._static = static_files()
@@ -132,7 +132,7 @@ class Shell:
             self._pages = None
 
     def _load(self) -> FastAPI:
-        from ui.chat.pages import make_pages
+        from trainmedic.ui.chat.pages import make_pages
 
         return make_pages(self._wired, {name: f"{STATIC}{name}?v={each.tag}" for name, each in self._static.items()})
 

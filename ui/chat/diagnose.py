@@ -1,4 +1,4 @@
-"""The question page: widgets and events. What they show is made by `ui.chat.evidence` and `ui.chat.chatmd`."""
+"""The question page: widgets and events. What they show is made by `ui.chat.evidence` and `ui.chat.markdown`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any, TypeAlias
 
 import gradio as gr
 
-from kb.errors import TrainmedicError
-from kb.mask import mask
-from kb.model.place import Attachment, Source
-from service.advisor import Ask, Mode, named
-from service.answer import Answer, StepView
-from service.asking import Draft
-from service.history import Feedback, Kept
-from service.wire import plain
-from ui.chat import chatmd, evidence
-from ui.chat.follow import Follow, follow_ups, kept_sources
-from ui.chat.frame import QUIET, bare, top
-from ui.chat.session import Session, restored, said
-from ui.chat.texts import Language, examples, words
-from ui.chat.uploads import lines_of, peeked, taken
-from ui.wired import Wired
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.service.advisor import Ask, Mode, named
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Draft
+from trainmedic.service.history import Feedback, StoredAnswer
+from trainmedic.service.serialization import plain
+from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.follow import Follow, follow_ups, kept_sources
+from trainmedic.ui.chat.frame import QUIET, bare, top
+from trainmedic.ui.chat.session import Session, restored, said
+from trainmedic.ui.chat.texts import Language, examples, words
+from trainmedic.ui.chat.uploads import lines_of, peeked, taken
+from trainmedic.ui.context import AppContext
 
 log = logging.getLogger("trainmedic.chat")
 REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
@@ -67,7 +67,7 @@ FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
 class DiagnosePage:
     """The page of one language over the wired service."""
 
-    def __init__(self, wired: Wired, language: Language) -> None:
+    def __init__(self, wired: AppContext, language: Language) -> None:
         self._wired = wired
         self._language = language
         self._words = words(language)
@@ -206,7 +206,7 @@ class DiagnosePage:
         """The user's message at once; the evidence before the text; the text as it comes; then all that follows it."""
         trace_id = uuid.uuid4().hex
         names = [(file.name, lines_of(file.content)) for file in named(files)]
-        session.messages.append(said("user", chatmd.question(mask(question).text, names, self._language)))
+        session.messages.append(said("user", markdown.question(mask(question).text, names, self._language)))
         session.messages.append(said("assistant", self._words["analysing"]))
         yield {
             self._bot: shown_messages(session),
@@ -253,7 +253,7 @@ class DiagnosePage:
                     text += part
                     if time.monotonic() - last >= EVERY_S:
                         last = time.monotonic()
-                        session.messages[-1] = said("assistant", chatmd.streamed(draft, text, self._language))
+                        session.messages[-1] = said("assistant", markdown.streamed(draft, text, self._language))
                         yield {self._bot: shown_messages(session)}
 
     def _evidence(self, answer: Mapping[str, Any], sources: Sequence[Source]) -> Changes:
@@ -268,7 +268,7 @@ class DiagnosePage:
         self, answer: Mapping[str, Any], draft: Mapping[str, Any], sources: Sequence[Source], session: Session
     ) -> Changes:
         """The final text, the sources that it cites, and what to do next. The evidence above them has not changed."""
-        session.messages[-1] = said("assistant", chatmd.answer(answer, self._language))
+        session.messages[-1] = said("assistant", markdown.answer(answer, self._language))
         changes: Changes = {self._bot: shown_messages(session), self._after: self._next(answer, sources, session)}
         if answer["citations"] != draft.get("citations") or answer["mode"] != draft.get("mode"):
             changes[self._tail] = evidence.tail(answer, self._language)
@@ -288,8 +288,8 @@ class DiagnosePage:
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
         t = self._words
-        lines = [t["failed"].format(message=chatmd.verbatim(message))]
-        lines += [t["failed_hint"].format(hint=chatmd.verbatim(hint))] if hint else []
+        lines = [t["failed"].format(message=markdown.verbatim(message))]
+        lines += [t["failed_hint"].format(hint=markdown.verbatim(hint))] if hint else []
         lines.append(t["failed_trace"].format(trace=trace_id))
         session.messages[-1] = said("assistant", "\n\n".join(lines))
         return {self._bot: shown_messages(session)}
@@ -365,7 +365,7 @@ class DiagnosePage:
                 kept, sources = found
                 self._next(kept.answer, kept_sources(sources), session, self._again(kept))
 
-    def _again(self, kept: Kept) -> tuple[Follow, ...]:
+    def _again(self, kept: StoredAnswer) -> tuple[Follow, ...]:
         """The question once more, where the knowledge has changed since it was answered."""
         if kept.answer["kb_version"] == self._wired.advisor.knowledge.cases.version or not kept.turns:
             return ()

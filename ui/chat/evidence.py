@@ -1,6 +1,7 @@
 """An answer as the HTML beside the chat. Pure: the same answer gives the same text, everything pasted is escaped.
 
-Answers come as on the wire (`service.wire.plain`), so that one asked now and one from the history look the same.
+Answers come as on the wire (`service.serialization.plain`), so that one asked now and one from the history look the
+same.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ui.chat.excerpt import Excerpt, excerpts
-from ui.chat.spark import spark
-from ui.chat.texts import HERE, Language, Words, path_of, words
+from trainmedic.ui.chat.excerpt import Excerpt, excerpts
+from trainmedic.ui.chat.spark import spark
+from trainmedic.ui.chat.texts import HERE, Language, Words, path_of, words
 
 Wire: TypeAlias = Mapping[str, Any]
 STEPS = {"high": 3, "medium": 2, "low": 1}

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kb.model.case import Case
-from kb.model.place import Attachment, Source
-from ui.chat.evidence import fact_name, patches, sorted_findings
-from ui.chat.texts import Language, words
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.ui.chat.evidence import fact_name, patches, sorted_findings
+from trainmedic.ui.chat.texts import Language, words
 
 MAX_LABEL = 64
 MAX_FOLLOW = 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ui.chat import evidence
-from ui.chat.texts import Language
-from ui.wired import Wired
+from trainmedic.ui.chat import evidence
+from trainmedic.ui.chat.texts import Language
+from trainmedic.ui.context import AppContext
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Every event: not in anybody's list of calls, and without the framework's own sign of work."""
@@ -17,7 +17,7 @@ def bare(script: str | None = None) -> dict[str, Any]:
     return {"apply_default_css": False, "js_on_load": script, "padding": False, "container": False}
 
 
-def top(wired: Wired, language: Language, page: str) -> str:
+def top(wired: AppContext, language: Language, page: str) -> str:
     """The header of a page."""
     settings = wired.settings
     return evidence.render(

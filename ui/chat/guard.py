@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ui.chat.uploads import expect
+from trainmedic.ui.chat.uploads import expect
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -7,14 +7,14 @@ from typing import Any
 
 import gradio as gr
 
-from kb.errors import InvalidPage
-from kb.model.case import Case
-from kb.rules.body import SECTIONS, read_body
-from kb.rules.page import Rule
-from ui.chat import chatmd, evidence
-from ui.chat.frame import QUIET, bare, top
-from ui.chat.texts import Language, words
-from ui.wired import Wired
+from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.pages.body import SECTIONS, read_body
+from trainmedic.kb.pages.rule import Rule
+from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.frame import QUIET, bare, top
+from trainmedic.ui.chat.texts import Language, words
+from trainmedic.ui.context import AppContext
 
 FOUND = 40
 """Cases listed for a search."""
@@ -25,7 +25,7 @@ MAX_QUERY = 500
 class KnowledgePage:
     """The page of one language over the wired service."""
 
-    def __init__(self, wired: Wired, language: Language) -> None:
+    def __init__(self, wired: AppContext, language: Language) -> None:
         self._wired = wired
         self._language = language
         self._words = words(language)
@@ -182,9 +182,9 @@ class KnowledgePage:
             names = zip(SECTIONS[language], ("kb_finds", "kb_why", "kb_do"), strict=True)
             parts = [(t[key], body.sections.get(language, {}).get(heading, "")) for heading, key in names]
             example = next((each for each in body.examples if each.kind == "Fires"), None)
-        parts.append((t["kb_condition"], chatmd.fenced(rule.when) if rule.when else t["kb_module"]))
+        parts.append((t["kb_condition"], markdown.fenced(rule.when) if rule.when else t["kb_module"]))
         if example is not None:
-            files = [f"`{each.name}`\n\n{chatmd.fenced(str(each.content).rstrip())}" for each in example.attachments]
+            files = [f"`{each.name}`\n\n{markdown.fenced(str(each.content).rstrip())}" for each in example.attachments]
             parts.append((t["kb_example"], "\n\n".join([example.sentence, *files])))
         cases = [self._cases[each] for each in rule.cases if each in self._cases]
         head = evidence.render("rule_head.html", language, rule=rule)
@@ -194,7 +194,7 @@ class KnowledgePage:
 
 def article(parts: Sequence[tuple[str, str]]) -> str:
     """Sections as Markdown, empty ones left out."""
-    return "\n\n".join(f"### {title}\n\n{chatmd.safe(text, frozenset())}" for title, text in parts if text.strip())
+    return "\n\n".join(f"### {title}\n\n{markdown.safe(text, frozenset())}" for title, text in parts if text.strip())
 
 
 def haystack(case: Case) -> str:

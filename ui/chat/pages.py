@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import gradio as gr
 from fastapi import FastAPI
 
-from ui.chat.diagnose import DiagnosePage
-from ui.chat.knowledge import KnowledgePage
-from ui.chat.texts import HERE, LANGUAGES, path_of
-from ui.wired import Wired
+from trainmedic.ui.chat.diagnose import DiagnosePage
+from trainmedic.ui.chat.knowledge import KnowledgePage
+from trainmedic.ui.chat.texts import HERE, LANGUAGES, path_of
+from trainmedic.ui.context import AppContext
 
 WEIGHTS = (400, 700)
 """The weights of which the framework ships whole fonts; those between lack letters."""
@@ -53,7 +53,7 @@ TOKENS = {
 """Which of our colours stands for which of the framework's."""
 
 
-def make_pages(wired: Wired, static: Mapping[str, str]) -> FastAPI:
+def make_pages(wired: AppContext, static: Mapping[str, str]) -> FastAPI:
     """All pages in one application, to be run within its lifespan. ``static`` maps our files to their addresses."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kb.model.place import Source
-from service.history import Kept
-from ui.chat import chatmd
-from ui.chat.follow import Follow
-from ui.chat.texts import Language
-from ui.chat.uploads import lines_of, source_of
-from ui.wired import Wired
+from trainmedic.kb.model.place import Source
+from trainmedic.service.history import StoredAnswer
+from trainmedic.ui.chat import markdown
+from trainmedic.ui.chat.follow import Follow
+from trainmedic.ui.chat.texts import Language
+from trainmedic.ui.chat.uploads import lines_of, source_of
+from trainmedic.ui.context import AppContext
 
 TURNS_SHOWN = 12
 
@@ -34,8 +34,8 @@ def said(role: str, content: str) -> dict[str, Any]:
 
 
 async def restored(
-    wired: Wired, answer_id: str, session: Session, language: Language
-) -> tuple[Kept, tuple[Source, ...]] | None:
+    wired: AppContext, answer_id: str, session: Session, language: Language
+) -> tuple[StoredAnswer, tuple[Source, ...]] | None:
     """The conversation up to an answer, from the history into ``session``.
 
     Returns that answer and all texts sent so far; None where it is not kept.
@@ -49,9 +49,9 @@ async def restored(
     for turn in kept.turns[-TURNS_SHOWN:]:
         earlier = await wired.run(lambda turn=turn: wired.advisor.answer(turn.answer_id))  # type: ignore[misc]
         files = [(each.name, lines_of(each.content)) for each in turn.attachments]
-        session.messages.append(said("user", chatmd.question(turn.question, files, language)))
+        session.messages.append(said("user", markdown.question(turn.question, files, language)))
         if earlier is not None:
-            session.messages.append(said("assistant", chatmd.answer(earlier.answer, language)))
+            session.messages.append(said("assistant", markdown.answer(earlier.answer, language)))
         sources |= {each.name: source_of(each.name, str(each.content)) for each in turn.attachments}
         sources[None] = source_of(None, turn.question)
     return kept, tuple(sources.values())

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from kb.model.place import Attachment
+from trainmedic.kb.model.place import Attachment
 
 Language: TypeAlias = Literal["en", "zh"]
 Words: TypeAlias = Mapping[str, Any]

@@ -10,9 +10,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from kb.model.place import Attachment, Source
-from kb.parse import parse
-from service.advisor import named
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.parse import parse
+from trainmedic.service.advisor import named
 
 PEEK = 200_000
 """Bytes of a file that are looked at for its kind before it is sent."""

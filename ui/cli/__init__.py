@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from kb.errors import TrainmedicError
+from trainmedic.kb.errors import TrainmedicError
 
 CLEAN, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 """Exit codes: nothing at or above the threshold; something; bad usage; could not run."""

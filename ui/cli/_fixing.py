@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kb.mask import mask
-from kb.model.report import Edit
-from kb.parse.intake import decode
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.report import Edit
+from trainmedic.kb.parse.intake import decode
 
 _BREAK = re.compile(r"\r\n|\r|\n")
 _BEYOND = "\U0010ffff"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from kb.errors import TrainmedicError
-from kb.model.place import Attachment
-from kb.parse.intake import decode
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.intake import decode
 
 MAX_BYTES = 64 * 1024 * 1024
 STDIN = "-"

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
-from service.advisor import Advisor, Ask
-from service.answer import Answer, StepView
-from service.settings import Settings, load_settings
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.settings import Settings, load_settings
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
@@ -22,7 +22,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 def advisor_of(options: argparse.Namespace, *, with_history: bool = False) -> Advisor:
     """An advisor for one call."""
-    from ui.app import build_advisor
+    from trainmedic.ui.app import build_advisor
 
     return build_advisor(settings_of(options), with_history=with_history)
 
@@ -40,13 +40,13 @@ def answer_of(options: argparse.Namespace, request: Ask, tell: Callable[[StepVie
 
 
 async def _written(advisor: Advisor, settings: Settings, request: Ask, tell: Callable[[StepView], None]) -> Answer:
-    from service.asking import directly
-    from service.assistant import Assistant
-    from ui.app import build_model
+    from trainmedic.service.answering import run_inline
+    from trainmedic.service.assistant import Assistant
+    from trainmedic.ui.app import build_model
 
     model = build_model(settings)
     try:
-        asking = Assistant(advisor, model, restate=settings.model_restate).stream(request, "", directly)
+        asking = Assistant(advisor, model, restate=settings.model_restate).stream(request, "", run_inline)
         async with aclosing(asking) as parts:
             async for part in parts:
                 if isinstance(part, Answer):

@@ -9,10 +9,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ui.cli._input import attachments, question
+from trainmedic.ui.cli._input import attachments, question
 
 if TYPE_CHECKING:
-    from service.answer import StepView
+    from trainmedic.service.answer import StepView
 
 
 MODES = "deterministic: no model; investigate: the model looks things up first (its steps go to standard error)"
@@ -30,9 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answer as Markdown, or as JSON."""
-    from service.advisor import Ask
-    from service.wire import to_json
-    from ui.cli._service import answer_of
+    from trainmedic.service.advisor import Ask
+    from trainmedic.service.serialization import to_json
+    from trainmedic.ui.cli._service import answer_of
 
     request = Ask(
         question=question(options.question),

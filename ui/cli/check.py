@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kb.model.place import Attachment
-from kb.model.report import Report
-from ui.cli._input import STDIN_NAME, Unreadable, attachments, language_of, write
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Report
+from trainmedic.ui.cli._input import STDIN_NAME, Unreadable, attachments, language_of, write
 
 LEVELS = ("error", "warning", "info")
 
@@ -36,8 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check, print, and say by the exit code whether something was found."""
-    from service.views import report_view
-    from ui.checking import examine
+    from trainmedic.service.composition.views import report_view
+    from trainmedic.ui.checking import examine
 
     language = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
     given = attachments(tuple(dict.fromkeys(options.files)))
@@ -55,24 +55,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _formatted(view: object, options: argparse.Namespace, language: str) -> str:
-    from service.answer import ReportView
+    from trainmedic.service.answer import ReportView
 
     assert isinstance(view, ReportView)
     if options.format == "json":
-        from service.wire import to_json
+        from trainmedic.service.serialization import to_json
 
         return to_json(view, indent=2) + "\n"
     if options.format == "sarif":
         import json
 
-        from ui.present import sarif
+        from trainmedic.ui.present import sarif
 
         return json.dumps(sarif.log(view), ensure_ascii=False, indent=2) + "\n"
     if options.format == "github":
-        from ui.present import github
+        from trainmedic.ui.present import github
 
         return github.report(view)
-    from ui.present import text
+    from trainmedic.ui.present import text
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return text.report(view, language, colour=colour, patches=options.diff)
@@ -85,8 +85,8 @@ def _folders(given: Sequence[str]) -> tuple[Path, ...]:
 
 def _apply(report: Report, given: tuple[Attachment, ...]) -> tuple[Attachment, ...]:
     """Write the safe edits into the files; the files as they are then. Standard input is left alone."""
-    from kb.rules.patch import safe_edits
-    from ui.cli import _fixing
+    from trainmedic.kb.engine.patch import safe_edits
+    from trainmedic.ui.cli import _fixing
 
     after = []
     for attachment in given:

@@ -13,9 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one setting a line."""
-    from service.settings import effective
-    from service.wire import to_json
-    from ui.cli._service import settings_of
+    from trainmedic.service.serialization import to_json
+    from trainmedic.service.settings import effective
+    from trainmedic.ui.cli._service import settings_of
 
     shown = effective(settings_of(options))
     if options.json:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from service.advisor import Advisor
-    from service.evaluate import Evaluation, Item
-    from service.evaluate_text import TextFigures
+    from trainmedic.service.advisor import Advisor
+    from trainmedic.service.evaluation.causes import Evaluation, Item
+    from trainmedic.service.evaluation.texts import TextFigures
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +32,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures."""
-    from service.evaluate import evaluate, misses, read_items, table
-    from service.wire import to_json
-    from ui.cli._input import Unreadable
-    from ui.cli._service import advisor_of
+    from trainmedic.service.evaluation.causes import evaluate, misses, read_items, table
+    from trainmedic.service.serialization import to_json
+    from trainmedic.ui.cli._input import Unreadable
+    from trainmedic.ui.cli._service import advisor_of
 
     if not options.set.exists():
         raise Unreadable(f"{options.set} does not exist")
     items = [i for i in read_items(options.set) if options.split in ("all", i.split)]
     advisor = advisor_of(options)
     if options.fit is not None:
-        from service.fit import fitted
+        from trainmedic.service.evaluation.fit import fitted
 
         tuning = [item for item in items if item.split == "tune"]
         note = f"{len(tuning)} questions of {options.set.name} (split tune), cases {advisor.knowledge.cases.version}"
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write(table(evaluation))
         if texts is not None:
-            from service.evaluate_text import text_table
+            from trainmedic.service.evaluation.texts import text_table
 
             sys.stdout.write("\n" + text_table(texts))
     if options.misses:
@@ -74,10 +74,10 @@ def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Adv
     """The figures with the model of the settings. Raises `InvalidSettings` where none is set."""
     import asyncio
 
-    from kb.errors import InvalidSettings
-    from service.evaluate_text import evaluate_texts
-    from ui.app import build_model
-    from ui.cli._service import settings_of
+    from trainmedic.kb.errors import InvalidSettings
+    from trainmedic.service.evaluation.texts import evaluate_texts
+    from trainmedic.ui.app import build_model
+    from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
     if not settings.model_base_url:

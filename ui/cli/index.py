@@ -24,13 +24,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do one of them and print what is in use afterwards."""
-    from kb.cases.page import load_cases
-    from kb.glossary.terms import load_glossary
-    from kb.rules.page import load_rules
-    from kb.store import index
-    from kb.store.embedder import make_embedder
-    from service.wire import to_json
-    from ui.cli._service import settings_of
+    from trainmedic.kb.glossary.terms import load_glossary
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.rule import load_rules
+    from trainmedic.kb.store import index
+    from trainmedic.kb.store.embedder import make_embedder
+    from trainmedic.service.serialization import to_json
+    from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
     root = settings.data_dir / "index"

@@ -21,16 +21,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the drafts and say what became of each article. Exit code 3 where nothing could be read."""
-    from ingest.build import build
-    from ingest.document import Document
-    from ingest.sources import names, source
-    from service.wire import to_json
-    from ui.app import build_advisor
-    from ui.cli._service import settings_of
+    from trainmedic.ingest.build import build
+    from trainmedic.ingest.document import Document
+    from trainmedic.ingest.sources import names, source
+    from trainmedic.service.serialization import to_json
+    from trainmedic.ui.app import build_advisor
+    from trainmedic.ui.cli._service import settings_of
 
     name, location = (options.source, options.location) if options.location else ("folder", options.source)
     if name not in names():
-        from kb.errors import InvalidRequest
+        from trainmedic.kb.errors import InvalidRequest
 
         raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
     settings = settings_of(options)

@@ -42,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from kb.cases.lint import lint_cases
-    from kb.cases.page import load_cases
-    from kb.frameworks.canonical import SETTINGS
-    from kb.originality import kept
-    from kb.parse import parse
-    from kb.parse.signals import KINDS
-    from kb.rules.lint import lint_rules
-    from kb.rules.page import load_rules
+    from trainmedic.ingest.authoring.originality import kept
+    from trainmedic.kb.frameworks.canonical import SETTINGS
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.case_lint import lint_cases
+    from trainmedic.kb.pages.rule import load_rules
+    from trainmedic.kb.pages.rule_lint import lint_rules
+    from trainmedic.kb.parse import parse
+    from trainmedic.kb.parse.signals import KINDS
 
     folders = (*(Path(folder) for folder in options.kb), *_configured())
     cases, rules = load_cases(folders), load_rules(folders)
@@ -65,23 +65,23 @@ def _lint(options: argparse.Namespace) -> int:
 
 def _configured() -> tuple[Path, ...]:
     """The folders of a team's own pages that the settings name."""
-    from service.settings import load_settings
+    from trainmedic.service.settings import load_settings
 
     return load_settings().extra_pages
 
 
 def _coverage(_: argparse.Namespace) -> int:
-    from kb.cases.page import load_cases
-    from kb.coverage import coverage
-    from kb.rules.page import load_rules
+    from trainmedic.ingest.authoring.coverage import coverage
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.rule import load_rules
 
     sys.stdout.write(coverage(load_cases(), load_rules()))
     return 0
 
 
 def _list(options: argparse.Namespace) -> int:
-    from kb.cases.page import load_cases
-    from kb.rules.page import load_rules
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.rule import load_rules
 
     folders = _configured()
     if options.kind != "rules":
@@ -94,11 +94,11 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from kb.cases.page import load_cases
-    from kb.cases.render import render as render_case
-    from kb.errors import NotFound
-    from kb.rules.page import load_rules
-    from kb.rules.render import render as render_rule
+    from trainmedic.kb.errors import NotFound
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.case_render import render as render_case
+    from trainmedic.kb.pages.rule import load_rules
+    from trainmedic.kb.pages.rule_render import render as render_rule
 
     folders = _configured()
     case = next((case for case in load_cases(folders).cases if case.id == options.id), None)
@@ -113,9 +113,9 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from kb.cases.skeleton import skeleton as case_skeleton
-    from kb.errors import InvalidRequest
-    from kb.rules.render import skeleton as rule_skeleton
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.kb.pages.case_skeleton import skeleton as case_skeleton
+    from trainmedic.kb.pages.rule_render import skeleton as rule_skeleton
 
     if not PAGE_ID.fullmatch(options.id):
         raise InvalidRequest(f"{options.id!r} is no page id", hint="lower-case words joined by dashes")

@@ -19,10 +19,10 @@ from pathlib import Path
 from shutil import which
 from typing import TYPE_CHECKING
 
-from kb.errors import InvalidSettings, TrainmedicError
+from trainmedic.kb.errors import InvalidSettings, TrainmedicError
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from trainmedic.service.settings import Settings
 
 MODEL = "Qwen/Qwen3-8B-FP8"
 """Fits a card of 24 GB with room for eight prompts of 8192 tokens. docs/model.md has the arithmetic."""
@@ -86,7 +86,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Become the server; its exit code is the verb's. With ``--print``, only show the command."""
-    from service.settings import is_loopback, load_settings
+    from trainmedic.service.settings import is_loopback, load_settings
 
     settings = load_settings()
     key = settings.model_api_key.get_secret_value()

@@ -13,10 +13,10 @@ from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from kb.errors import TrainmedicError
+from trainmedic.kb.errors import TrainmedicError
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from trainmedic.service.settings import Settings
 
 
 class McpMissing(TrainmedicError):
@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until the client closes standard input."""
-    from ui.cli._service import settings_of
+    from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
     if find_spec("mcp") is None:
@@ -44,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings) -> None:
-    from ui.app import build_service
-    from ui.mcp.server import make_server
+    from trainmedic.ui.app import build_service
+    from trainmedic.ui.mcp.server import make_server
 
     service = build_service(settings)
     async with AsyncExitStack() as stack:

@@ -17,8 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the hits, best first, each with its score and why."""
-    from service.wire import to_json
-    from ui.cli._service import advisor_of
+    from trainmedic.service.serialization import to_json
+    from trainmedic.ui.cli._service import advisor_of
 
     advisor = advisor_of(options)
     filters = {"framework": options.framework} if options.framework else None

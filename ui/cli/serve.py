@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 
-from kb.errors import TrainmedicError
+from trainmedic.kb.errors import TrainmedicError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,8 @@ def run(options: argparse.Namespace) -> int:
     """Load the knowledge, then listen until interrupted."""
     import uvicorn
 
-    from ui.app import build_app
-    from ui.cli._service import settings_of
+    from trainmedic.ui.app import build_app
+    from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
     _listenable(settings.host, settings.port)  # before the knowledge is loaded, and in one line

@@ -14,10 +14,10 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from kb.errors import InvalidSettings
+from trainmedic.kb.errors import InvalidSettings
 
 if TYPE_CHECKING:
-    from service.settings import Settings
+    from trainmedic.service.settings import Settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +32,10 @@ def run(options: argparse.Namespace) -> int:
     if options.manifest:
         from importlib.resources import files
 
-        sys.stdout.write((files("ui.slack") / "manifest.yaml").read_text(encoding="utf-8"))
+        sys.stdout.write((files("trainmedic.ui.slack") / "manifest.yaml").read_text(encoding="utf-8"))
         return 0
-    from ui.cli._service import settings_of
-    from ui.slack import configured
+    from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.slack import configured
 
     settings = settings_of(options)
     if not configured(settings):
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _by_socket(settings: Settings) -> None:
-    from ui.app import build_service
-    from ui.slack.bot import SlackBot
+    from trainmedic.ui.app import build_service
+    from trainmedic.ui.slack.bot import SlackBot
 
     service = build_service(settings)
     stop = asyncio.Event()
@@ -73,8 +73,8 @@ def _by_http(settings: Settings) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from ui.app import build_service
-    from ui.slack import attach, running
+    from trainmedic.ui.app import build_service
+    from trainmedic.ui.slack import attach, running
 
     service = build_service(settings)
 

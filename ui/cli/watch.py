@@ -19,15 +19,15 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal
 
-from kb.errors import InvalidRequest, InvalidSettings, NotFound
-from kb.model.place import Attachment
-from ui.cli import FAILED, FINDINGS
-from ui.cli._input import attachments, language_of
+from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
+from trainmedic.kb.model.place import Attachment
+from trainmedic.ui.cli import FAILED, FINDINGS
+from trainmedic.ui.cli._input import attachments, language_of
 
 if TYPE_CHECKING:
-    from service.settings import Settings
-    from ui.watch.tell import Tell
-    from ui.watch.watcher import Watcher
+    from trainmedic.service.settings import Settings
+    from trainmedic.ui.watch.tell import Tell
+    from trainmedic.ui.watch.watcher import Watcher
 
 BETWEEN_S = 0.5
 COMMAND, OUTPUT = "command", "output.log"
@@ -50,9 +50,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check, then watch until the log's reader is interrupted or the command ends."""
-    from service.settings import load_settings
-    from ui.watch import asking, launch
-    from ui.watch.watcher import Watcher
+    from trainmedic.service.settings import load_settings
+    from trainmedic.ui.watch import asking, launch
+    from trainmedic.ui.watch.watcher import Watcher
 
     log, command = options.log, options.command
     if not log and not command:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 def told_to(options: argparse.Namespace, settings: Settings) -> Tell:
     """Everybody who is told."""
-    from ui.watch import tell
+    from trainmedic.ui.watch import tell
 
     tells: list[Tell] = [tell.to_terminal]
     if options.slack:
@@ -97,7 +97,7 @@ def told_to(options: argparse.Namespace, settings: Settings) -> Tell:
 
 def followed(path: Path, watcher: Watcher, *, once: bool) -> int:
     """Follow a log until interrupted; with ``once`` to its end."""
-    from ui.watch.follow import Followed
+    from trainmedic.ui.watch.follow import Followed
 
     if once and not path.is_file():
         raise NotFound(f"{path} is no file", hint="without --once it is waited for")
@@ -120,8 +120,8 @@ def followed(path: Path, watcher: Watcher, *, once: bool) -> int:
 
 def launched(command: Sequence[str], watcher: Watcher, log: Path | None) -> int:
     """Run the command, and follow its log where it writes one; its own exit code, or 3 where it cannot be started."""
-    from ui.watch import launch
-    from ui.watch.follow import Followed
+    from trainmedic.ui.watch import launch
+    from trainmedic.ui.watch.follow import Followed
 
     over = Event()
     file = Followed(log, from_end=True) if log else None

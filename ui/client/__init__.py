@@ -1,6 +1,6 @@
 """A typed client of the REST API, for programs: `Client`, and `AsyncClient` with the same methods.
 
-    from ui.client import Client
+    from trainmedic.ui.client import Client
 
     with Client("http://127.0.0.1:8000", api_key="...") as medic:
         answer = medic.ask("loss is nan after step 10", {"train.sh": script, "train.log": log})
@@ -11,9 +11,9 @@ Imports httpx and the standard library, nothing of the service. docs/client.md h
 
 from __future__ import annotations
 
-from ui.client.asynchronous import AsyncClient
-from ui.client.failure import ServiceError
-from ui.client.models import (
+from trainmedic.ui.client.asynchronous import AsyncClient
+from trainmedic.ui.client.failure import ServiceError
+from trainmedic.ui.client.models import (
     Answer,
     CaseDocument,
     CaseSummary,
@@ -32,9 +32,9 @@ from ui.client.models import (
     Step,
     Versions,
 )
-from ui.client.requests import read_files
-from ui.client.synchronous import Client
-from ui.client.webhooks import WebhookEvent, verified
+from trainmedic.ui.client.requests import read_files
+from trainmedic.ui.client.synchronous import Client
+from trainmedic.ui.client.webhooks import WebhookEvent, verified
 
 __all__ = [
     "Answer",

@@ -10,8 +10,8 @@ from typing import Self, TypeVar
 
 import httpx
 
-from ui.client import requests
-from ui.client.models import (
+from trainmedic.ui.client import requests
+from trainmedic.ui.client.models import (
     Answer,
     CaseDocument,
     CaseSummary,
@@ -24,8 +24,8 @@ from ui.client.models import (
     Step,
     Versions,
 )
-from ui.client.pages import CasePage, RulePage
-from ui.client.requests import Call, Language, Mode, Reaction, Shown
+from trainmedic.ui.client.pages import CasePage, RulePage
+from trainmedic.ui.client.requests import Call, Language, Mode, Reaction, Shown
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ui.client.models import CaseSummary, RuleSummary
+from trainmedic.ui.client.models import CaseSummary, RuleSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

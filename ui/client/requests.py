@@ -15,8 +15,8 @@ from urllib.parse import quote
 
 import httpx
 
-from ui.client.failure import ServiceError
-from ui.client.models import (
+from trainmedic.ui.client.failure import ServiceError
+from trainmedic.ui.client.models import (
     Answer,
     CaseDocument,
     Delta,

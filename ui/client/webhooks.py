@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ui.client.failure import ServiceError
-from ui.client.models import read
+from trainmedic.ui.client.failure import ServiceError
+from trainmedic.ui.client.models import read
 
 SIGNATURE = "x-trainmedic-signature"
 DELIVERY = "x-trainmedic-delivery"

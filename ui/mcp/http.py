@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from starlette.routing import Route
 
-from kb.errors import TrainmedicError
-from service.api.errors import STATUS, error_response
-from ui.wired import Wired
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.service.api.errors import STATUS, error_response
+from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -42,7 +42,7 @@ class NotServing(TrainmedicError):
 class Endpoint:
     """The ASGI application at ``/mcp``. Serves while `running` is entered."""
 
-    def __init__(self, wired: Wired) -> None:
+    def __init__(self, wired: AppContext) -> None:
         self._wired = wired
         self._open = False
         self._starting = asyncio.Lock()
@@ -101,11 +101,11 @@ class Endpoint:
             await self._stop.wait()
 
 
-def made(wired: Wired) -> tuple[ASGIApp, Any]:
+def made(wired: AppContext) -> tuple[ASGIApp, Any]:
     """The protocol's application and its session manager, which is to be run around it."""
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from ui.mcp.server import make_server
+    from trainmedic.ui.mcp.server import make_server
 
     server = make_server(wired)
     names = allowed_hosts(wired)
@@ -125,7 +125,7 @@ def made(wired: Wired) -> tuple[ASGIApp, Any]:
     return app, server.session_manager
 
 
-def allowed_hosts(wired: Wired) -> tuple[str, ...]:
+def allowed_hosts(wired: AppContext) -> tuple[str, ...]:
     """Names under which the service may be called; empty: any, as then every call needs a key, which no page has."""
     settings = wired.settings
     if settings.keys:
@@ -134,7 +134,7 @@ def allowed_hosts(wired: Wired) -> tuple[str, ...]:
     return (*LOOPBACK_HOSTS, public) if public else LOOPBACK_HOSTS
 
 
-def attach(app: FastAPI, wired: Wired) -> None:
+def attach(app: FastAPI, wired: AppContext) -> None:
     """Serve ``/mcp`` on ``app`` for as long as it lives. To be called before anything that takes all paths."""
     endpoint = Endpoint(wired)
     app.router.routes.insert(0, Route(PATH, endpoint=endpoint, include_in_schema=False))

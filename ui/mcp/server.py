@@ -20,18 +20,18 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from kb.cases.render import render as render_case
-from kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
-from kb.mask import mask
-from kb.model.place import Attachment
-from kb.rules.render import render as render_rule
-from service.advisor import Ask
-from service.answer import Answer, StepView
-from service.wire import plain
-from ui.mcp.shapes import CaseHit, CaseHits, CasePage, Checked, Diagnosis, File, RulePage
+from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.pages.case_render import render as render_case
+from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.service.advisor import Ask
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.serialization import plain
+from trainmedic.ui.mcp.shapes import CaseHit, CaseHits, CasePage, Checked, Diagnosis, File, RulePage
 
 if TYPE_CHECKING:
-    from ui.wired import Wired
+    from trainmedic.ui.context import AppContext
 
 MAX_QUESTION = 100_000
 MAX_CHARACTERS = 4 * 1024 * 1024
@@ -97,7 +97,7 @@ def told(error: TrainmedicError) -> str:
 class Tools:
     """The tools' bodies. Each raises `TrainmedicError` for what is wrong with a call."""
 
-    def __init__(self, wired: Wired) -> None:
+    def __init__(self, wired: AppContext) -> None:
         self._wired = wired
         self._advisor = wired.advisor
         self._rules = {rule.id: rule for rule in wired.advisor.knowledge.rules.rules}
@@ -262,7 +262,7 @@ def as_dict(value: object) -> dict[str, Any]:
     return shown
 
 
-def make_server(wired: Wired) -> Server:
+def make_server(wired: AppContext) -> Server:
     """A server over one advisor; it holds no state of its own."""
     server = Server(
         name="trainmedic",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.answer import FindingView, ReportView
+from trainmedic.service.answer import FindingView, ReportView
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 

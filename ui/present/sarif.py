@@ -10,8 +10,8 @@ from importlib.metadata import version as package_version
 from typing import Any
 from urllib.parse import quote
 
-from kb.model.place import Span
-from service.answer import FindingView, ProblemView, ReportView
+from trainmedic.kb.model.place import Span
+from trainmedic.service.answer import FindingView, ProblemView, ReportView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION = "https://github.com/trainmedic/trainmedic"

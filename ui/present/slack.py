@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote as percent
 
-from kb.model.report import Text
-from service import phrases
-from ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
+from trainmedic.kb.model.report import Text
+from trainmedic.service.composition import phrases
+from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
 
 Block = dict[str, Any]
 Wire = Mapping[str, Any]

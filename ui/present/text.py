@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kb.model.place import Span
-from service.answer import FindingView, ReceiptView, ReportView
+from trainmedic.kb.model.place import Span
+from trainmedic.service.answer import FindingView, ReceiptView, ReportView
 
 MAX_PLACES = 5
 COLOURS = {"error": "31", "warning": "33", "info": "36", "cannot_tell": "35"}

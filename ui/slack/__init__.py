@@ -12,14 +12,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from kb.errors import InvalidSettings
-from service.settings import Settings
+from trainmedic.kb.errors import InvalidSettings
+from trainmedic.service.settings import Settings
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from ui.slack.bot import SlackBot
-    from ui.wired import Wired
+    from trainmedic.ui.context import AppContext
+    from trainmedic.ui.slack.bot import SlackBot
 
 log = logging.getLogger("trainmedic.slack")
 RETRY_S = (5.0, 15.0, 60.0)
@@ -43,18 +43,18 @@ def configured(settings: Settings) -> bool:
     return bot
 
 
-def attach(app: FastAPI, wired: Wired) -> None:
+def attach(app: FastAPI, wired: AppContext) -> None:
     """Add the address of Slack's HTTP events, where these are used. The bot behind it lives in `running`."""
     if not configured(wired.settings) or wired.settings.slack_app_token.get_secret_value():
         return
-    from ui.slack.http import PATH
-    from ui.slack.route import endpoint
+    from trainmedic.ui.slack.http import PATH
+    from trainmedic.ui.slack.route import endpoint
 
     app.add_route(PATH, endpoint(wired.settings, lambda: _serving.get(id(wired))), methods=["POST"])
 
 
 @asynccontextmanager
-async def running(wired: Wired) -> AsyncIterator[None]:
+async def running(wired: AppContext) -> AsyncIterator[None]:
     """The bot, connected as long as this context. Slack that cannot be reached is tried again, and holds up nothing."""
     if not configured(wired.settings):
         yield
@@ -68,10 +68,10 @@ async def running(wired: Wired) -> AsyncIterator[None]:
         await task
 
 
-async def _kept(wired: Wired, stop: asyncio.Event) -> None:
+async def _kept(wired: AppContext, stop: asyncio.Event) -> None:
     """Start the bot, again and again while Slack cannot be reached; then wait for the end."""
-    from ui.slack.bot import SlackBot
-    from ui.slack.scopes import SlackLogin, SlackUnavailable
+    from trainmedic.ui.slack.bot import SlackBot
+    from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
 
     for attempt in range(10**9):
         try:

@@ -22,21 +22,21 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_sdk.web.async_client import AsyncWebClient
 
-from kb.mask import mask
-from service.settings import MEBIBYTE, is_loopback
-from ui.slack import words
-from ui.slack.calls import Calls, SlackLost, SlackRefused
-from ui.slack.clicks import Clicks, place_of
-from ui.slack.desk import LEAVING_S, Desk, Tools
-from ui.slack.files import Downloads
-from ui.slack.gather import Gatherer, Place
-from ui.slack.incoming import is_written, mentions
-from ui.slack.live import Streams
-from ui.slack.memory import Taken
-from ui.slack.post import Poster
-from ui.slack.scopes import Identity, check_app_token, identify
-from ui.slack.status import status_lines
-from ui.wired import Wired
+from trainmedic.kb.mask import mask
+from trainmedic.service.settings import MEBIBYTE, is_loopback
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.ui.slack.clicks import Clicks, place_of
+from trainmedic.ui.slack.files import Downloads
+from trainmedic.ui.slack.gather import Gatherer, Place
+from trainmedic.ui.slack.incoming import is_written, mentions
+from trainmedic.ui.slack.live import Streams
+from trainmedic.ui.slack.memory import Taken
+from trainmedic.ui.slack.post import Poster
+from trainmedic.ui.slack.question_handler import LEAVING_S, Desk, Tools
+from trainmedic.ui.slack.scopes import Identity, check_app_token, identify
+from trainmedic.ui.slack.status import status_lines
 
 log = logging.getLogger("trainmedic.slack")
 bolt_log = logging.getLogger("trainmedic.slack.bolt")
@@ -91,7 +91,7 @@ class SlackBot:
     """One workspace's bot. ``async with SlackBot(wired) as bot`` while the event loop runs."""
 
     def __init__(
-        self, wired: Wired, *, streams: Streams | None = None, ping_s: float = PING_S, leaving_s: float = LEAVING_S
+        self, wired: AppContext, *, streams: Streams | None = None, ping_s: float = PING_S, leaving_s: float = LEAVING_S
     ) -> None:
         self.wired = wired
         self.app: AsyncApp

@@ -8,16 +8,27 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from kb.errors import TrainmedicError
-from service.history import Feedback
-from ui.present.slack import FEEDBACK, HUMAN, RESOLVED, SHARE, VERDICTS, Reply, messages, packed, plain, small_print
-from ui.present.slack_text import escape, link, wrapped
-from ui.slack import words
-from ui.slack.calls import SlackLost, SlackRefused
-from ui.slack.desk import Desk, said
-from ui.slack.gather import Place
-from ui.slack.memory import Told
-from ui.slack.review import FOLDER, write_draft
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.service.history import Feedback
+from trainmedic.ui.present.slack import (
+    FEEDBACK,
+    HUMAN,
+    RESOLVED,
+    SHARE,
+    VERDICTS,
+    Reply,
+    messages,
+    packed,
+    plain,
+    small_print,
+)
+from trainmedic.ui.present.slack_text import escape, link, wrapped
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import SlackLost, SlackRefused
+from trainmedic.ui.slack.gather import Place
+from trainmedic.ui.slack.memory import Told
+from trainmedic.ui.slack.question_handler import Desk, said
+from trainmedic.ui.slack.review import FOLDER, write_draft
 
 log = logging.getLogger("trainmedic.slack")
 QUESTION = 600

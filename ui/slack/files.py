@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from kb.model.place import Attachment
-from ui.slack import words
-from ui.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.kb.model.place import Attachment
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from kb.mask import mask
-from kb.model.place import Attachment
-from service.history import Turn
-from ui.slack import words
-from ui.slack.calls import Calls, SlackLost, SlackRefused
-from ui.slack.files import Downloads
-from ui.slack.incoming import Written, has_words, spoken, written
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.history import Turn
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.ui.slack.files import Downloads
+from trainmedic.ui.slack.incoming import Written, has_words, spoken, written
 
 PAGE = 200
 MAX_MESSAGES = 1_000

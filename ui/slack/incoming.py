@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kb.language import language_of
+from trainmedic.kb.language import language_of
 
 Json = Mapping[str, Any]
 KEPT_SUBTYPES = frozenset({None, "", "file_share", "thread_broadcast"})

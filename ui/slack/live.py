@@ -18,8 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.answer import StepView
-from ui.present.slack import (
+from trainmedic.service.answer import StepView
+from trainmedic.ui.present.slack import (
     BODY,
     MESSAGE,
     Block,
@@ -34,11 +34,11 @@ from ui.present.slack import (
     text_of,
     weight,
 )
-from ui.present.slack_text import fallback, neutral, split_markdown
-from ui.slack import words
-from ui.slack.calls import RateLimited, SlackLost, SlackRefused
-from ui.slack.gather import Place
-from ui.slack.post import Poster
+from trainmedic.ui.present.slack_text import fallback, neutral, split_markdown
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import RateLimited, SlackLost, SlackRefused
+from trainmedic.ui.slack.gather import Place
+from trainmedic.ui.slack.post import Poster
 
 log = logging.getLogger("trainmedic.slack")
 FLUSH_S = 1.0

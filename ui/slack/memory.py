@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from kb.model.place import Attachment
+from trainmedic.kb.model.place import Attachment
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -12,9 +12,9 @@ from typing import Any
 
 import aiohttp
 
-from ui.present.slack import Block, Reply
-from ui.present.slack_text import escape, wrapped
-from ui.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.ui.present.slack import Block, Reply
+from trainmedic.ui.present.slack_text import escape, wrapped
+from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 
 log = logging.getLogger("trainmedic.slack")
 KIND = "trainmedic_reply"

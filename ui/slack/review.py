@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ingest.document import Block, Document
-from ingest.draft import draft
-from kb.mask import mask
-from kb.model.place import Attachment
-from ui.present.slack import plain
+from trainmedic.ingest.document import Block, Document
+from trainmedic.ingest.draft import draft
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
+from trainmedic.ui.present.slack import plain
 
 FOLDER = "review"
 TITLE = 110

@@ -9,9 +9,9 @@ from slack_bolt.adapter.starlette.async_handler import AsyncSlackRequestHandler
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from service.settings import Settings
-from ui.slack.bot import SlackBot
-from ui.slack.http import MAX_BODY, is_rate_note, refusal
+from trainmedic.service.settings import Settings
+from trainmedic.ui.slack.bot import SlackBot
+from trainmedic.ui.slack.http import MAX_BODY, is_rate_note, refusal
 
 log = logging.getLogger("trainmedic.slack")
 

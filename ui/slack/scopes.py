@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kb.errors import TrainmedicError
-from ui.slack import words
-from ui.slack.calls import LOGIN_ERRORS, Calls, SlackLost, SlackRefused
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import LOGIN_ERRORS, Calls, SlackLost, SlackRefused
 
 SCOPES = tuple(words.FEATURES)
 """Every permission that a feature needs, in the order in which they are told."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from service import phrases
-from ui.present.slack_text import escape
-from ui.slack import words
-from ui.slack.scopes import Identity
-from ui.wired import Wired
+from trainmedic.service.composition import phrases
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.present.slack_text import escape
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.scopes import Identity
 
 
-async def status_lines(wired: Wired, identity: Identity, language: str, how: str, running: int) -> list[str]:
+async def status_lines(wired: AppContext, identity: Identity, language: str, how: str, running: int) -> list[str]:
     """The state of the bot and of what it answers from, in mrkdwn."""
     knowledge, said = wired.advisor.knowledge, words.STATUS
     failed = len(knowledge.rules.failures) + len(knowledge.cases.failures)
@@ -33,11 +33,11 @@ async def status_lines(wired: Wired, identity: Identity, language: str, how: str
     return [escape(line) for line in (*lines, *(missing or [said["scopes"].get(language)]))]
 
 
-async def model_line(wired: Wired, language: str) -> str:
+async def model_line(wired: AppContext, language: str) -> str:
     """Whether the language model can be asked."""
     if not wired.settings.model_base_url:
         return words.STATUS["no_model"].get(language)
-    from ui.app import build_model
+    from trainmedic.ui.app import build_model
 
     model = build_model(wired.settings)
     try:

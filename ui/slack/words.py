@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kb.model.report import Text
+from trainmedic.kb.model.report import Text
 
 HELP = Text(
     en=(

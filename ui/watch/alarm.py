@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from kb.model.evidence import Signal
-from kb.model.place import Attachment
-from kb.parse import parse
-from kb.parse.signal_kinds import BENIGN
+from trainmedic.kb.model.evidence import Signal
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.signal_kinds import BENIGN
 
 TELLING = re.compile(
     r"\bnan\b|\binf\b|error|traceback|exception|killed|timed? ?out|overflow|out of memory|non-finite|assert|abort"

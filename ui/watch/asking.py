@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from kb.mask import mask
-from kb.model.place import Attachment
-from kb.parse.intake import decode
-from service.settings import Settings
-from ui.watch.watcher import Ask, Wire
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.intake import decode
+from trainmedic.service.settings import Settings
+from trainmedic.ui.watch.watcher import Ask, Wire
 
 Spoken = Literal["auto", "en", "zh"]
 
 
 def here(settings: Settings, language: Spoken) -> Ask:
     """The knowledge installed here, loaded when it is first needed: a run that goes well costs nothing."""
-    from service.advisor import Advisor
-    from service.advisor import Ask as Question
-    from service.wire import plain
+    from trainmedic.service.advisor import Advisor
+    from trainmedic.service.advisor import Ask as Question
+    from trainmedic.service.serialization import plain
 
     loaded: list[Advisor] = []
 
     def ask(attachments: Sequence[Attachment]) -> Wire:
-        from ui.app import build_advisor
+        from trainmedic.ui.app import build_advisor
 
         if not loaded:
             loaded.append(build_advisor(settings, with_history=False))
@@ -38,7 +38,7 @@ def at(url: str, key: str | None, language: Spoken) -> Ask:
     """A service at ``url``. Where it does not answer, `ServiceError` is raised."""
 
     def ask(attachments: Sequence[Attachment]) -> Wire:
-        from ui.client import Client
+        from trainmedic.ui.client import Client
 
         # The service masks what it is sent; a secret need not leave this machine for that.
         texts = {mask(each.name).text: mask(text_of(each)).text for each in attachments}
@@ -72,9 +72,9 @@ def text_of(attachment: Attachment) -> str:
 
 def report(attachments: Sequence[Attachment], settings: Settings, language: Literal["en", "zh"]) -> tuple[str, int]:
     """What the rules say of a configuration, for a terminal, and how many errors there are."""
-    from service.views import report_view
-    from ui.checking import examine
-    from ui.present import text
+    from trainmedic.service.composition.views import report_view
+    from trainmedic.ui.checking import examine
+    from trainmedic.ui.present import text
 
     evidence, found = examine(attachments, settings.extra_pages)
     if not found.fired:

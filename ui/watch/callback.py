@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from kb.errors import TrainmedicError
-from service.settings import load_settings
-from ui.watch import asking, described, tell
-from ui.watch.watcher import Watcher
+from trainmedic.kb.errors import TrainmedicError
+from trainmedic.service.settings import load_settings
+from trainmedic.ui.watch import asking, described, tell
+from trainmedic.ui.watch.watcher import Watcher
 
 LOG = "trainer_log.jsonl"
 FIRST_LOOK = 16

@@ -9,7 +9,7 @@ from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from kb.model.place import Attachment
+from trainmedic.kb.model.place import Attachment
 
 SCRIPT, DEEPSPEED, VERSIONS = "trainer.py", "deepspeed.json", "versions.txt"
 PACKAGES = (

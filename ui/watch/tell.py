@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kb.mask import mask
-from kb.model.report import Text
-from kb.parse.signal_kinds import KINDS
-from service.wire import plain
-from ui.present.slack_text import escape
-from ui.watch.watcher import Diagnosis
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.report import Text
+from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.service.serialization import plain
+from trainmedic.ui.present.slack_text import escape
+from trainmedic.ui.watch.watcher import Diagnosis
 
 Tell = Callable[[Diagnosis], None]
 SLACK = "https://slack.com/api/"
@@ -64,7 +64,7 @@ def to_slack(channel: str, token: str, base_url: str = SLACK, *, public_url: str
     """
 
     def tell(diagnosis: Diagnosis) -> None:
-        from ui.present.slack import Extras, is_button, messages
+        from trainmedic.ui.present.slack import Extras, is_button, messages
 
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from kb.model.place import Attachment
-from kb.parse import parse
-from ui.watch.alarm import TELLING, Alarm, alarm
-from ui.watch.log import Log
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.ui.watch.alarm import TELLING, Alarm, alarm
+from trainmedic.ui.watch.log import Log
 
 Wire = Mapping[str, Any]
 """An answer in the shape of the API."""

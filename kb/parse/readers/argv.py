@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from kb.model.place import Span
-from kb.parse.readers import shell
-from kb.parse.readers.shell import Command
-from kb.parse.source import Piece
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.parse.readers import shell
+from trainmedic.kb.parse.readers.shell import Command
+from trainmedic.kb.parse.source import Piece
 
 _CUES = ("cmd = ", "['", '["')
 _PROGRAM = r"[^'\"\n ]{0,300}?(?:python[0-9.]{0,5}|torchrun|deepspeed|accelerate)(?:\.exe)?"

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
-from kb.model.run import CAST
-from kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
-from kb.parse.readers.nodes import Entries, Flattener, Leaf, Node, Pair, leaf, unresolved
+from trainmedic.kb.model.run import CAST
+from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
+from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Leaf, Node, Pair, leaf, unresolved
 
 NAMED = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "float": "torch.float32"}
 """Methods without an argument, and the dtype that they give."""

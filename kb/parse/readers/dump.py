@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from kb.model.run import Option, Origin
-from kb.parse.readers import hydra
-from kb.parse.readers.literal import Scanner
-from kb.parse.readers.nodes import Entries, Flattener, Node
-from kb.parse.readers.shell_expand import Arg
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.model.run import Option, Origin
+from trainmedic.kb.parse.readers import hydra
+from trainmedic.kb.parse.readers.literal import Scanner
+from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Node
+from trainmedic.kb.parse.readers.shell_expand import Arg
+from trainmedic.kb.parse.source import Piece, Reading
 
 _PRINTED = re.compile(
     r"(?P<name>\b[A-Z]\w*(?:Config|Arguments|Args|Namespace|Params)|\bNamespace)[ \t]*(?P<open>\(|\{)"

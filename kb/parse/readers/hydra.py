@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 
-from kb.model.run import Option, Origin, Scalar, Unresolved, Value
-from kb.parse.readers.nodes import LONGEST_INTEGER
-from kb.parse.readers.shell_expand import Arg
-from kb.parse.source import Piece
+from trainmedic.kb.model.run import Option, Origin, Scalar, Unresolved, Value
+from trainmedic.kb.parse.readers.nodes import LONGEST_INTEGER
+from trainmedic.kb.parse.readers.shell_expand import Arg
+from trainmedic.kb.parse.source import Piece
 
 _OVERRIDE = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[A-Za-z_][\w.\-/@]*)(?:=(?P<value>.*))?", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?\d+(?:_\d+)*")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from kb.model.evidence import Problem
-from kb.model.run import Option, Origin
-from kb.parse.readers.literal import word
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.run import Option, Origin
+from trainmedic.kb.parse.readers.literal import word
+from trainmedic.kb.parse.source import Piece, Reading
 
 _SECTION = re.compile(r"[ \t]*\[(?P<name>[^\[\]\n]+)\][ \t]*(?:[#;].*)?$")
 _ENTRY = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<key>[\w.\-/]+)[ \t]*[=:：][ \t]*(?P<value>.*)")

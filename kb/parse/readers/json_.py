@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 
-from kb.model.run import Origin
-from kb.parse.readers.literal import Scanner
-from kb.parse.readers.nodes import Entries, Flattener, Items
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.model.run import Origin
+from trainmedic.kb.parse.readers.literal import Scanner
+from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Items
+from trainmedic.kb.parse.source import Piece, Reading
 
 SKIPPED = frozenset({"log_history"})
 _START = re.compile(r"[{\[]")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kb.parse.readers.shell_expand import Arg
+from trainmedic.kb.parse.readers.shell_expand import Arg
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from kb.model.run import Scalar
-from kb.parse.readers.nodes import (
+from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.parse.readers.nodes import (
     DEEPEST,
     LONGEST_INTEGER,
     MOST_NODES,

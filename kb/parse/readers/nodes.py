@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from kb.model.evidence import Problem
-from kb.model.run import Option, Origin, Unresolved, Value
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
+from trainmedic.kb.parse.source import Piece
 
 MOST_OPTIONS = 4000
 LONGEST_INTEGER = 300

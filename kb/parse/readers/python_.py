@@ -15,10 +15,10 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from kb.model.run import CAST, Origin, Scalar, Value
-from kb.parse.readers import casts, loads
-from kb.parse.readers.literal import Scanner
-from kb.parse.readers.nodes import (
+from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
+from trainmedic.kb.parse.readers import casts, loads
+from trainmedic.kb.parse.readers.literal import Scanner
+from trainmedic.kb.parse.readers.nodes import (
     DEEPEST,
     LONGEST_INTEGER,
     Entries,
@@ -31,7 +31,7 @@ from kb.parse.readers.nodes import (
     leaf,
     unresolved,
 )
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.source import Piece, Reading
 
 _TOO_LARGE = 10**LONGEST_INTEGER
 _LONGEST = 300_000  # longer text is scanned, not parsed

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from kb.model.evidence import Metric, Problem, Row
-from kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Metric, Problem, Row
+from trainmedic.kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
+from trainmedic.kb.parse.source import Piece
 
 HEAD_ROWS = TAIL_ROWS = 1000
 NOTABLE_ROWS = 500

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kb.model.evidence import Problem
-from kb.model.place import Span
-from kb.model.run import Option, Origin, Recognised, Unresolved, Value
-from kb.parse.readers import hydra, launch
-from kb.parse.readers.hydra import typed
-from kb.parse.readers.shell_expand import Arg, Expander
-from kb.parse.readers.shell_lex import Flaw, Lexer, Statement, Word
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Option, Origin, Recognised, Unresolved, Value
+from trainmedic.kb.parse.readers import hydra, launch
+from trainmedic.kb.parse.readers.hydra import typed
+from trainmedic.kb.parse.readers.shell_expand import Arg, Expander
+from trainmedic.kb.parse.readers.shell_lex import Flaw, Lexer, Statement, Word
+from trainmedic.kb.parse.source import Piece
 
 DASHES = "-‐‑–—―−－﹣"
 _FLAG = re.compile(

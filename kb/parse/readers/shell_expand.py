@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kb.parse.readers.shell_lex import Lexer, Part, Word
+from trainmedic.kb.parse.readers.shell_lex import Lexer, Part, Word
 
 _ARITHMETIC = re.compile(r"[\d\s+\-*/%()]{1,120}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?|\b([A-Za-z_]\w*)\b")

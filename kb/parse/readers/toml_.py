@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import tomllib
 
-from kb.model.run import Origin
-from kb.parse.readers.literal import Scanner
-from kb.parse.readers.nodes import Entries, Flattener, Items, Leaf, Node, Pair
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.model.run import Origin
+from trainmedic.kb.parse.readers.literal import Scanner
+from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Items, Leaf, Node, Pair
+from trainmedic.kb.parse.source import Piece, Reading
 
 _TABLE = re.compile(r"[ \t]*(?P<array>\[)?\[(?P<name>[^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?$")
 _ENTRY = re.compile(

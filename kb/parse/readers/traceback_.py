@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from kb.model.evidence import Traceback
-from kb.parse.source import Piece
+from trainmedic.kb.model.evidence import Traceback
+from trainmedic.kb.parse.source import Piece
 
 MAX_TRACEBACKS = 200
 _MAX_FRAMES = 200

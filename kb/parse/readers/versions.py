@@ -17,8 +17,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.model.run import VersionFact
-from kb.parse.source import Piece
+from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.parse.source import Piece
 
 MAX_FACTS = 3000
 

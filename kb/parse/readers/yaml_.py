@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
-from kb.model.run import Origin, Scalar, Unresolved
-from kb.parse.readers.nodes import (
+from trainmedic.kb.model.run import Origin, Scalar, Unresolved
+from trainmedic.kb.parse.readers.nodes import (
     DEEPEST,
     LONGEST_INTEGER,
     MOST_NODES,
@@ -27,7 +27,7 @@ from kb.parse.readers.nodes import (
     Node,
     Pair,
 )
-from kb.parse.source import Piece, Reading
+from trainmedic.kb.parse.source import Piece, Reading
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.model.run import Option
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Option
 
 _KEYS = ("fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap")
 _LAYERS = {

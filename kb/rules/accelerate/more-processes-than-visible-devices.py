@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.model.run import Option, Unresolved
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Option, Unresolved
 
 _MACHINES = ("num_machines", "nnodes", "NNODES")
 _PROCESSES = ("num_processes", "nproc_per_node", "nproc-per-node", "NPROC_PER_NODE")

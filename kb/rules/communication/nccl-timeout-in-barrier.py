@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import first
 
 _BARRIER = re.compile(r"WorkNCCL\(SeqNum=\d+, OpType=(?:ALLREDUCE|BROADCAST), NumelIn=1,")
 _WORK = (

@@ -5,9 +5,9 @@ A module because the call is looked for in the text of the script: its arguments
 
 from __future__ import annotations
 
-from kb.model.place import Span
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.place import Span
 
 _KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 _CALL = "deepspeed.initialize("

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.model.place import Span
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.place import Span
 
 _KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.deepspeed_files import flaws
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.deepspeed_files import flaws
 
 _TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
 

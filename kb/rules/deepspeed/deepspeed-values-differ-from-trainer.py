@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.model.run import Option, Value
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Option, Value
 
 _TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
 _PAIRS = (

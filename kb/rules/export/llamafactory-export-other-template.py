@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.model.place import Span
-from kb.model.run import RunConfig
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import RunConfig
 
 
 def check(facts: Facts) -> Outcome:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kb.rules.expr import compile_expression
-from kb.rules.facts import Facts
-from kb.rules.logic.graphics_cards import on_cards_below
-from kb.rules.outcome import Outcome
-from kb.rules.page import vocabulary
+from trainmedic.kb.engine.expr import compile_expression
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.pages.rule import vocabulary
+from trainmedic.kb.rules.shared.graphics_cards import on_cards_below
 
 AMPERE = 8.0
 _CONDITION = compile_expression(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from kb.model.place import Source, Span
-from kb.model.report import Term
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
-from kb.rules.values import UNKNOWN, Fact, Result, is_number, show
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, is_number, show
+from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.model.report import Term
 
 LOW, HIGH, BETA = 5e-7, 5e-6, 0.1
 _RATE = {

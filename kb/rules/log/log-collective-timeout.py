@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from kb.model.place import Span
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import lines
-from kb.rules.outcome import Outcome
-from kb.rules.values import is_number
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.values import is_number
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.rules.shared.log_text import lines
 
 _WORK = re.compile(
     r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout"

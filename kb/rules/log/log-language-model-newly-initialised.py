@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import lines, told
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import lines, told
 
 _LIST = re.compile(r"newly initialized: \[(?P<names>[^\]\n]{1,4000})")
 _ROW = re.compile(r"(?:lm_head|[\w.{}, ]*(?:embed_tokens|_proj|wte|c_attn))\.weight\s*\|\s*MISSING")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kb.rules.facts import Facts
-from kb.rules.logic.memory_place import in_force, ran_out_at
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.memory_place import in_force, ran_out_at
 
 _ADAPTERS = ("lora", "qlora", "dora", "adalora")
 

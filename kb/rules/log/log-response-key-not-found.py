@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import MOST, lines
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import MOST, lines
 
 _KEY = re.compile(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")
 LEAST = 2

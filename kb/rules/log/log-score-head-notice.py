@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first, told
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import first, told
 
 _HEAD = re.compile(
     r"newly initialized: \['(?:score|classifier|v_head\.summary|value_head)\.(?:weight|bias)'(?:, '\w+\.bias')?\]"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first, told
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import first, told
 
 _NOT_TRUNCATED = ("index out of range", "device-side assert", "indexselect", "srcindex < srcselectdimsize")
 

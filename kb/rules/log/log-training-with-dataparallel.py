@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from kb.model.place import Span
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first, lines, told
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.rules.shared.log_text import first, lines, told
 
 TEXT = "Training with DataParallel so batch size has been adjusted to"
 _ADJUSTED = re.compile(TEXT + r": (?P<size>[0-9,]{1,12})")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kb.frameworks.nearmiss import distance
-from kb.model.run import Option, Origin
-from kb.rules.facts import Facts
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.frameworks.nearmiss import distance
+from trainmedic.kb.model.run import Option, Origin
+from trainmedic.kb.rules.shared.option_hints import Offence, report
 
 _KNOWN = frozenset((
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.model.run import Option, Origin, Region
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Option, Origin, Region
 
 _FILE = re.compile(
     r"(?:(?:llamafactory-cli|lmf)(?:[ \t]|\\\n){1,8}(?:train|export|chat|webchat|api|eval)|src/train\.py)"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from kb.frameworks.tables import Table, table
-from kb.model.run import Origin
-from kb.rules.facts import Facts
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.model.run import Origin
+from trainmedic.kb.rules.shared.option_hints import Offence, report
 
 _ENTRY = re.compile(r"(?:llamafactory-cli|lmf) (export|chat|api|webchat)")
 _PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import KNOWN, judged
-from kb.rules.logic.option_hints import Offence, report, successor
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.accepts import KNOWN, judged
+from trainmedic.kb.rules.shared.option_hints import Offence, report, successor
 
 _STAYING = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "overwrite_output_dir")
 """Marked as old by a second name or a help text, and still in use: transformers' first two, LLaMA-Factory's last."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from kb.model.run import Option
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import Reader, judged
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Option
+from trainmedic.kb.rules.shared.accepts import Reader, judged
+from trainmedic.kb.rules.shared.option_hints import Offence, report
 
 _KEYS = ("lora_target_modules", "target_modules", "ds.lora.target_modules", "lora_target")
 _WHOLE = (("trl", "argparse"), ("openrlhf", "argparse"), ("axolotl", "pydantic"), ("peft", "call"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kb.model.run import Origin
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import judged
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.logic.option_values import plain, readable
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Origin
+from trainmedic.kb.rules.shared.accepts import judged
+from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_values import plain, readable
 
 _READ = ("report_to", "post_processor")
 """Options whose readers know such a word."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import judged
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.logic.option_values import not_a_choice
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.accepts import judged
+from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_values import not_a_choice
 
 
 def check(facts: Facts) -> Outcome:

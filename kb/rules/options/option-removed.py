@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import GONE, judged
-from kb.rules.logic.option_hints import Offence, moved, report, successor
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.accepts import GONE, judged
+from trainmedic.kb.rules.shared.option_hints import Offence, moved, report, successor
 
 
 def check(facts: Facts) -> Outcome:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kb.frameworks.tables import table
-from kb.model.run import Option
-from kb.rules.facts import Facts
-from kb.rules.logic.accepts import own_class
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.outcome import Outcome
-from kb.rules.values import UNKNOWN
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.values import UNKNOWN
+from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.model.run import Option
+from trainmedic.kb.rules.shared.accepts import own_class
+from trainmedic.kb.rules.shared.option_hints import Offence, report
 
 _CONFIGS = {
     "DPOTrainer": "DPOConfig", "SFTTrainer": "SFTConfig", "KTOTrainer": "KTOConfig", "RewardTrainer": "RewardConfig",

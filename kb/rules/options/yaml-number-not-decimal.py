@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from kb.model.run import Origin
-from kb.rules.facts import Facts
-from kb.rules.logic.option_hints import Offence, report
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Origin
+from trainmedic.kb.rules.shared.option_hints import Offence, report
 
 _OCTAL = re.compile(r"[+-]?0[0-7]*[1-7][0-7]*")
 _SIXTY = re.compile(r"[+-]?[1-9][0-9]*(?::[0-5]?[0-9])+")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import any_of
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import any_of
 
 _TEXTS = (
     ("running low on memory", re.compile(r"[Tt]ask was killed due to the node running low on memory")),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from kb.model.place import Span
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import lines
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.rules.shared.log_text import lines
 
 MOST = 200
 """Runs of one log that are looked at; the last of them decides."""

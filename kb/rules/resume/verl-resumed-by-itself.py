@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from kb.rules.facts import Facts
-from kb.rules.logic.log_text import first, told
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.log_text import first, told
 
 _TEXTS = (
     ("Load from checkpoint folder:", re.compile(r"Load from checkpoint folder: \S*global_step_([0-9]{1,9})")),

@@ -5,9 +5,9 @@ A module because the elements of ``reward_funcs`` are names that nothing resolve
 
 from __future__ import annotations
 
-from kb.model.run import Option
-from kb.rules.facts import Facts
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.run import Option
 
 
 def check(facts: Facts) -> Outcome:

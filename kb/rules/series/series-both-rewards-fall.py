@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, ends, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.series_of import CLEAR, ends, fires, logs, points, values
 
 LEAST = 8
 FALL, GROWTH, ACCURATE = 0.1, 0.05, 0.55

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.parse.metrics import median, rounded_zero
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.parse.metrics import median, rounded_zero
+from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points, values
 
 LEAST = 5
 SHARE = 0.8

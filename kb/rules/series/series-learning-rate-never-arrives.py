@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kb.model.evidence import Row
-from kb.parse.metrics import rounded_zero
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, Point, configured, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.evidence import Row
+from trainmedic.kb.parse.metrics import rounded_zero
+from trainmedic.kb.rules.shared.series_of import CLEAR, Point, configured, fires, logs, points, values
 
 LEAST, LEAST_RISING = 5, 3
 TAIL = 0.2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kb.parse.metrics import is_rl, median
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, Point, fires, logs, peak_rate, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.parse.metrics import is_rl, median
+from trainmedic.kb.rules.shared.series_of import CLEAR, Point, fires, logs, peak_rate, points, values
 
 LEAST = 12
 CLIMB = 1.5

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kb.parse.metrics import is_rl, median
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, Point, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.parse.metrics import is_rl, median
+from trainmedic.kb.rules.shared.series_of import CLEAR, Point, fires, logs, points, values
 
 LEAST = 3
 DROP = 0.8

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kb.parse.metrics import is_rl
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, early, evaluations, fires, logs, points, values
-from kb.rules.outcome import Outcome
-from kb.rules.values import is_number
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.values import is_number
+from trainmedic.kb.parse.metrics import is_rl
+from trainmedic.kb.rules.shared.series_of import CLEAR, early, evaluations, fires, logs, points, values
 
 LOW, HIGH = 10.2, 12.7
 """ln of 27 000 to 330 000: the loss of guessing for every vocabulary in use."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from kb.model.evidence import Row
-from kb.parse.metrics import median
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, configured, early, evaluations, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.evidence import Row
+from trainmedic.kb.parse.metrics import median
+from trainmedic.kb.rules.shared.series_of import CLEAR, configured, early, evaluations, fires, logs, points, values
 
 LEAST = 4
 """With fewer accumulation steps the ratio could be the data's."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from kb.parse.metrics import is_rl
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, early, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.parse.metrics import is_rl
+from trainmedic.kb.rules.shared.series_of import CLEAR, early, fires, logs, points, values
 
 LEAST = 2
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, fires, logs, points
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points
 
 LEAST = 5
 GROWTH = 1.1

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kb.model.evidence import Row
-from kb.parse.metrics import median, rounded_zero
-from kb.rules.facts import Facts
-from kb.rules.logic.series_of import CLEAR, Point, fires, logs, points, values
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.model.evidence import Row
+from trainmedic.kb.parse.metrics import median, rounded_zero
+from trainmedic.kb.rules.shared.series_of import CLEAR, Point, fires, logs, points, values
 
 LEAST = 4
 """The first row or two of a run may well be 0: no update has been made then."""

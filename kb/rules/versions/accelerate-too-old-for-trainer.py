@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kb.rules.facts import Facts
-from kb.rules.logic.package_pairs import pair
-from kb.rules.outcome import Outcome
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.rules.shared.package_pairs import pair
 
 
 def check(facts: Facts) -> Outcome:

@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from service.history import History
 from tests.fake_model import FakeModel, Reply
+from trainmedic.service.history import History
 
 ROOT = Path(__file__).parents[3]
 CHROMIUM = Path("/usr/bin/chromium")

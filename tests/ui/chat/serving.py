@@ -14,8 +14,8 @@ from pathlib import Path
 
 import uvicorn
 
-from service.settings import Settings
-from ui.app import build_app
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_app
 
 
 def main() -> None:

@@ -8,11 +8,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from kb.model.place import Attachment, Source
 from tests.fake_model import Reply
 from tests.ui.chat.conftest import Served, Tab, serving, status_of, wait_until
-from ui.chat.follow import applied
-from ui.chat.texts import examples, words
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.ui.chat.follow import applied
+from trainmedic.ui.chat.texts import examples, words
 
 Open = Callable[..., Tab]
 KTO, FP16 = examples("en")[0], examples("en")[1]

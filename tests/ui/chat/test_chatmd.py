@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from service.advisor import Advisor, Ask
-from service.wire import plain
-from ui.chat import chatmd
-from ui.chat.texts import Language, examples, words
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.serialization import plain
+from trainmedic.ui.chat import markdown
+from trainmedic.ui.chat.texts import Language, examples, words
 
 READER = MarkdownIt("gfm-like", {"html": True, "linkify": False})
 """A reader of Markdown that keeps raw HTML, so that whatever gets through can be seen."""
@@ -65,21 +65,21 @@ def answer_of(advisor: Advisor, number: int = 0) -> dict[str, Any]:
     ],
 )
 def test_a_question_is_shown_character_for_character(text: str) -> None:
-    html = html_of(chatmd.verbatim(text))
+    html = html_of(markdown.verbatim(text))
     assert tags(html) <= {"p", "br"}
     assert [line.strip() for line in text_of(html).strip().split("\n")] == [line.strip() for line in text.split("\n")]
 
 
 def test_indented_and_long_questions_are_code_that_nothing_inside_can_close() -> None:
     text = "key:\n  - `a`\n    ```\n<img src=//x>\n    ````"
-    html = html_of(chatmd.verbatim(text))
+    html = html_of(markdown.verbatim(text))
     assert tags(html) == {"pre", "code"}
     assert text_of(html).rstrip("\n") == text
 
 
 def test_a_fenced_command_in_a_question_is_a_code_block_with_every_character_of_it() -> None:
     command = "deepspeed --module x \\\n  --a *b* `c` <img src=//x> $HOME\n\n# [d](//e)"
-    shown = chatmd.verbatim(f"Why *nan*?\n\n```bash\n{command}\n```\nIt ran *before*.")
+    shown = markdown.verbatim(f"Why *nan*?\n\n```bash\n{command}\n```\nIt ran *before*.")
     html = html_of(shown)
     assert tags(html) == {"p", "pre", "code"}
     before, block, after = re.split(r"</?pre>", html)
@@ -98,26 +98,26 @@ def test_a_fenced_command_in_a_question_is_a_code_block_with_every_character_of_
     ],
 )
 def test_fences_are_told_from_ticks_and_nothing_behind_them_is_lost(text: str, shown: list[str]) -> None:
-    html = html_of(chatmd.verbatim(text))
+    html = html_of(markdown.verbatim(text))
     assert [text_of(each).strip("\n") for each in re.findall(r"<(?:p|pre)>.*?</(?:p|pre)>", html, re.DOTALL)] == shown
 
 
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_no_character_of_a_question_is_lost_but_its_fences(text: str) -> None:
-    html = html_of(chatmd.verbatim(text))
+    html = html_of(markdown.verbatim(text))
     assert tags(html) <= {"p", "br", "pre", "code"}
     ignored = re.compile(r"[\s`~]")
     assert ignored.sub("", text_of(html)) == ignored.sub("", text)
 
 
 def test_a_question_names_its_files_with_their_lines() -> None:
-    shown = chatmd.question("why?", [("a`b.sh", 1), ("train.log", 1204)], "en")
+    shown = markdown.question("why?", [("a`b.sh", 1), ("train.log", 1204)], "en")
     assert shown.split("\n\n") == ["why?", "``a`b.sh`` 1 line · `train.log` 1,204 lines"]
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_whatever_a_model_writes_becomes_neither_html_nor_a_picture_nor_a_foreign_link(text: str) -> None:
-    html = html_of(chatmd.safe(text, frozenset({1})))
+    html = html_of(markdown.safe(text, frozenset({1})))
     assert not tags(html) & {"img", "script", "iframe", "form", "input", "button", "style", "table"}
     assert "<!--" not in html
     links = re.findall(r'href="([^"]*)"', html)
@@ -126,30 +126,30 @@ def test_whatever_a_model_writes_becomes_neither_html_nor_a_picture_nor_a_foreig
 
 @given(st.text(alphabet="ab `\\*_[]()<>!#-+=|~&:./@$1\n", max_size=60))
 def test_no_text_of_a_user_becomes_anything_but_text(text: str) -> None:
-    html = html_of(chatmd.verbatim(text))
+    html = html_of(markdown.verbatim(text))
     assert tags(html) <= {"p", "br", "pre", "code"}
 
 
 def test_code_keeps_what_it_says_and_text_shows_what_it_says() -> None:
-    shown = chatmd.safe("Set `a<b>` to <b>1</b> & see https://x.example [link](https://y.example)", frozenset())
+    shown = markdown.safe("Set `a<b>` to <b>1</b> & see https://x.example [link](https://y.example)", frozenset())
     html = html_of(shown)
     assert "<code>a&lt;b&gt;</code>" in html
     assert text_of(html).strip() == "Set a<b> to <b>1</b> & see https://x.example link"
 
 
 def test_markers_lead_to_their_source_only_where_there_is_one() -> None:
-    assert chatmd.safe("a [1] b [7]", frozenset({1})) == "a [1](#tm-c1) b \\[7\\]"
+    assert markdown.safe("a [1] b [7]", frozenset({1})) == "a [1](#tm-c1) b \\[7\\]"
 
 
 def test_a_half_written_marker_waits_for_its_end() -> None:
     found = {"verdict": "answered", "causes": [], "citations": [], "answer": ""}
-    assert chatmd.streamed(found, "The loss [1", "en").endswith("The loss ")
-    assert chatmd.streamed(found, "The loss [12]", "en").endswith("\\[12\\]")
+    assert markdown.streamed(found, "The loss [1", "en").endswith("The loss ")
+    assert markdown.streamed(found, "The loss [12]", "en").endswith("\\[12\\]")
 
 
 def test_an_open_code_block_is_closed_while_it_streams() -> None:
     found = {"verdict": "answered", "causes": [], "citations": [], "answer": ""}
-    shown = chatmd.streamed(found, "Run\n\n```bash\npip list", "en")
+    shown = markdown.streamed(found, "Run\n\n```bash\npip list", "en")
     assert shown.endswith("```bash\npip list\n```")
 
 
@@ -157,14 +157,14 @@ def test_an_open_code_block_is_closed_while_it_streams() -> None:
 def test_the_verdict_stands_first_in_the_pages_language(language: Language, advisor: Advisor) -> None:
     found = answer_of(advisor)
     t = words(language)
-    first = chatmd.answer(found, language).split("\n")[0]
+    first = markdown.answer(found, language).split("\n")[0]
     assert first == f"## [{t['verdict_answered']} · {t['confidence_high']}](#tm-v-answered)"
 
 
 def test_the_patch_is_a_link_to_the_evidence_and_the_fix_comes_before_the_reason(advisor: Advisor) -> None:
     found = answer_of(advisor)
     assert "```diff" in found["answer"]
-    shown = chatmd.answer(found, "en")
+    shown = markdown.answer(found, "en")
     assert "```diff" not in shown
     assert shown.count("(#tm-patch)") == 1
     assert shown.index("### Fix") < shown.index("### Why") < shown.index("### Does not help")
@@ -172,7 +172,7 @@ def test_the_patch_is_a_link_to_the_evidence_and_the_fix_comes_before_the_reason
 
 def test_no_marker_of_the_answer_is_lost_but_those_of_places_shown_beside(advisor: Advisor) -> None:
     found = answer_of(advisor)
-    shown = set(re.findall(r"#tm-c(\d+)", chatmd.answer(found, "en")))
+    shown = set(re.findall(r"#tm-c(\d+)", markdown.answer(found, "en")))
     cited = {str(each["marker"]) for each in found["citations"] if each["kind"] == "case"}
     assert cited <= shown
 
@@ -181,14 +181,17 @@ def test_every_example_reads_in_both_languages(advisor: Advisor) -> None:
     for number in range(3):
         found = answer_of(advisor, number)
         for language in ("en", "zh"):
-            assert tags(html_of(chatmd.answer(found, "zh" if language == "zh" else "en"))) <= {
+            assert tags(html_of(markdown.answer(found, "zh" if language == "zh" else "en"))) <= {
                 "h2", "h3", "p", "a", "strong", "em", "ul", "ol", "li", "code", "pre", "br",
             }  # fmt: skip
 
 
 def test_a_models_text_gets_the_causes_title_with_its_marker(advisor: Advisor) -> None:
     found = answer_of(advisor) | {"mode": "llm", "answer": "The loss is NaN [2]."}
-    _, second, third, *_ = chatmd.answer(found, "en").split("\n\n")
+    _, second, third, *_ = markdown.answer(found, "en").split("\n\n")
     assert second == f"**{found['causes'][0]['title']}** [1](#tm-c1)"
     assert third == "The loss is NaN [2](#tm-c2)."
-    assert chatmd.streamed(found, "The lo", "en").split("\n\n")[1:] == [f"**{found['causes'][0]['title']}**", "The lo"]
+    assert markdown.streamed(found, "The lo", "en").split("\n\n")[1:] == [
+        f"**{found['causes'][0]['title']}**",
+        "The lo",
+    ]

@@ -12,19 +12,19 @@ from dataclasses import replace
 
 import pytest
 
-from service.advisor import Advisor, Ask
-from service.api.routes import Worker
-from service.asking import Draft, Parts, Run
-from service.settings import Settings
-from ui.wired import Wired
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answering import Draft, Parts, Run
+from trainmedic.service.api.routes import Worker
+from trainmedic.service.settings import Settings
+from trainmedic.ui.context import AppContext
 
 pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 
 import httpx
 import uvicorn
 
-from ui.chat.app import static_files
-from ui.chat.pages import make_pages
+from trainmedic.ui.chat.app import static_files
+from trainmedic.ui.chat.pages import make_pages
 
 TABS = 10
 USERS = ("/", "/zh/")
@@ -55,7 +55,7 @@ async def serving(advisor: Advisor, asker: Together) -> AsyncIterator[str]:
     """The pages on a port of loopback, until the end."""
     settings = Settings()
     run = Worker(settings.concurrency, PATIENCE_S).run
-    wired = Wired(settings=settings, advisor=advisor, asker=asker, run=run)
+    wired = AppContext(settings=settings, advisor=advisor, asker=asker, run=run)
     # Made here and not in a thread, where the framework would make an event loop and leave it open.
     app = make_pages(wired, dict.fromkeys(static_files(), ""))
     listening = socket.create_server(("127.0.0.1", 0))

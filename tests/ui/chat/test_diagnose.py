@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from kb.errors import InvalidRequest
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.answer import StepView
-from service.asking import Asker, Composed, Draft, Parts, Run, directly
-from service.history import History
-from service.settings import Settings
-from ui.chat.texts import examples, words
-from ui.wired import Wired
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import StepView
+from trainmedic.service.answering import Answerer, Draft, Parts, Run, TemplateAnswerer, run_inline
+from trainmedic.service.history import History
+from trainmedic.service.settings import Settings
+from trainmedic.ui.chat.texts import examples, words
+from trainmedic.ui.context import AppContext
 
 pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 
-from ui.chat.diagnose import DiagnosePage
-from ui.chat.session import Session
-from ui.chat.uploads import lines_of, peeked, taken
+from trainmedic.ui.chat.diagnose import DiagnosePage
+from trainmedic.ui.chat.session import Session
+from trainmedic.ui.chat.uploads import lines_of, peeked, taken
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KTO = examples("en")[0]
@@ -63,8 +63,8 @@ class Failing:
         yield ""
 
 
-def page_of(advisor: Advisor, asker: Asker) -> DiagnosePage:
-    page = DiagnosePage(Wired(settings=Settings(), advisor=advisor, asker=asker, run=directly), "en")
+def page_of(advisor: Advisor, asker: Answerer) -> DiagnosePage:
+    page = DiagnosePage(AppContext(settings=Settings(), advisor=advisor, asker=asker, run=run_inline), "en")
 
     async def build() -> None:  # within a loop, else the framework makes one and leaves it open
         page.build()
@@ -87,7 +87,7 @@ def run(page: DiagnosePage, session: Session, question: str, *files: Attachment)
 
 def test_the_question_stands_at_once_then_the_evidence_then_the_text(advisor: Advisor) -> None:
     session = Session()
-    shown = run(page_of(advisor, Composed(advisor)), session, KTO.question, *KTO.files)
+    shown = run(page_of(advisor, TemplateAnswerer(advisor)), session, KTO.question, *KTO.files)
     first, second, *rest, last = shown
     assert "tm-ev-main" not in first
     assert "--vanilla_loss" in second["tm-ev-main"]
@@ -102,7 +102,7 @@ def test_the_question_stands_at_once_then_the_evidence_then_the_text(advisor: Ad
 def test_a_conversation_goes_on_after_the_server_has_forgotten_the_tab(knowledge_advisor: Advisor) -> None:
     history = History("sqlite://")
     advisor = Advisor(knowledge_advisor.knowledge, history)
-    page, before = page_of(advisor, Composed(advisor)), Session()
+    page, before = page_of(advisor, TemplateAnswerer(advisor)), Session()
     run(page, before, KTO.question, *KTO.files)
     first = history.turns(str(before.conversation))[-1].answer_id
 
@@ -160,7 +160,7 @@ def test_an_unexpected_error_is_logged_masked_and_none_of_it_is_shown(
 
 def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:
     session = Session()
-    page = page_of(advisor, Composed(advisor))
+    page = page_of(advisor, TemplateAnswerer(advisor))
     run(page, session, KTO.question, *KTO.files)
     conversation = session.conversation
     run(page, session, "what else?")
@@ -172,7 +172,7 @@ def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> No
 
 def test_a_secret_is_masked_in_the_bubble(advisor: Advisor) -> None:
     session = Session()
-    run(page_of(advisor, Composed(advisor)), session, f"HF_TOKEN={TOKEN} loss is nan")
+    run(page_of(advisor, TemplateAnswerer(advisor)), session, f"HF_TOKEN={TOKEN} loss is nan")
     assert TOKEN not in session.messages[0]["content"]
 
 

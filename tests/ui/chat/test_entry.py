@@ -10,14 +10,14 @@ from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from service.advisor import Advisor
-from service.api.app import create_app
-from service.asking import Composed, directly
-from service.settings import Settings
-from ui.chat.app import HEADERS, LastMount, Receive, Scope, Send, Shell
-from ui.chat.entry import COOKIE, LASTS_S, Entry, form_of, own_path, same_site
-from ui.chat.texts import words
-from ui.wired import Wired
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answering import TemplateAnswerer, run_inline
+from trainmedic.service.api.app import create_app
+from trainmedic.service.settings import Settings
+from trainmedic.ui.chat.app import HEADERS, LastMount, Receive, Scope, Send, Shell
+from trainmedic.ui.chat.entry import COOKIE, LASTS_S, Entry, form_of, own_path, same_site
+from trainmedic.ui.chat.texts import words
+from trainmedic.ui.context import AppContext
 
 PAGE = {"Accept": "text/html"}
 NOW = 1_900_000_000.0
@@ -108,7 +108,7 @@ async def pages(scope: Scope, receive: Receive, send: Send) -> None:
 def client_of(advisor: Advisor, keys: str = "", *, loaded: bool = True) -> TestClient:
     settings = Settings(api_keys=SecretStr(keys))
     app: FastAPI = create_app(advisor, settings)
-    shell = Shell(Wired(settings=settings, advisor=advisor, asker=Composed(advisor), run=directly))
+    shell = Shell(AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=run_inline))
     app.router.routes.append(LastMount("/", shell, app))
     if loaded:
         shell._pages = pages

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kb.model.place import Attachment
-from service.advisor import Advisor, Ask
-from service.answer import StepView
-from service.wire import plain
-from ui.chat import evidence
-from ui.chat.excerpt import CONTEXT, WIDEST, excerpts
-from ui.chat.spark import spark
-from ui.chat.texts import HERE, LANGUAGES, Language, examples, words
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.answer import StepView
+from trainmedic.service.serialization import plain
+from trainmedic.ui.chat import evidence
+from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
+from trainmedic.ui.chat.spark import spark
+from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, examples, words
 
 HOSTILE = "</code><img src=//evil.example onerror=x()><script>y()</script>\"'${z}{{z}}"
 VOID = {"img", "br", "input", "meta", "link", "hr"}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kb.model.place import Attachment, Source
-from service.advisor import Advisor, Ask
-from service.wire import plain
-from ui.chat.follow import Follow, applied, follow_ups, kept_sources, short, upgraded
-from ui.chat.texts import examples, words
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.serialization import plain
+from trainmedic.ui.chat.follow import Follow, applied, follow_ups, kept_sources, short, upgraded
+from trainmedic.ui.chat.texts import examples, words
 
 
 def source(name: str | None, text: str) -> Source:

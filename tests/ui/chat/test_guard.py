@@ -14,7 +14,7 @@ import pytest
 
 from tests.incidents import KTO_SINGLE
 from tests.ui.chat.conftest import Served
-from ui.chat.guard import KEPT_S, Refused, call_of, is_uploaded, paths_in, sweep
+from trainmedic.ui.chat.guard import KEPT_S, Refused, call_of, is_uploaded, paths_in, sweep
 
 DIGEST = "0" * 63 + "a"
 HIDDEN = "deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1\n"

@@ -1,0 +1,144 @@
+"""What the knowledge covers and where it has gaps, as one Markdown page. Pure: the same pages give the same text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.case_lint import FAMILIES, FRAMEWORKS
+from trainmedic.kb.pages.rule import Rule, RuleSet
+
+FEW = 5
+"""A framework or class with fewer cases is named as a gap."""
+HEAD = """# What is covered
+
+Made by `trainmedic kb coverage`; do not edit. Every case and every rule stands on its own page under
+[kb/cases](../kb/cases) and [kb/rules](../kb/rules), and each names the other.
+"""
+
+
+class Pages:
+    """Links to the pages by kind and id."""
+
+    def __init__(self, paths: Mapping[tuple[str, str], str]) -> None:
+        self._paths = paths
+
+    def case(self, case_id: str) -> str:
+        """A link to a case's page."""
+        return self._link("case", case_id)
+
+    def rule(self, rule_id: str) -> str:
+        """A link to a rule's page."""
+        return self._link("rule", rule_id)
+
+    def folder(self, case: Case) -> str:
+        """The folder that a case's page lies in."""
+        parts = self._paths.get(("case", case.id), "").split("/")
+        return parts[-2] if len(parts) > 1 else case.frameworks[0]
+
+    def _link(self, kind: str, page: str) -> str:
+        return f"[{page}](../{self._paths[kind, page]})" if (kind, page) in self._paths else page
+
+
+def coverage(caseset: CaseSet, ruleset: RuleSet) -> str:
+    """The page. Built-in pages only: links are relative to `docs/`."""
+    # A case and a rule may have the same id.
+    links = {("case", case_id): page for case_id, page in caseset.pages.items()}
+    links |= {("rule", rule.id): f"kb/rules/{rule.family}/{rule.path.name}" for rule in ruleset.rules}
+    pages = Pages(links)
+    cases = sorted((case for case in caseset.cases if case.status == "published"), key=lambda case: case.id)
+    rules = sorted(ruleset.rules, key=lambda rule: rule.id)
+    parts = [HEAD, _totals(cases, rules), _matrix(cases), _by_framework(cases, rules, pages), _rules(rules, pages)]
+    return "\n".join([*parts, _gaps(cases, pages)])
+
+
+def _totals(cases: Sequence[Case], rules: Sequence[Rule]) -> str:
+    grades = Counter(case.evidence for case in cases)
+    severities = Counter(rule.severity.value for rule in rules)
+    both = sum(
+        1 for case in cases if case.title.en and case.title.zh and all(case.symptoms.get(x) for x in ("en", "zh"))
+    )
+    threads = {source.url for case in cases for source in case.sources}
+    refuted = sum(len(case.refutations) for case in cases)
+    lines = [
+        "| what | number |",
+        "|---|---|",
+        f"| cases | {len(cases)} |",
+        *(f"| … evidence: {grade} | {grades[grade]} |" for grade in EVIDENCE_GRADES),
+        f"| … that explain a display, where nothing is wrong | {sum(case.kind == 'artefact' for case in cases)} |",
+        f"| … in English and Chinese | {both} |",
+        f"| … that a rule detects | {sum(bool(case.rules) for case in cases)} |",
+        f"| sources named by cases | {len(threads)} |",
+        f"| refutations | {refuted} |",
+        f"| rules | {len(rules)} |",
+        *(f"| … severity: {name} | {severities[name]} |" for name in ("error", "warning", "info")),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _matrix(cases: Sequence[Case]) -> str:
+    """Cases by class of failure and framework; a case of several frameworks counts in each."""
+    counts = Counter((case.family, framework) for case in cases for framework in case.frameworks)
+    lines = ["## Cases by class and framework", "", f"| class | {' | '.join(FRAMEWORKS)} | all |"]
+    lines.append("|---" * (len(FRAMEWORKS) + 2) + "|")
+    for family in FAMILIES:
+        cells = (str(counts[family, framework] or "·") for framework in FRAMEWORKS)
+        total = sum(case.family == family for case in cases)
+        lines.append(f"| {family} | {' | '.join(cells)} | {total} |")
+    sums = (str(sum(framework in case.frameworks for case in cases)) for framework in FRAMEWORKS)
+    return "\n".join([*lines, f"| all | {' | '.join(sums)} | {len(cases)} |", ""])
+
+
+def _by_framework(cases: Sequence[Case], rules: Sequence[Rule], pages: Pages) -> str:
+    lines = ["## Cases", ""]
+    severity = {rule.id: rule.severity.value for rule in rules}
+    folders = sorted({pages.folder(case) for case in cases})
+    for folder in folders:
+        lines += [f"### {folder}", "", "| case | class | evidence | sources | rules |", "|---|---|---|---|---|"]
+        for case in cases:
+            if pages.folder(case) == folder:
+                found = ", ".join(f"{pages.rule(rule)} ({severity.get(rule, '?')})" for rule in case.rules) or "–"
+                title = f"{pages.case(case.id)}<br>{_cell(case.title.en)}<br>{_cell(case.title.zh)}"
+                lines.append(f"| {title} | {case.family} | {case.evidence} | {len(case.sources)} | {found} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _rules(rules: Sequence[Rule], pages: Pages) -> str:
+    lines = ["## Rules", "", "| rule | severity | frameworks | cases |", "|---|---|---|---|"]
+    for rule in rules:
+        applies = ", ".join(rule.applies.get("framework", ())) or "all"
+        named = ", ".join(pages.case(case) for case in rule.cases)
+        lines.append(
+            f"| {pages.rule(rule.id)}<br>{_cell(rule.title.en)} | {rule.severity.value} | {applies} | {named} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def _gaps(cases: Sequence[Case], pages: Pages) -> str:
+    """What is missing, said plainly."""
+    own = Counter(framework for case in cases for framework in case.frameworks)
+    present = Counter(case.family for case in cases)
+    lines = ["## Gaps", ""]
+    lines += [f"- class {family}: {present[family]} cases" for family in FAMILIES if present[family] < FEW]
+    lines += [f"- framework {framework}: {own[framework]} cases" for framework in FRAMEWORKS if own[framework] < FEW]
+    thin = [case for case in cases if len(case.sources) < 2]
+    lines += _listed("cases with a single source", thin, pages)
+    lines += _listed(
+        "cases that nobody confirmed (evidence: reported)", [c for c in cases if c.evidence == "reported"], pages
+    )
+    lines += ["", "Cases without a rule, and why:", ""]
+    lines += [f"- {pages.case(case.id)}: {_cell(case.no_rule)}" for case in cases if not case.rules]
+    return "\n".join(lines) + "\n"
+
+
+def _listed(what: str, cases: Iterable[Case], pages: Pages) -> list[str]:
+    found = [pages.case(case.id) for case in cases]
+    return [f"- {what} ({len(found)}): {', '.join(found)}"] if found else []
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

@@ -1,0 +1,1 @@
+"""The rule engine: the condition language, the facts it reads, fixes and patches."""

@@ -1,0 +1,52 @@
+"""How to ask for a missing fact, in both languages. Facts are named as in `kb.model.report.Missing`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmedic.kb.model.report import Missing, Text
+
+_WORDS = {
+    "framework": Text(
+        en="Which training framework is this (and the command that started it)?",
+        zh="用的是哪个训练框架？请贴出启动命令。",
+    ),
+    "algorithm": Text(
+        en="Which training algorithm is this (SFT, DPO, KTO, PPO …)?", zh="训练算法是什么（SFT、DPO、KTO、PPO……）？"
+    ),
+    "stage": Text(
+        en="Is this pre-training, SFT, reward modelling, preference tuning or RL?",
+        zh="这是预训练、SFT、奖励模型、偏好对齐还是 RL？",
+    ),
+    "model": Text(en="Which model is trained?", zh="训练的是哪个模型？"),
+    "model_family": Text(en="Which model is trained (name and size)?", zh="训练的是哪个模型（名称和规模）？"),
+    "command": Text(en="Paste the launch command.", zh="请贴出启动命令。"),
+    "log": Text(
+        en="Paste the log: the first rows, and those around the first bad step.",
+        zh="请贴出日志：开头几行，以及第一次出问题前后的几行。",
+    ),
+}
+
+
+def missing(fact: str, rule_title: Text, spellings: Sequence[str] = ()) -> Missing:
+    """What to ask for ``fact``, and why: the rule needs it. ``spellings``: the framework's own names of a setting."""
+    why = Text(en=f"It decides: {rule_title.en}", zh=f"它决定是否属于：{rule_title.zh}")
+    return Missing(fact=fact, why=why, ask=_ask(fact, spellings))
+
+
+def _ask(fact: str, spellings: Sequence[str]) -> Text:
+    kind, _, name = fact.partition(":")
+    if kind == "version":
+        return Text(
+            en=f"Which version of {name} is installed? (`pip show {name}`)",
+            zh=f"安装的 {name} 是哪个版本？（`pip show {name}`）",
+        )
+    if kind in ("setting", "option"):
+        shown = "`" + (spellings[0] if spellings else name) + "`"
+        return Text(
+            en=f"What is {shown} set to? Paste the launch command or the config that holds it.",
+            zh=f"{shown} 设的是什么？请贴出含有它的启动命令或配置。",
+        )
+    if kind == "metric":
+        return Text(en=f"Paste log rows that show `{name}`.", zh=f"请贴出含有 `{name}` 的日志行。")
+    return _WORDS.get(kind, Text(en=f"Please give {fact}.", zh=f"请提供 {fact}。"))

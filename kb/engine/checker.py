@@ -1,0 +1,215 @@
+"""Evidence × rules → Report. Every rule on every run, three-valued, deterministic; a rule that raises is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from trainmedic.kb.engine.asks import missing
+from trainmedic.kb.engine.expr import Expression
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.fix import fixes
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.values import UNKNOWN, truth
+from trainmedic.kb.frameworks.canonical import keys_of
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report import Finding, Missing, Report, RuleFailure, Status, Text
+from trainmedic.kb.pages.rule import Rule, RuleSet
+
+_NOT_NEEDED = Outcome(value=False)
+_CHOOSES = frozenset({"stage", "rlhf_type", "rl", "algorithm.adv_estimator", "advantage_estimator"})
+"""Options by which the user himself chose the algorithm: they may well be what is wrong."""
+
+
+def check(evidence: Evidence, ruleset: RuleSet) -> Report:
+    """Run every rule on every run. Findings are in their own order; ``clear`` lists the other rules by id.
+
+    A finding that two runs share (same rule, places and words) is given once, for the first run.
+    """
+    findings: dict[tuple[object, ...], Finding] = {}
+    failures = {failure.rule_id: failure for failure in ruleset.failures}
+    ruled_out: set[str] = set()
+    for run in evidence.runs or (evidence.run,):
+        facts = Facts(evidence, run)
+        framework = run.framework.value if run.framework is not None else None
+        for rule in ruleset.for_framework(framework):
+            try:
+                if not _applies(rule, facts):
+                    continue
+                outcome = _judged(rule, facts)
+                if outcome.value is False:
+                    ruled_out.add(rule.id)
+                finding = _finding(rule, outcome, facts) if _reported(outcome, facts) else None
+            except Exception as error:  # a rule's own fault must not take the others' findings with it
+                failures[rule.id] = RuleFailure(rule_id=rule.id, message=f"{type(error).__name__}: {error}")
+                continue
+            if finding is not None:
+                findings.setdefault((finding.rule_id, finding.status, finding.evidence, finding.message), finding)
+    ordered = tuple(sorted(findings.values(), key=lambda finding: finding.order))
+    reported = {finding.rule_id for finding in ordered}
+    return Report(
+        findings=ordered,
+        clear=tuple(rule.id for rule in ruleset.rules if rule.id not in reported and rule.id not in failures),
+        ruled_out=frozenset(ruled_out - reported),
+        failures=tuple(failures[key] for key in sorted(failures)),
+        ruleset_version=ruleset.version,
+    )
+
+
+def fired_rules(evidence: Evidence, ruleset: RuleSet, among: Collection[str] | None = None) -> frozenset[str]:
+    """The ids of the rules (of those ``among``) that fire on any run: `check` without the findings.
+
+    A rule that raises does not.
+    """
+    found = set()
+    for run in evidence.runs or (evidence.run,):
+        facts = Facts(evidence, run)
+        for rule in ruleset.for_framework(run.framework.value if run.framework is not None else None):
+            if rule.id not in found and (among is None or rule.id in among):
+                with suppress(Exception):
+                    if _fires(rule, facts):
+                        found.add(rule.id)
+    return frozenset(found)
+
+
+def _fires(rule: Rule, facts: Facts) -> bool:
+    """The bare value: without the reasons, which take most of the time."""
+    if rule.condition is None:
+        return evaluate(rule, facts).value is True
+    return _applies(rule, facts) and truth(rule.condition.run(facts)) is True
+
+
+def evaluate(rule: Rule, facts: Facts) -> Outcome:
+    """One rule on one run. An outcome that is unknown is only returned where it is worth reporting."""
+    if not _applies(rule, facts):
+        return _NOT_NEEDED
+    outcome = _judged(rule, facts)
+    return outcome if _reported(outcome, facts) else _NOT_NEEDED
+
+
+def _judged(rule: Rule, facts: Facts) -> Outcome:
+    """One rule on a run that it applies to."""
+    if rule.condition is not None:
+        return _condition(rule.condition, facts)
+    assert rule.module is not None, "a loaded rule has a condition or a module"
+    return _with_versions(rule.module(facts), rule.versions, facts)
+
+
+def _reported(outcome: Outcome, facts: Facts) -> bool:
+    """Whether there is something to say: the rule fires, or cannot tell about something that the user brought.
+
+    Without any option a version raises questions about other versions only: it says what is installed, not what is
+    done with it, and a list of packages would ask for every option that any of these releases ever got wrong.
+    """
+    if outcome.value is not None:
+        return outcome.value
+    if not facts.run.options and _only_versions(outcome, facts):
+        return outcome.brought and not any(map(_no_version, outcome.missing))
+    return outcome.brought
+
+
+def _only_versions(outcome: Outcome, facts: Facts) -> bool:
+    """Whether all that was pasted of what holds are versions, beside what tells which program it is."""
+    versions = {version.span for version in facts.evidence.versions.values()}
+    pasted = {span for span in outcome.evidence if not span.default}
+    return bool(pasted) and pasted <= versions | _naming(facts)
+
+
+def _naming(facts: Facts) -> set[Span]:
+    """Where it was read what is run."""
+    return {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
+
+
+def _no_version(fact: str) -> bool:
+    return not fact.startswith("version:")
+
+
+def _applies(rule: Rule, facts: Facts) -> bool:
+    """Whether every listed scope is recognised with certainty and among the rule's words."""
+    for scope, words in rule.applies.items():
+        found = facts.fact(("name", scope)).value
+        if found is UNKNOWN or found not in words:
+            return False
+    return True
+
+
+def _condition(condition: Expression, facts: Facts) -> Outcome:
+    return _NOT_NEEDED if truth(condition.run(facts)) is False else condition.explain(facts)
+
+
+def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) -> Outcome:
+    """A module's outcome joined with the page's ``applies.versions``."""
+    needed: list[str] = []
+    spans = list(outcome.evidence)
+    for package, spec in versions.items():
+        fact = facts.fact(("version", package, spec))
+        if fact.value is False:
+            return _NOT_NEEDED
+        spans.extend(fact.spans)
+        needed.extend(fact.missing)
+    if outcome.value is False or not versions:
+        return outcome
+    return Outcome(
+        value=None if needed else outcome.value,
+        evidence=tuple(dict.fromkeys(spans)),
+        missing=tuple(dict.fromkeys((*outcome.missing, *needed))),
+        brought=outcome.brought,
+        terms=outcome.terms,
+        values=outcome.values,
+    )
+
+
+def _finding(rule: Rule, outcome: Outcome, facts: Facts) -> Finding:
+    fired = outcome.value is True
+    needed = () if fired else _missing(rule, outcome, facts)
+    return Finding(
+        rule_id=rule.id,
+        title=rule.title,
+        severity=rule.severity,
+        status=Status.FIRED if fired else Status.CANNOT_TELL,
+        message=rule.message.render(facts, outcome.values) if fired else _cannot_tell(rule, needed),
+        run_id=facts.run.id,
+        concludes=rule.concludes,
+        symptoms=rule.symptoms,
+        fixes=fixes(rule, facts, outcome.values) if fired else (),
+        evidence=_evidence(rule, outcome, facts),
+        missing=needed,
+        cases=rule.cases,
+        terms=outcome.terms,
+    )
+
+
+def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
+    """What was pasted before what is a default; where the terms read nothing pasted, what ``applies`` matched.
+
+    What told the framework or the algorithm is evidence only where nothing else is: it is not what is wrong.
+    """
+    named = _naming(facts) - {option.span for option in facts.run.options if option.key in _CHOOSES}
+    spans = tuple(span for span in outcome.evidence if span not in named)
+    if all(span.default for span in spans):
+        spans = outcome.evidence
+    if all(span.default for span in spans):
+        scopes = [facts.fact(("name", scope)) for scope in rule.applies]
+        spans = (*dict.fromkeys(span for fact in reversed(scopes) for span in fact.spans), *spans)
+    return tuple(sorted(spans, key=lambda span: span.default))
+
+
+def _missing(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Missing, ...]:
+    run = facts.run
+    found = []
+    for fact in outcome.missing:
+        kind, _, name = fact.partition(":")
+        spellings: tuple[str, ...] = ()
+        if kind == "setting" and run.framework is not None:
+            version = facts.evidence.versions.get(run.framework.value)
+            spellings = keys_of(run.framework.value, name, version.exact if version is not None else None)
+        found.append(missing(fact, rule.title, spellings))
+    return tuple(found)
+
+
+def _cannot_tell(rule: Rule, needed: tuple[Missing, ...]) -> Text:
+    return Text(
+        en=f"Cannot tell whether this is so: {rule.title.en}. " + " ".join(item.ask.en for item in needed),
+        zh=f"无法判断是否属于：{rule.title.zh}。" + "".join(item.ask.zh for item in needed),
+    )

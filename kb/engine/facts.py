@@ -1,0 +1,380 @@
+"""What a rule may ask about one run: settings, recognised words, versions, metrics, signals, options.
+
+Every answer is a `Fact`: a value or `UNKNOWN`, the places it was read from, and what to ask for where it is unknown.
+Pure, and lazy: a fact is worked out when first asked for and kept. `FACTS` names the functions that pages may call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
+from trainmedic.kb.engine.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
+from trainmedic.kb.frameworks.batch import batch
+from trainmedic.kb.frameworks.catalogue import pins
+from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
+
+T = TypeVar("T")
+RECOGNISED = ("framework", "algorithm", "stage", "model", "model_family")
+BATCH = ("world_size", "data_parallel", "accumulation", "global_batch")
+WORDS = (*RECOGNISED, "entry", "launcher", *BATCH)
+"""Names that a condition may use beside the canonical settings."""
+
+# Absence of these in a log is proved by logged rows only; of the others by any log or traceback.
+_METRIC_SIGNALS = (
+    "loss", "grad_norm", "eval_loss", "nll_loss", "reward", "logps", "logits", "kl_", "entropy", "length_",
+    "clip_ratio", "accuracy", "margins", "learning_rate", "lr_", "throughput", "healthy",
+)  # fmt: skip
+_ORIGIN_OF_SIZES = ("num_gpus", "micro_batch", "gradient_accumulation")
+
+
+class Facts:
+    """The facts of one run of one paste. Compiled conditions call ``fact(key)``; the methods are for modules."""
+
+    __slots__ = ("_cache", "_kept", "_options", "evidence", "run")
+
+    def __init__(self, evidence: Evidence, run: RunConfig | None = None) -> None:
+        self.evidence = evidence
+        self.run = run if run is not None else evidence.run
+        self._cache: dict[Key, Fact] = {}
+        self._options: dict[str, tuple[Option, ...]] | None = None
+        self._kept: dict[str, Any] = {}
+
+    def once(self, name: str, work_out: Callable[[Facts], T]) -> T:
+        """What several modules need of one run, worked out by the first of them. ``name`` is the caller's module."""
+        if name not in self._kept:
+            self._kept[name] = work_out(self)
+        return cast(T, self._kept[name])
+
+    def fact(self, key: Key) -> Fact:
+        """The fact of one call, kept. Raises KeyError for a function that `FACTS` does not have."""
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = FACTS[key[0]](self, *key[1:])
+        return found
+
+    # --- settings and words -----------------------------------------------------------------------------------------
+
+    def name(self, name: str) -> Fact:
+        """A canonical setting (catalogue defaults count), a recognised word, or a batch number."""
+        setting = self.run.settings.get(name)
+        if setting is not None:
+            written = setting.option
+            spans = self._anchor() if written is None else (written.span,)
+            seen = f"{name} = {show(setting.value)}" + (f" ({setting.source})" if written is None else "")
+            if unresolved(setting.value):
+                return Fact(value=UNKNOWN, spans=spans, seen=f"{seen}, not resolved", missing=(f"setting:{name}",))
+            return Fact(value=setting.value, spans=spans, seen=seen, brought=written is not None)
+        if name in RECOGNISED:
+            return self._recognised(name)
+        if name in BATCH:
+            return self._batch(name)
+        if name in ("entry", "launcher"):
+            return self._command(name)
+        return Fact(value=UNKNOWN, seen=f"{name} is not given", missing=(f"setting:{name}",))
+
+    def written(self, name: str) -> Fact:
+        """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one."""
+        setting = self.run.settings.get(name)
+        if setting is not None and setting.option is not None:
+            return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", brought=True)
+        return self._absent(False, f"{name} is not written", f"setting:{name}")
+
+    def default_used(self, name: str) -> Fact:
+        """Whether the framework's default of this setting is in force."""
+        setting = self.run.settings.get(name)
+        if setting is None:
+            return Fact(value=UNKNOWN, seen=f"{name} is not given", missing=(f"setting:{name}",))
+        if setting.option is None:
+            return Fact(value=True, spans=self._anchor(), seen=f"{name} = {show(setting.value)} ({setting.source})")
+        return Fact(value=False, spans=(setting.option.span,), seen=f"{name} is written", brought=True)
+
+    def _recognised(self, name: str) -> Fact:
+        found: Recognised | None = getattr(self.run, name)
+        if found is None:
+            return Fact(value=UNKNOWN, seen=f"{name} is not recognised", missing=(name,))
+        spans = (found.span,) if found.span is not None else ()
+        return Fact(value=found.value, spans=spans, seen=f"{name} {found.value} ({found.reason})")
+
+    def _command(self, name: str) -> Fact:
+        for region in self.run.regions:
+            if name == "entry" and region.entry is not None:
+                spans = (region.entry.span,) if region.entry.span is not None else ()
+                return Fact(value=region.entry.value, spans=spans, seen=f"entry {region.entry.value}")
+            if name == "launcher" and region.kind == "command" and not region.partial:
+                return Fact(value=region.launcher, seen=f"launcher {show(region.launcher)}")
+        return Fact(value=UNKNOWN, seen=f"no command with its {name}", missing=("command",))
+
+    def _batch(self, name: str) -> Fact:
+        framework = self.run.framework.value if self.run.framework is not None else None
+        algorithm = self.run.algorithm.value if self.run.algorithm is not None else None
+        known = getattr(batch(self.run.settings, framework, algorithm), name)
+        if known is None:
+            missing = tuple(f"setting:{n}" for n in _ORIGIN_OF_SIZES if self.name(n).value is UNKNOWN)
+            return Fact(value=UNKNOWN, seen=f"{name} cannot be worked out", missing=missing or ("setting:num_gpus",))
+        parts = [self.name(part) for part in known.names if part != name]
+        return Fact(
+            value=known.value,
+            spans=tuple(dict.fromkeys(span for part in parts for span in part.spans)),
+            seen=f"{name} = {show(known.value)} ({known.how})",
+            brought=any(part.brought for part in parts),
+        )
+
+    def _anchor(self) -> tuple[Span, ...]:
+        anchor = self.run.anchor
+        if anchor is None:
+            return ()
+        return (anchor if anchor.default else replace(anchor, default=True),)
+
+    def _absent(self, value: Value, seen: str, missing: str) -> Fact:
+        """The answer for what is not written: known only if a whole configuration was given."""
+        if self.run.partial or not self.run.options:
+            return Fact(value=UNKNOWN, seen=f"{seen} in what was given", missing=(missing,))
+        return Fact(value=value, seen=seen)
+
+    # --- options by the framework's own spelling ---------------------------------------------------------------------
+
+    def options(self, key: str, scope: str | None = None) -> tuple[Option, ...]:
+        """All options of this key (dashes and underscores alike), in order; of one scope where it is given."""
+        if self._options is None:
+            table: dict[str, tuple[Option, ...]] = {}
+            for option in self.run.options:
+                name = option.key.replace("-", "_")
+                table[name] = (*table.get(name, ()), option)
+            self._options = table
+        found = self._options.get(key.replace("-", "_"), ())
+        return found if scope is None else tuple(option for option in found if option.scope == scope)
+
+    def option(self, key: str, scope: str | None = None) -> Fact:
+        """The value of the last option of this key; None where it is not there."""
+        found = self.options(key, scope)
+        if not found:
+            return self._absent(None, f"{key} is not written", f"option:{key}")
+        last = found[-1]
+        if unresolved(last.value):
+            return Fact(
+                value=UNKNOWN, spans=(last.span,), seen=f"{key} = {show(last.value)}", missing=(f"option:{key}",)
+            )
+        return Fact(value=last.value, spans=(last.span,), seen=f"{key} = {show(last.value)}", brought=True)
+
+    def has_option(self, key: str, scope: str | None = None) -> Fact:
+        """Whether an option of this key is written."""
+        found = self.options(key, scope)
+        if not found:
+            return self._absent(False, f"{key} is not written", f"option:{key}")
+        return Fact(value=True, spans=(found[-1].span,), seen=f"{key} is written", brought=True)
+
+    def option_has_value(self, key: str, scope: str | None = None) -> Fact:
+        """Whether a value follows the option (``--flag false``), as against a bare switch."""
+        found = self.options(key, scope)
+        if not found:
+            return self._absent(False, f"{key} is not written", f"option:{key}")
+        last = found[-1]
+        seen = f"{key} is followed by {last.raw!r}" if last.raw is not None else f"{key} stands bare"
+        return Fact(value=last.raw is not None, spans=(last.span,), seen=seen, brought=True)
+
+    def option_origin(self, key: str, scope: str | None = None) -> Fact:
+        """How the option was written (`kb.model.run.Origin`), None where it is not there."""
+        found = self.options(key, scope)
+        if not found:
+            return self._absent(None, f"{key} is not written", f"option:{key}")
+        origin = found[-1].origin.value
+        return Fact(value=origin, spans=(found[-1].span,), seen=f"{key} is written as {origin}", brought=True)
+
+    # --- versions -----------------------------------------------------------------------------------------------------
+
+    def version(self, package: str, spec: str) -> Fact:
+        """Whether the version of a package lies in a range. Raises ValueError for text that is no range."""
+        found = self.evidence.versions.get(package)
+        if found is None:
+            return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
+        exact = parse_version(found.exact)
+        if exact is not None:
+            answer = holds(exact, parse_range(spec))
+        else:
+            answer = interval_holds(_bounds(found), parse_range(spec))
+        spans = (found.span,) if found.span is not None else ()
+        seen = f"{package} {version_text(found)}"
+        if answer is None:
+            return Fact(value=UNKNOWN, spans=spans, seen=seen, missing=(f"version:{package}",))
+        return Fact(value=answer, spans=spans, seen=seen, brought=found.exact is not None)
+
+    def version_of(self, package: str) -> Fact:
+        """The version as text: exact, or its bounds (``0.3.4–0.5.2``)."""
+        found = self.evidence.versions.get(package)
+        if found is None or (found.exact is None and found.low is None and found.high is None):
+            return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
+        spans = (found.span,) if found.span is not None else ()
+        return Fact(value=version_text(found), spans=spans, seen=f"{package} {version_text(found)}", brought=True)
+
+    def pinned(self, framework: str, package: str, spec: str) -> Fact:
+        """As `version`; where the paste does not give the package, what the exactly known release requires."""
+        own = self.fact(("version", package, spec))
+        release = self.evidence.versions.get(framework)
+        if own.value is not UNKNOWN or package in self.evidence.versions or release is None or release.exact is None:
+            return own
+        requirement = pins(framework, release.exact).get(package)
+        interval = interval_of(requirement) if requirement is not None else None
+        answer = interval_holds(interval, parse_range(spec)) if interval is not None else None
+        if answer is None:
+            return own
+        spans = (release.span,) if release.span is not None else ()
+        seen = f"{package}{requirement}, required by {framework} {release.exact}"
+        return Fact(value=answer, spans=spans, seen=seen, brought=True)
+
+    # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def metric(self, name: str) -> Fact:
+        """The last logged value."""
+        return self._metric(name, lambda found: found[-1])
+
+    def metric_first(self, name: str) -> Fact:
+        """The first logged value."""
+        return self._metric(name, lambda found: found[0])
+
+    def metric_max(self, name: str) -> Fact:
+        """The greatest logged value; NaN only where nothing else was logged."""
+        return self._metric(name, lambda found: max(found, key=lambda m: (not math.isnan(m.value), m.value)))
+
+    def metric_min(self, name: str) -> Fact:
+        """The least logged value; NaN only where nothing else was logged."""
+        return self._metric(name, lambda found: min(found, key=lambda m: (math.isnan(m.value), m.value)))
+
+    def metric_abs_max(self, name: str) -> Fact:
+        """The greatest magnitude logged."""
+        largest = self._metric(name, lambda found: max(found, key=lambda m: (not math.isnan(m.value), abs(m.value))))
+        return replace(largest, value=abs(largest.value)) if isinstance(largest.value, float) else largest
+
+    def has_metric(self, name: str) -> Fact:
+        """Whether a metric is logged; unknown without a log."""
+        found = next(self._metrics(name), None)
+        if found is not None:
+            return Fact(value=True, spans=(found.span,), seen=f"{name} is logged", brought=True)
+        if not self.evidence.rows:
+            return Fact(value=UNKNOWN, seen="no log", missing=("log",))
+        return Fact(value=False, seen=f"{name} is not logged")
+
+    def all_finite(self, *names: str) -> Fact:
+        """Whether every logged value of these metrics is finite; metrics that are not logged are left out."""
+        last: dict[str, Metric] = {}
+        for name in names:
+            for metric in self._metrics(name):
+                if not math.isfinite(metric.value):
+                    return Fact(
+                        value=False, spans=(metric.span,), seen=f"{metric.name} = {metric.value:g}", brought=True
+                    )
+                last[metric.name] = metric
+        if not last:
+            return self._no_metric(" or ".join(names), names[0])
+        spans = tuple(metric.span for metric in last.values())
+        return Fact(value=True, spans=spans, seen=f"{', '.join(last)} finite throughout", brought=True)
+
+    def signal(self, kind: str) -> Fact:
+        """Whether something was seen in a log or stated in words; false only where a log could have shown it."""
+        return self._signal(kind, [s for s in self.evidence.signals if s.kind == kind])
+
+    def seen(self, kind: str) -> Fact:
+        """As `signal`, from logs and tracebacks only."""
+        return self._signal(kind, [s for s in self.evidence.signals if s.kind == kind and not s.stated])
+
+    def stated(self, kind: str) -> Fact:
+        """Whether the user said so in words. Never unknown: we have all his words."""
+        found = [s for s in self.evidence.signals if s.kind == kind and s.stated]
+        if not found:
+            return Fact(value=False, seen=f"{kind} is not stated")
+        return Fact(value=True, spans=(found[0].span,), seen=f"{kind} stated", brought=True)
+
+    def traceback(self, text: str) -> Fact:
+        """Whether an exception's type or message contains a text, upper and lower case alike."""
+        wanted = text.lower()
+        for trace in self.evidence.tracebacks:
+            if wanted in f"{trace.exception}: {trace.message}".lower():
+                return Fact(
+                    value=True, spans=(trace.span,), seen=f"{trace.exception}: {trace.message[:80]}", brought=True
+                )
+        if self._has_log():
+            return Fact(value=False, seen=f"no exception with {text!r}")
+        return Fact(value=UNKNOWN, seen="no log", missing=("log",))
+
+    def _signal(self, kind: str, found: list[Signal]) -> Fact:
+        if found:
+            best = min(found, key=lambda signal: signal.stated)  # the first shown by a log, else the first stated
+            where = "stated" if best.stated else "in the log"
+            return Fact(value=True, spans=(best.span,), seen=f"{kind} {where}", brought=True)
+        proved = bool(self.evidence.rows) or (self._has_log() and not kind.startswith(_METRIC_SIGNALS))
+        if proved:
+            return Fact(value=False, seen=f"no {kind}")
+        return Fact(value=UNKNOWN, seen=f"no log that could show {kind}", missing=("log",))
+
+    def _has_log(self) -> bool:
+        evidence = self.evidence
+        return bool(evidence.rows or evidence.tracebacks) or any(region.kind == "log" for region in evidence.regions)
+
+    def _metric(self, name: str, choose: Callable[[list[Metric]], Metric]) -> Fact:
+        found = list(self._metrics(name))
+        if not found:
+            return self._no_metric(name, name)
+        chosen = choose(found)
+        value = float(chosen.value)
+        return Fact(value=value, spans=(chosen.span,), seen=f"{chosen.name} = {show(value)}", brought=True)
+
+    def _metrics(self, name: str) -> Iterator[Metric]:
+        """All values of a metric in the order of the log; ``logits/*`` takes every name with that beginning."""
+        if name.endswith("*"):
+            prefix = name[:-1]
+            yield from (m for row in self.evidence.rows for key, m in _ordered(row) if key.startswith(prefix))
+        else:
+            yield from (row.metrics[name] for row in self.evidence.rows if name in row.metrics)
+
+    def _no_metric(self, shown: str, asked: str) -> Fact:
+        missing = f"metric:{asked}" if self.evidence.rows else "log"
+        return Fact(
+            value=UNKNOWN, seen=f"{shown} is not logged" if self.evidence.rows else "no log", missing=(missing,)
+        )
+
+
+FACTS: Mapping[str, Callable[..., Fact]] = {
+    "name": Facts.name,
+    "written": Facts.written,
+    "default_used": Facts.default_used,
+    "option": Facts.option,
+    "has_option": Facts.has_option,
+    "option_has_value": Facts.option_has_value,
+    "option_origin": Facts.option_origin,
+    "version": Facts.version,
+    "version_of": Facts.version_of,
+    "pinned": Facts.pinned,
+    "metric": Facts.metric,
+    "metric_first": Facts.metric_first,
+    "metric_max": Facts.metric_max,
+    "metric_min": Facts.metric_min,
+    "metric_abs_max": Facts.metric_abs_max,
+    "has_metric": Facts.has_metric,
+    "all_finite": Facts.all_finite,
+    "signal": Facts.signal,
+    "seen": Facts.seen,
+    "stated": Facts.stated,
+    "traceback": Facts.traceback,
+}
+
+
+def version_text(fact: VersionFact) -> str:
+    """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``."""
+    if fact.exact is not None:
+        return fact.exact
+    if fact.low is not None and fact.high is not None:
+        return f"{fact.low}–{fact.high}"
+    return f"≥ {fact.low}" if fact.low is not None else f"≤ {fact.high}"
+
+
+def _bounds(fact: VersionFact) -> Interval:
+    return Interval(parse_version(fact.low), parse_version(fact.high))
+
+
+def _ordered(row: Row) -> list[tuple[str, Metric]]:
+    return sorted(row.metrics.items())

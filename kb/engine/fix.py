@@ -1,0 +1,214 @@
+"""Fixes: from what a page says to edits of the user's own text, in the framework's own spelling. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from trainmedic.kb.engine.edits import Document, insert, remove, replace_option, replace_value, resolve
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.values import show, truth
+from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
+from trainmedic.kb.frameworks.catalogue import infer_versions, versions
+from trainmedic.kb.frameworks.owners import is_class
+from trainmedic.kb.frameworks.spelling import column_of
+from trainmedic.kb.model.place import Source
+from trainmedic.kb.model.report import Edit, Fix, Safety, Text
+from trainmedic.kb.model.run import CAST, Option, Origin, Scalar
+from trainmedic.kb.pages.rule import FixSpec, Rule
+
+_HOLDERS = (Origin.FLAG, Origin.HYDRA, Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.INI)
+_FOREIGN_SCOPES = ("launcher", "env", "deepspeed", "accelerate")
+_LIBRARIES = ("peft", "transformers", "deepspeed", "accelerate")
+_FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "get_peft_model")
+
+
+def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> tuple[Fix, ...]:
+    """The fixes that a fired rule offers here, with their edits (none where the fix can only be described)."""
+    found = []
+    for spec in rule.fixes:
+        if spec.when is not None and truth(spec.when.run(facts)) is not True:
+            continue
+        plan = _Plan(facts)
+        for name in spec.unset:
+            plan.unset(name)
+        for name, value in spec.set.items():
+            plan.set(name, value)
+        edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
+        text = spec.text.render(facts, values) if spec.text is not None else _described(spec, plan)
+        found.append(Fix(text=text, safety=spec.safety, edits=edits))
+    return tuple(found)
+
+
+def _described(spec: FixSpec, plan: _Plan) -> Text:
+    en = [f"Remove `{key}`." for key in plan.removed] + [f"Set `{key}`." for key in plan.written]
+    zh = [f"去掉 `{key}`。" for key in plan.removed] + [f"设置 `{key}`。" for key in plan.written]
+    if spec.upgrade:
+        en.append(f"Install `{spec.upgrade}`.")
+        zh.append(f"安装 `{spec.upgrade}`。")
+    return Text(en=" ".join(en), zh="".join(zh))
+
+
+class _Plan:
+    """The edits of one fix on one run. One thing that cannot be done makes the whole fix a description."""
+
+    def __init__(self, facts: Facts) -> None:
+        run = facts.run
+        self.facts, self.run = facts, run
+        self.documents: dict[str | None, Document] = {}
+        self.framework = run.framework.value if run.framework is not None else None
+        self.algorithm = run.algorithm.value if run.algorithm is not None else None
+        self.version = _release(facts, self.framework)
+        stated = facts.evidence.versions.get(self.framework or "")
+        self.certain = stated is not None and stated.exact is not None
+        self.taken: list[Option] = []
+        self.changes: list[Edit | None] = []
+        self.removed: list[str] = []
+        self.written: list[str] = []
+
+    def unset(self, name: str) -> None:
+        """Remove a canonical setting, or an option by its own name."""
+        setting = self.run.settings.get(name)
+        key = setting.option.key if setting is not None and setting.option is not None else name
+        found = self.facts.options(key)
+        self.removed.append(_as_written(found[-1]) if found else key)
+        if not found:
+            self.changes.append(None)
+        self._take(found)
+
+    def set(self, name: str, value: Scalar) -> None:
+        """Write a canonical setting in the framework's spelling: in its place, or behind the run's last option."""
+        option = self._option_of(name)
+        holder = option or self._holder(name)
+        spelled = self._spelled(name, value, option, holder)
+        if spelled is None:
+            self.written.append(f"{name}: {show(value)}")
+            self.changes.append(None)
+            return
+        drops = [each for key in spelled.drop for each in self.facts.options(key) if each != option]
+        if spelled.key is None:
+            drops = [*drops, *([option] if option is not None and option not in drops else [])]
+            self.removed += [_as_written(each) for each in drops] or [f"{name}: {show(value)}"]
+            self._take(drops)
+            return
+        self._take(drops)
+        if holder is not None and holder.scope == CAST:
+            self.written.append(f".to({spelled.raw})")
+        else:
+            self.written.append(_shown(holder.origin if holder is not None else Origin.FLAG, spelled.key, spelled.raw))
+        if holder is None:
+            self.changes.append(None)
+        elif option is None:
+            self.changes.append(insert(self._document(holder), holder, spelled.key, spelled.raw))
+        elif option.key.replace("-", "_") == spelled.key.replace("-", "_"):
+            self.changes.append(replace_value(self._document(option), option, spelled.raw))
+        else:
+            self.changes.append(replace_option(self._document(option), option, spelled.key, spelled.raw))
+
+    def _spelled(self, name: str, value: Scalar, option: Option | None, holder: Option | None) -> Spelling | None:
+        """How to write it: in the words of the call it stands in, else of the library or the framework it is for.
+
+        The user's own key is kept unless it is known that the release in use lacks it.
+        """
+        if self.framework is None:
+            return None
+        origin = holder.origin if holder is not None else Origin.FLAG
+        scope = holder.scope if holder is not None else ""
+        prefer = option.key if option is not None else None
+        if prefer is not None and not column_of(scope) and prefer not in keys_of(self.framework, name):
+            for library in _LIBRARIES:
+                if prefer in keys_of(library, name):
+                    return spelling(library, name, value, None, origin, prefer=prefer)
+        found = spelling(
+            self.framework, name, value, self.version, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
+        )
+        if prefer is None or self.certain or (found is not None and found.key == prefer):
+            return found
+        own = spelling(
+            self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
+        )  # fmt: skip
+        return own if own is not None and own.key == prefer else found
+
+    def edits(self) -> tuple[Edit, ...]:
+        """All edits in order of place, or none if one of them cannot be made or two of them meet."""
+        gathered = list(self.changes)
+        for name in dict.fromkeys(option.span.attachment for option in self.taken):
+            options = [option for option in self.taken if option.span.attachment == name]
+            removals = remove(self._document(options[0]), options)
+            gathered += removals if removals is not None else [None]
+        whole = [edit for edit in gathered if edit is not None]
+        kept, dropped = resolve(whole)
+        return kept if len(whole) == len(gathered) and not dropped else ()
+
+    def _take(self, options: Iterable[Option]) -> None:
+        self.taken += [option for option in options if option not in self.taken]
+
+    def _document(self, option: Option) -> Document:
+        name = option.span.attachment
+        if name not in self.documents:
+            source = next((each for each in self.facts.evidence.sources if each.name == name), None)
+            self.documents[name] = Document(source or Source(name=name, text="", byte_count=0))
+        return self.documents[name]
+
+    def _option_of(self, name: str) -> Option | None:
+        """The option that spells the setting; not one that it merely follows from."""
+        setting = self.run.settings.get(name)
+        option = setting.option if setting is not None else None
+        if option is None or option not in self.run.options:
+            return None
+        spellings = (option.key, option.key.replace("-", "_"))  # argparse takes --learning-rate as well
+        names = [name_of(self.framework, key, option.scope, self.algorithm) for key in spellings]
+        return option if name in names else None
+
+    def _holder(self, name: str) -> Option | None:
+        """The last option of the call that the setting belongs into (`LoraConfig`), else of the command, file or call
+        that holds the program's own options."""
+        called = [
+            option
+            for option in self.run.options
+            if option.origin is Origin.PYTHON
+            and option.scope != CAST
+            and name != "model"
+            and keys_of(column_of(option.scope), name)
+        ]
+        if called:
+            return called[0] if column_of(called[0].scope) == "model" else called[-1]
+        own = [
+            option
+            for option in self.run.options
+            if option.origin in _HOLDERS
+            and option.scope not in (*_FOREIGN_SCOPES, CAST)
+            and option.scope not in _FOREIGN_CLASSES
+            and not option.scope.endswith("from_pretrained")
+            and (option.origin not in (Origin.YAML, Origin.JSON) or "." not in option.key)
+        ]
+        if not own:
+            return None
+        own = [option for option in own if self.framework and is_class(self.framework, option.scope)] or own
+        places: dict[tuple[str | None, Origin, str], list[Option]] = {}
+        for option in own:
+            places.setdefault((option.span.attachment, option.origin, option.scope), []).append(option)
+        most = max(places.values(), key=lambda group: len(group))
+        return max(most, key=lambda option: option.span.order)
+
+
+def _release(facts: Facts, framework: str | None) -> str | None:
+    """The release whose spelling is used: the exact one, else the newest that the paste leaves possible."""
+    if framework is None:
+        return None
+    known = facts.evidence.versions.get(framework)
+    if known is not None and (known.exact or known.high or known.low):
+        return known.exact or known.high or known.low
+    own = [option.key for option in facts.run.options if option.scope not in _FOREIGN_SCOPES]
+    low, high, _ = infer_versions(framework, own)
+    newest = versions(framework)[-1:]
+    return high or low or (newest[0] if newest else None)
+
+
+def _as_written(option: Option) -> str:
+    return f"--{option.key}" if option.origin is Origin.FLAG else option.key
+
+
+def _shown(origin: Origin, key: str, raw: str | None) -> str:
+    if origin is Origin.FLAG:
+        return f"--{key}" if raw is None else f"--{key} {raw}"
+    return f"{key}: {raw}" if origin in (Origin.YAML, Origin.JSON) else f"{key}={raw}"

@@ -1,0 +1,152 @@
+"""The functions of the condition language, and what their arguments must be. `kb.engine.expr` compiles calls with
+these.
+
+Two sorts: *facts* ask `kb.engine.facts` and take literal texts only (checked when a page is loaded), *computations*
+take any expressions and know nothing of the paste. ``maybe`` and ``known`` see the unknown itself; `kb.engine.expr`
+handles them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
+from trainmedic.kb.engine.versions import parse_range
+from trainmedic.kb.model.run import Value
+
+_PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TEXT_LIMIT = 4096  # a pattern looks at no more of a user's text than this
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The words that pages may use. ``names``: settings and facts; ``signals``: kinds (empty: not checked)."""
+
+    names: Collection[str]
+    settings: Collection[str]
+    signals: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FactCall:
+    """A fact: at least ``least`` and at most ``most`` literal arguments, each tested by the check in its place.
+
+    A check returns what is wrong, or None; the last one serves all further arguments.
+    """
+
+    least: int
+    most: int
+    checks: tuple[Callable[[str, Vocabulary], str | None], ...]
+
+
+def _setting(text: str, words: Vocabulary) -> str | None:
+    return None if text in words.settings else f"{text!r} is no canonical setting"
+
+
+def _signal(text: str, words: Vocabulary) -> str | None:
+    if not words.signals or text in words.signals:
+        return None
+    return f"{text!r} is no signal kind; there are {', '.join(sorted(words.signals))}"
+
+
+def _package(text: str, words: Vocabulary) -> str | None:
+    return None if _PACKAGE.fullmatch(text) else f"{text!r} is no normalised package name (like 'flash-attn')"
+
+
+def _range(text: str, words: Vocabulary) -> str | None:
+    try:
+        parse_range(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _word(text: str, words: Vocabulary) -> str | None:
+    return None if text else "an empty text finds nothing"
+
+
+FACT_CALLS: Mapping[str, FactCall] = {
+    "version": FactCall(2, 2, (_package, _range)),
+    "version_of": FactCall(1, 1, (_package,)),
+    "pinned": FactCall(3, 3, (_package, _package, _range)),
+    "signal": FactCall(1, 1, (_signal,)),
+    "seen": FactCall(1, 1, (_signal,)),
+    "stated": FactCall(1, 1, (_signal,)),
+    "traceback": FactCall(1, 1, (_word,)),
+    "metric": FactCall(1, 1, (_word,)),
+    "metric_first": FactCall(1, 1, (_word,)),
+    "metric_max": FactCall(1, 1, (_word,)),
+    "metric_min": FactCall(1, 1, (_word,)),
+    "metric_abs_max": FactCall(1, 1, (_word,)),
+    "has_metric": FactCall(1, 1, (_word,)),
+    "all_finite": FactCall(1, 32, (_word,)),
+    "written": FactCall(1, 1, (_setting,)),
+    "default_used": FactCall(1, 1, (_setting,)),
+    "option": FactCall(1, 2, (_word,)),
+    "has_option": FactCall(1, 2, (_word,)),
+    "option_has_value": FactCall(1, 2, (_word,)),
+    "option_origin": FactCall(1, 2, (_word,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """A function of values. Called only when all arguments are known; never raises."""
+
+    least: int
+    most: int
+    call: Callable[..., Result]
+
+
+def _abs(value: Value) -> Result:
+    return abs(value) if is_number(value) else UNKNOWN
+
+
+def _least(*values: Value) -> Result:
+    numbers = [value for value in values if is_number(value)]
+    return min(numbers) if len(numbers) == len(values) else UNKNOWN
+
+
+def _greatest(*values: Value) -> Result:
+    numbers = [value for value in values if is_number(value)]
+    return max(numbers) if len(numbers) == len(values) else UNKNOWN
+
+
+def _len(value: Value) -> Result:
+    if value is None:
+        return 0
+    return len(value) if isinstance(value, (str, tuple, Mapping)) else UNKNOWN
+
+
+def _lower(value: Value) -> Result:
+    return value.lower() if isinstance(value, str) else UNKNOWN
+
+
+def _texts(test: Callable[[str, str], bool]) -> Callable[[Value, Value], Result]:
+    def compare(text: Value, part: Value) -> Result:
+        if text is None or part is None:
+            return False
+        if not (isinstance(text, str) and isinstance(part, str)):
+            return UNKNOWN
+        return test(text[:_TEXT_LIMIT].lower(), part.lower())
+
+    return compare
+
+
+COMPUTATIONS: Mapping[str, Computation] = {
+    "abs": Computation(1, 1, _abs),
+    "min": Computation(2, 16, _least),
+    "max": Computation(2, 16, _greatest),
+    "len": Computation(1, 1, _len),
+    "lower": Computation(1, 1, _lower),
+    "contains": Computation(2, 2, _texts(lambda text, part: part in text)),
+    "startswith": Computation(2, 2, _texts(str.startswith)),
+    "endswith": Computation(2, 2, _texts(str.endswith)),
+    "matches": Computation(2, 2, _texts(fnmatchcase)),
+}
+
+SPECIAL = ("maybe", "known")
+ALL_FUNCTIONS = tuple(sorted((*FACT_CALLS, *COMPUTATIONS, *SPECIAL)))

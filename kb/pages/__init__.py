@@ -1,0 +1,1 @@
+"""Pages of rules and cases: reading, rendering and checking them."""

@@ -1,0 +1,164 @@
+"""The agent: LangChain's, with tools that read, watched over at every call of the model and of a tool.
+
+Every call of the model takes a slot and a deadline of `ChatModel`, and its breaker hears how it ended. Whatever goes
+wrong, the answer is the advisor's own, with a notice that names the reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.errors import GraphRecursionError
+from pydantic import BaseModel
+
+from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.agent import says
+from trainmedic.service.agent.budget import STEPS, TIMES, GivenUp
+from trainmedic.service.agent.finish import Draft, finished
+from trainmedic.service.agent.middleware import Heard, Turn, Watch
+from trainmedic.service.agent.streaming import Shown
+from trainmedic.service.agent.task import Task, task_of
+from trainmedic.service.agent.tool_schemas import FORMS
+from trainmedic.service.agent.toolbox import Found
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Parts, Run
+from trainmedic.service.assistant import opening
+from trainmedic.service.composition import phrases
+from trainmedic.service.llm.chat_client import text_of, thinks
+from trainmedic.service.llm.model import ChatModel, ModelError
+
+_log = logging.getLogger(__name__)
+_GRAPH = 6 * STEPS + 12
+"""Nodes of the graph that may run: more than our own bounds ever let it."""
+
+
+async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, started: float, run: Run) -> Parts:
+    """Steps as they happen and text as it comes, then the answer. Raises nothing.
+
+    ``started`` is when the model's time began to run (`time.perf_counter`); all together takes at most `TIMES` the
+    model's own limit.
+    """
+    composed = prepared.answer
+    language = composed.language
+    if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
+        yield composed.answer  # nothing is known that an investigation could begin with
+        yield replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),))
+        return
+    # Where no cause is known, the model's words stand behind the program's, under numbers of its citations.
+    shown = Shown(quiet=not composed.causes)
+    steps: list[StepView] = []
+    usage: dict[str, int] = {}
+    try:
+        task = await task_of(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
+        usage, shown.head = task.usage, opening(prepared, tuple(task.desk.sources.values()))
+        async with aclosing(_parts(task, shown)) as parts:
+            async for part in parts:
+                if isinstance(part, StepView):
+                    steps.append(part)
+                yield part
+        draft = Draft(text=task.text, model=await model.name(), cut=task.cut)
+        answer, tail = finished(prepared, task.prompt, task.desk, draft)
+        if not composed.causes:
+            yield answer.answer
+        elif tail:
+            yield shown.behind(tail)
+    except GivenUp as given_up:
+        answer = _alone(composed, says.WHY[given_up.why].get(language))
+    except ModelError as failure:
+        answer = _alone(composed, _why(failure, bool(steps), language))
+    except GraphRecursionError:
+        answer = _alone(composed, says.WHY["steps"].get(language))
+    except Exception as error:  # whatever the agent's machinery may raise: there is an answer
+        _log.warning("an investigation ended with %s", type(error).__name__)
+        answer = _alone(composed, phrases.FAILURES["garbage"].get(language))
+    if answer.mode == "deterministic":
+        yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if shown.said else composed.answer
+    yield replace(answer, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
+
+
+def _alone(composed: Answer, why: str) -> Answer:
+    return replace(composed, notices=(says.UNFINISHED.get(composed.language).format(why=why),))
+
+
+def _why(failure: ModelError, begun: bool, language: str) -> str:
+    """The reason in words. A first request that is refused as malformed was refused for its tools."""
+    if failure.invalid and not begun:
+        return says.WHY["no_tools"].get(language)
+    return phrases.FAILURES[failure.kind].get(language)
+
+
+async def _parts(task: Task, shown: Shown) -> AsyncGenerator[StepView | str, None]:
+    """What happens, as it happens. Raises `ModelError`, `GivenUp`, and what the graph may."""
+    system, user = task.prompt.messages
+    heard = Heard()
+    agent: Any = create_agent(
+        await task.model.runnable(max_tokens=task.max_tokens),
+        tools=_tools(task),
+        system_prompt=SystemMessage(content=system.content),
+        middleware=[Watch(task, heard)],
+    )
+    shown.begin(system.content, task.desk.sources, opened=task.model.opened)
+    stream = agent.astream(
+        {"messages": [HumanMessage(content=user.content)]},
+        {"callbacks": [heard], "recursion_limit": _GRAPH},
+        stream_mode=["messages", "custom"],
+    )
+    async with aclosing(stream) as parts:
+        while True:
+            try:
+                async with asyncio.timeout(task.left_s):
+                    event = await anext(parts, None)
+            except TimeoutError:
+                raise ModelError("slow", "the investigation") from None
+            if event is None:
+                break
+            mode, part = event
+            if mode == "custom" and isinstance(part, StepView):
+                yield part
+            elif isinstance(part, Turn):
+                if text := shown.end(dropped=part.calls, whole=part.whole):
+                    yield text
+                shown.begin(system.content, task.desk.sources, opened=task.model.opened)
+            elif (
+                mode == "messages"
+                and isinstance(part[0], AIMessageChunk)
+                and (text := shown.push(text_of(part[0]), apart=thinks(part[0])))
+            ):
+                yield text
+
+
+def _tools(task: Task) -> list[BaseTool]:
+    """The tools as LangChain has them; a call is validated before it gets here."""
+    desk = task.desk
+    does: dict[str, Callable[[Any], Found]] = {
+        "search_cases": desk.search_cases,
+        "get_case": desk.get_case,
+        "check_changed": desk.check_changed,
+        "look_up_option": desk.look_up_option,
+        "read_log": desk.read_log,
+    }
+
+    def tool(name: str, form: type[BaseModel]) -> BaseTool:
+        async def work(**arguments: Any) -> tuple[str, Found]:
+            valid = form.model_validate(arguments)
+            found = await task.run(lambda: does[name](valid))
+            return found.text, found
+
+        return StructuredTool.from_function(
+            coroutine=work,
+            name=name,
+            description=(form.__doc__ or "").strip(),
+            args_schema=form,
+            response_format="content_and_artifact",
+        )
+
+    return [tool(name, form) for name, form in FORMS.items()]

@@ -1,0 +1,96 @@
+"""The answer at the end of an investigation: its text verified like any other. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from trainmedic.kb.model.case import Case
+from trainmedic.service.advisor import Prepared
+from trainmedic.service.agent import says
+from trainmedic.service.agent.budget import GivenUp
+from trainmedic.service.agent.toolbox import ENTRY, Desk
+from trainmedic.service.answer import Answer, Citation
+from trainmedic.service.assistant import finished as written
+from trainmedic.service.assistant import ground_of, notices
+from trainmedic.service.llm.prompts import Prompt
+from trainmedic.service.llm.verify import complete, verify
+
+_CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+_MARKER = re.compile(r"\[(\d{1,4})\](?!\()")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What the model wrote; ``cut`` where it came to its longest text before it had ended."""
+
+    text: str
+    model: str
+    cut: bool = False
+
+
+def finished(prepared: Prepared, prompt: Prompt, desk: Desk, draft: Draft) -> tuple[Answer, str]:
+    """The answer with the model's text, verified against the prompt's sources and what the tools returned; and the
+    program's own parts, which stand behind that text.
+
+    Raises `GivenUp` where there is no cause to write about and nothing that was written stands in a source.
+    """
+    prompt = replace(prompt, sources=tuple(desk.sources[marker] for marker in sorted(desk.sources)))
+    cases = desk.looked_up()
+    if prepared.answer.causes:
+        answer, tail = written(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
+    else:
+        answer, tail = _added(prepared, prompt, draft, cases), ""
+    if answer.mode == "deterministic":
+        return answer, tail
+    return _named(answer), tail
+
+
+def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence[Case]) -> Answer:
+    """The composed answer, which says that no cause is known, and behind it what was found out."""
+    composed, language = prepared.answer, prepared.answer.language
+    text = complete(draft.text) if draft.cut else draft.text
+    checked = verify(text, ground_of(prepared, prompt, looked_up), language)
+    if not checked.citations:
+        raise GivenUp("unsupported")
+    by_marker = {source.marker: source for source in prompt.sources}
+    citations = {(each.kind, each.id): each for each in composed.citations}
+    numbers = {}
+    for marker in checked.citations:
+        source = by_marker[marker]
+        if (source.kind, source.id) not in citations:
+            citations[(source.kind, source.id)] = Citation(
+                marker=1 + max((each.marker for each in citations.values()), default=0),
+                kind=source.kind,
+                id=source.id,
+                title=source.title,
+                url=source.url,
+                quote=source.quote,
+            )
+        numbers[marker] = citations[(source.kind, source.id)].marker
+    said = _remarked(checked.text, {marker: f"[{number}]" for marker, number in numbers.items()})
+    return replace(
+        composed,
+        answer=f"{composed.answer}\n\n{says.ADDED.get(language)}\n\n{said}",
+        mode="llm",
+        model=draft.model,
+        citations=tuple(citations.values()),
+        notices=notices(checked, prompt, language, cut=draft.cut),
+    )
+
+
+def _named(answer: Answer) -> Answer:
+    """Markers of catalogue entries as their names: a citation is a case, a rule or a pasted place, nothing else."""
+    entries = [citation for citation in answer.citations if citation.id.startswith(ENTRY)]
+    names = {each.marker: says.CATALOGUE.get(answer.language).format(name=each.title) for each in entries}
+    kept = tuple(citation for citation in answer.citations if citation not in entries)
+    return replace(answer, answer=_remarked(answer.answer, names), citations=kept)
+
+
+def _remarked(text: str, shown: Mapping[int, str]) -> str:
+    """The text with other words for some of its markers; code stays as it is."""
+    parts = _CODE.split(text)
+    for n in range(0, len(parts), 2):
+        parts[n] = _MARKER.sub(lambda match: shown.get(int(match[1]), match[0]), parts[n])
+    return "".join(parts)

@@ -1,0 +1,92 @@
+"""One option in words, from the catalogues: whether a release has it, its type and default, and what became of it.
+
+The facts were read from the frameworks' tagged sources (see `kb.frameworks.catalogue`). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.catalogue import OptionInfo, Suggestion
+from trainmedic.service.agent import says
+
+MAX_CHOICES = 20
+MAX_OWNERS = 6
+SPELLED = {
+    "unsloth": "trl",
+    "llama-factory": "llamafactory",
+    "swift": "ms-swift",
+    "bitsandbytes": "bitsandbytes-config",
+}
+"""Other names of catalogues; Unsloth's arguments are TRL's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedUp:
+    """What the catalogue says. ``text`` names framework, release and option in its first sentence."""
+
+    framework: str
+    version: str
+    option: str
+    exists: bool
+    text: str
+
+
+def catalogue_of(name: str) -> str | None:
+    """The catalogue of this name, or None."""
+    found = SPELLED.get(name.strip().casefold(), name.strip().casefold())
+    return found if found in catalogue.frameworks() else None
+
+
+def looked_up(framework: str, option: str, version: str | None, language: str) -> LookedUp:
+    """What ``framework`` (one of the catalogues) knows of ``option`` at ``version`` (None: its newest release)."""
+    key = option.strip().lstrip("-")
+    info = catalogue.option(framework, key, version)
+    shown = version or catalogue.nearest(framework, None) or ""
+    parts = _known(info, framework, shown, language) if info else _unknown(framework, key, version, shown, language)
+    return LookedUp(
+        framework=framework,
+        version=shown,
+        option=info.key if info else key,
+        exists=info is not None,
+        text=" ".join([*parts, *_renames(framework, info.key if info else key, language)]),
+    )
+
+
+def _known(info: OptionInfo, framework: str, version: str, language: str) -> Iterator[str]:
+    yield says.OPTION.get(language).format(framework=framework, version=version, option=info.key)
+    if info.type:
+        yield says.TYPE.get(language).format(type=info.type)
+    if info.required:
+        yield says.NEEDED.get(language)
+    elif info.default_known:
+        yield says.DEFAULT.get(language).format(default=info.default)
+    else:
+        yield says.COMPUTED.get(language)
+    if info.choices:
+        choices = ", ".join(str(choice) for choice in info.choices[:MAX_CHOICES])
+        yield says.CHOICES.get(language).format(choices=choices)
+    yield says.SINCE.get(language).format(first=info.first)
+    if info.last:
+        yield says.UNTIL.get(language).format(last=info.last)
+    if info.owners:
+        yield says.OWNERS.get(language).format(owners=", ".join(info.owners[:MAX_OWNERS]))
+
+
+def _unknown(framework: str, key: str, version: str | None, shown: str, language: str) -> Iterator[str]:
+    yield says.NO_OPTION.get(language).format(framework=framework, version=shown, option=key)
+    found: Suggestion | None = catalogue.suggest(framework, key, version)
+    if found is not None:
+        yield (
+            says.SUGGESTION[found.why]
+            .get(language)
+            .format(key=found.key, framework=found.framework, first=found.first, last=found.last)
+        )
+
+
+def _renames(framework: str, key: str, language: str) -> Iterator[str]:
+    for step in dict.fromkeys((r.old, r.new, r.last_old, r.first_new) for r in catalogue.renamed(framework, key)):
+        old, new, last_old, first_new = step
+        yield says.RENAMED.get(language).format(old=old, new=new, last_old=last_old, first_new=first_new)

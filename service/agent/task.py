@@ -1,0 +1,78 @@
+"""One investigation at work: its prompt, its tools' desk, its bounds, and what has come of it so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from importlib.resources import files
+
+from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.agent.budget import Bounds, reserved
+from trainmedic.service.agent.tool_schemas import FORMS
+from trainmedic.service.agent.toolbox import Desk
+from trainmedic.service.answering import Run
+from trainmedic.service.llm.model import ChatModel
+from trainmedic.service.llm.prompts import Prompt, build, sources_of
+
+
+@dataclass(slots=True, kw_only=True)
+class Task:
+    """One investigation: what it works with, what is left of it, and what came of it."""
+
+    prompt: Prompt
+    desk: Desk
+    model: ChatModel
+    run: Run
+    max_tokens: int
+    bounds: Bounds
+    deadline: float
+    text: str = ""
+    cut: bool = False
+    usage: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def left_s(self) -> float:
+        """Seconds to the deadline."""
+        return max(0.0, self.deadline - time.perf_counter())
+
+
+async def task_of(prepared: Prepared, model: ChatModel, advisor: Advisor, run: Run, *, deadline: float) -> Task:
+    """The prompt, with room kept for the tools and for what they return."""
+    space = await model.room()
+    context, most = space.context_tokens, space.max_tokens
+    tools = files("trainmedic.service.agent").joinpath("tools.md").read_text(encoding="utf-8").strip()
+    schemas = "\n".join(str(form.model_json_schema()) for form in FORMS.values())
+    taken = sum(await model.count([tools, schemas])) + reserved(context)
+    prompt = await build(prepared, model.count, context_tokens=context - taken, max_tokens=most)
+    system, user = prompt.messages
+    prompt = replace(prompt, messages=(replace(system, content=f"{system.content}\n{tools}"), user))
+    # What is left of the context in truth: a prompt that could not be made small enough leaves nothing to the tools.
+    room = min(reserved(context), context - most - prompt.tokens - (taken - reserved(context)))
+    desk = Desk(
+        advisor=advisor,
+        prepared=prepared,
+        mark=_mark([source.text for source in prepared.context.evidence.sources]),
+        sources={source.marker: source for source in prompt.sources},
+        first=len(sources_of(prepared)) + 1,
+    )
+    desk.suppose()
+    return Task(
+        prompt=prompt,
+        desk=desk,
+        model=model,
+        run=run,
+        max_tokens=most,
+        bounds=Bounds(room=room),
+        deadline=deadline,
+    )
+
+
+def _mark(texts: Sequence[str]) -> str:
+    """A mark that none of the texts contains."""
+    joined = "\0".join(texts)
+    mark = blake2b(joined.encode("utf-8", "replace"), digest_size=8).hexdigest()
+    while mark in joined:
+        mark = blake2b(mark.encode(), digest_size=8).hexdigest()
+    return mark

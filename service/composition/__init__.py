@@ -1,0 +1,1 @@
+"""Building the answer from a diagnosis, without a model."""

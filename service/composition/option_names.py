@@ -1,0 +1,74 @@
+"""What the options that a case recommends are called in the user's own framework. Pure.
+
+Cases hold for several frameworks and name an option as one of them spells it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.settings import index, specs
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.evidence import Evidence
+
+TITLES: Mapping[str, str] = MappingProxyType(
+    {
+        "llamafactory": "LLaMA-Factory", "ms-swift": "ms-swift", "axolotl": "axolotl", "openrlhf": "OpenRLHF",
+        "verl": "verl",
+    }
+)  # fmt: skip
+"""Frameworks whose option names differ from those of TRL and transformers, as people write them."""
+_ELSEWHERE = ("deepspeed", "accelerate", "env", "launcher")
+"""Readers of files and variables of their own: their names hold whatever framework runs."""
+_SOURCES = ("trl", "transformers", "peft")
+"""Whose names cases use where they name no framework."""
+_NAME = r"(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8})"
+_SPAN = re.compile(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
+_LINE = re.compile(rf"^[+ -]\s{{0,8}}-{{0,2}}{_NAME}\s?[:=](?!=)", re.MULTILINE)
+_NAMED = re.compile(
+    r"\b(?:TRL|Unsloth|LLaMA-Factory|(?:ms-)?swift|axolotl|OpenRLHF|verl|DeepSpeed|accelerate)\b", re.IGNORECASE
+)
+_MOST = 4
+
+
+def other_names(case: Case, evidence: Evidence) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The user's framework as people write it; each option of the fix that it spells otherwise, with its name there."""
+    run = evidence.run
+    framework = run.framework.value if run.framework is not None else ""
+    if framework not in TITLES or case.frameworks == (framework,):
+        return "", ()
+    fact = evidence.versions.get(framework)
+    version = fact.exact if fact is not None else None
+    algorithm = run.algorithm.value if run.algorithm is not None else None
+    found = dict(
+        _renamed(case.section("fix", "en"), framework, version or catalogue.versions(framework)[-1], algorithm)
+    )
+    return TITLES[framework], tuple(found.items())[:_MOST]
+
+
+def _renamed(text: str, framework: str, version: str, algorithm: str | None) -> Iterator[tuple[str, str]]:
+    names = (match["name"] for line in text.split("\n") if not _NAMED.search(line) for match in _found(line))
+    for name in dict.fromkeys(names):
+        setting = _setting(name)
+        if setting is None or any(index(column).get(name) for column in _ELSEWHERE):
+            continue
+        keys = [key for key in specs()[setting].keys(framework) if key.fits(algorithm)]
+        keys = [key for key in keys if catalogue.exists(framework, key.key, version) is not False]
+        here = [key.key for key in keys if key.how == ""]
+        if not here or any(key.key == name for key in keys):
+            continue
+        # The same word may be an option of another meaning there, so its existence alone says nothing.
+        if not any(re.search(rf"(?<![\w.]){re.escape(each)}(?![\w.])", text) for each in here):
+            yield name, here[0]
+
+
+def _found(line: str) -> list[re.Match[str]]:
+    return sorted([*_SPAN.finditer(line), *_LINE.finditer(line)], key=lambda match: match.start())
+
+
+def _setting(name: str) -> str | None:
+    """The setting that a name means, where it is spelled plainly."""
+    return next((spec.name for column in _SOURCES for spec, key in index(column).get(name, ()) if key.how == ""), None)

@@ -1,0 +1,151 @@
+"""Evidence and findings in one language, shaped for the wire. Pure; shared by every channel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from trainmedic.kb.model.evidence import Evidence, Receipt
+from trainmedic.kb.model.report import Finding, Missing, Report, Text
+from trainmedic.kb.model.run import Recognised, Setting
+from trainmedic.kb.parse.signal_kinds import KINDS
+from trainmedic.service.answer import (
+    FindingView,
+    InputView,
+    MaskedView,
+    MissingView,
+    ProblemView,
+    ReceiptView,
+    ReportView,
+    RunView,
+    SettingView,
+    SignalView,
+)
+
+MAX_SETTINGS = 200
+"""Written settings listed for one run; a paste of thousands of flags must not fill the answer."""
+
+SEPARATOR = {"en": "; ", "zh": "；"}
+
+
+def missing_view(missing: Missing, language: str) -> MissingView:
+    """One missing fact in ``language``."""
+    return MissingView(fact=missing.fact, why=missing.why.get(language), ask=missing.ask.get(language))
+
+
+def finding_view(finding: Finding, language: str) -> FindingView:
+    """One finding in ``language``; the patch is that of the first fix that has one."""
+    patched = next((fix for fix in finding.fixes if fix.patch), None)
+    texts = [fix.text.get(language) for fix in finding.fixes]
+    return FindingView(
+        rule_id=finding.rule_id,
+        title=finding.title.get(language),
+        severity=finding.severity.value,
+        status=finding.status.value,
+        message=finding.message.get(language),
+        fix=joined(texts, language),
+        patch=patched.patch if patched else None,
+        evidence=finding.evidence,
+        missing=tuple(missing_view(item, language) for item in finding.missing),
+        cases=finding.cases,
+        concludes=finding.concludes,
+        clears=patched.clears if patched else (),
+        appears=patched.appears if patched else (),
+    )
+
+
+def joined(sentences: Sequence[str], language: str) -> str:
+    """Sentences as one, without a full stop before the separator."""
+    parts = [sentence.strip() for sentence in sentences if sentence.strip()]
+    if not parts:
+        return ""
+    return SEPARATOR["zh" if language == "zh" else "en"].join([part.rstrip(".。") for part in parts[:-1]] + parts[-1:])
+
+
+def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
+    """The signals seen or stated, each with its meaning."""
+    return tuple(
+        SignalView(
+            kind=signal.kind,
+            meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
+            value=_number(signal.value),
+            step=signal.step,
+            stated=signal.stated,
+            evidence=signal.span,
+        )
+        for signal in evidence.signals
+    )
+
+
+def run_view(evidence: Evidence, used: frozenset[str] = frozenset()) -> RunView:
+    """The run the paste is about: what was recognised, versions, written settings, and defaults named in ``used``."""
+    run = evidence.run
+    shown = [s for s in run.settings.values() if not s.is_default or s.name in used][:MAX_SETTINGS]
+    facts = {"framework": run.framework, "algorithm": run.algorithm, "stage": run.stage}
+    facts |= {"model": run.model, "model_family": run.model_family}
+    return RunView(
+        framework=_value(run.framework),
+        algorithm=_value(run.algorithm),
+        stage=_value(run.stage),
+        model=_value(run.model),
+        model_family=_value(run.model_family),
+        reasons={name: fact.reason for name, fact in facts.items() if fact is not None},
+        versions={name: _version(evidence, name) for name in sorted(evidence.versions)},
+        settings={s.name: _setting(s) for s in sorted(shown, key=lambda s: s.name)},
+        runs=len(evidence.runs),
+    )
+
+
+def receipt_view(receipt: Receipt) -> ReceiptView:
+    """The receipt; it opens every answer."""
+    return ReceiptView(
+        inputs=tuple(
+            InputView(
+                name=i.name, kind=i.kind, bytes=i.bytes, lines=i.lines, read=i.read, truncated=i.truncated, note=i.note
+            )
+            for i in receipt.inputs
+        ),
+        masked=tuple(MaskedView(kind=kind, count=count) for kind, count in receipt.masked),
+        problems=tuple(ProblemView(code=p.code, message=p.message, evidence=p.span) for p in receipt.problems),
+    )
+
+
+def report_view(evidence: Evidence, report: Report, language: str) -> ReportView:
+    """The whole report of a check."""
+    return ReportView(
+        findings=tuple(finding_view(finding, language) for finding in report.findings),
+        run=run_view(evidence, settings_used(report)),
+        signals=signal_views(evidence, language),
+        receipt=receipt_view(evidence.receipt),
+        ruleset_version=report.ruleset_version,
+        failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in report.failures),
+    )
+
+
+def settings_used(report: Report) -> frozenset[str]:
+    """Names that fired findings' terms mention, so that the defaults they rest on are shown."""
+    words: set[str] = set()
+    for finding in report.fired:
+        for term in finding.terms:
+            words.update(word for word in term.text.replace("(", " ").replace(")", " ").split() if word.isidentifier())
+    return frozenset(words)
+
+
+def _value(fact: Recognised | None) -> str | None:
+    return None if fact is None else fact.value
+
+
+def _number(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _version(evidence: Evidence, package: str) -> str:
+    fact = evidence.versions[package]
+    if fact.exact is not None:
+        return fact.exact
+    bounds = [f">={fact.low}" if fact.low else "", f"<={fact.high}" if fact.high else ""]
+    return ",".join(bound for bound in bounds if bound) or "?"
+
+
+def _setting(setting: Setting) -> SettingView:
+    return SettingView(value=setting.value, key=setting.key, default=setting.is_default, source=setting.source)

@@ -1,0 +1,90 @@
+"""What a supposed change does, in words: the first thing that an answer to "what about …?" says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trainmedic.kb.model.report import Status
+from trainmedic.service.composition import phrases
+from trainmedic.service.ranking.diagnose import Cause
+from trainmedic.service.ranking.features import in_range
+from trainmedic.service.what_if.apply import ALREADY, Changed, Effect, WhatIf
+
+MAX_TITLES = 5
+"""Findings named for one effect; the rest is counted."""
+MAX_VALUE = 80
+_PLAIN = str.maketrans("`\n", "' ")
+
+
+def supposition(found: WhatIf, lead: Cause | None, marker: Callable[[Effect], str], language: str) -> str:
+    """The paragraph on a supposed change. ``marker`` gives the citation of a rule."""
+    lines = [
+        phrases.SUPPOSED_NOT.get(language).format(name=_code(each.name), why=each.why.get(language))
+        for each in found.unknown
+        if each.why != ALREADY
+    ]
+    joiner = "、" if language == "zh" else ", "
+    same = [f"`{_code(each.name)}`" for each in found.unknown if each.why == ALREADY]
+    if not found.changed:
+        said = [phrases.SUPPOSED_SAME.get(language).format(names=joiner.join(same))] if same else []
+        return "\n\n".join((*said, *lines))
+    head = phrases.SUPPOSED.get(language).format(changes=joiner.join(_change(c, language) for c in found.changed))
+    effects = [
+        f"- {phrases.SUPPOSED_EFFECTS[name].get(language).format(titles=_titles(each, marker, language))}"
+        for name in ("clears", "appears", "stays", "logged")
+        if (each := getattr(found, name))
+    ]
+    if not found.clears and not found.appears:
+        effects.insert(0, f"- {phrases.SUPPOSED_EFFECTS['nothing'].get(language)}")
+    standing = phrases.SUPPOSED_CAUSE[stands(found, lead)].get(language) if lead is not None else ""
+    return "\n\n".join(part for part in (head, "\n".join(effects), standing, *lines) if part)
+
+
+def stands(found: WhatIf, lead: Cause) -> str:
+    """Whether the first cause is still the cause then: stands | falls | touched | open.
+
+    ``touched``: no rule can tell, but the change is about a setting or package that the cause is about.
+    """
+    rules = {finding.rule_id for finding in lead.findings if finding.status is Status.FIRED}
+    if rules & {effect.rule_id for effect in (*found.stays, *found.appears)}:
+        return "stands"
+    if rules & {effect.rule_id for effect in found.clears}:
+        return "falls"
+    case = lead.case
+    for change in found.changed:
+        affected = case.affected.get(change.name)
+        if affected is not None and change.version is not None and in_range(change.version, affected) is False:
+            return "falls"
+    return "touched" if {c.name for c in found.changed} & {*case.settings, *case.affected} else "open"
+
+
+def settled(found: WhatIf, lead: Cause | None) -> tuple[str, ...]:
+    """The same as lines for a model's prompt, with the rules' ids. Values that users wrote stand in the first line."""
+    changes = "; ".join(f"{change.name} {change.before or 'unknown'} -> {change.after}" for change in found.changed)
+    lines = [f"the question supposes a change, which is not made: {changes or 'none that could be tried'}"]
+    lines += [
+        f"supposed change, {name}: {', '.join(effect.rule_id for effect in each)}"
+        for name in ("clears", "appears", "stays", "logged")
+        if (each := getattr(found, name))
+    ]
+    if found.changed and lead is not None:
+        lines.append(f"supposed change, the first cause: {stands(found, lead)}")
+    return tuple(lines)
+
+
+def _change(change: Changed, language: str) -> str:
+    name, after = _code(change.name), _code(change.after)
+    if change.before is None:
+        return phrases.SUPPOSED_NEW.get(language).format(name=name, after=after)
+    return phrases.SUPPOSED_ONE.get(language).format(name=name, after=after, before=_code(change.before))
+
+
+def _titles(effects: Sequence[Effect], marker: Callable[[Effect], str], language: str) -> str:
+    shown = [f"{effect.title.get(language)} {marker(effect)}" for effect in effects[:MAX_TITLES]]
+    more = f" (+{len(effects) - MAX_TITLES})" if len(effects) > MAX_TITLES else ""
+    return ("；" if language == "zh" else "; ").join(shown) + more
+
+
+def _code(text: str) -> str:
+    """Text that can stand between backticks."""
+    return text.translate(_PLAIN)[:MAX_VALUE].strip() or "…"

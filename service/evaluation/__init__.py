@@ -1,0 +1,1 @@
+"""Evaluation over question sets, and fitting the ranking's weights."""

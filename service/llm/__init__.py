@@ -1,0 +1,1 @@
+"""The language model: its client, prompts, generation, and the verification of its text."""

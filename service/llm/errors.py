@@ -1,0 +1,87 @@
+"""What goes wrong with a language model, by name: whatever its client raises becomes one `ModelError` with a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import openai
+
+BREAKS = frozenset({"absent", "slow", "server_error", "overloaded", "cut"})
+"""Failures that the next call would meet too: they open the breaker."""
+TRIED_AGAIN = frozenset({"absent", "server_error", "overloaded"})
+"""Failures before the first token that are worth a second try."""
+_TOO_LONG = (
+    "context length",
+    "maximum context",
+    "max_model_len",
+    "too many tokens",
+    "longer than the maximum",
+    "context window",
+)
+
+
+class ModelError(Exception):
+    """The model did not do what was asked. ``detail`` holds no secret and is safe to log.
+
+    ``kind``: absent, slow, refused, overloaded, server_error, cut, garbage, unknown_model, too_long, busy (no slot) or
+    open (the circuit breaker is). ``invalid``: the server refused the request's form (HTTP 400 or 422).
+    """
+
+    def __init__(self, kind: str, detail: str = "", *, invalid: bool = False) -> None:
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind = kind
+        self.detail = detail
+        self.invalid = invalid
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Whatever the client raises, as a `ModelError`.
+
+    Without its cause: a server's message may repeat the key and what was pasted, and a traceback would print it.
+    """
+    try:
+        yield
+    except ModelError:
+        raise
+    except Exception as error:
+        raise failure_of(error) from None
+
+
+def failure_of(error: Exception) -> ModelError:
+    """What an exception of the client means. Only its type and the server's own code are told, never its headers."""
+    name = type(error).__name__
+    match error:
+        case TimeoutError() | openai.APITimeoutError() | httpx.TimeoutException():
+            return ModelError("slow", name)
+        case openai.APIStatusError(status_code=code):
+            kind = _status(code, str(error))
+            return ModelError(kind, f"{name} {code}", invalid=kind == "refused" and code in (400, 422))
+        case openai.APIConnectionError() | httpx.ConnectError():
+            return ModelError("absent", name)
+        case httpx.TransportError():
+            return ModelError("cut", name)
+        case openai.APIResponseValidationError():
+            return ModelError("garbage", name)
+        case openai.APIError():  # an error that the server reports inside its stream
+            return ModelError("too_long" if _is_too_long(str(error)) else "server_error", name)
+        case _:
+            return ModelError("garbage", name)
+
+
+def _is_too_long(message: str) -> bool:
+    return any(words in message.lower() for words in _TOO_LONG)
+
+
+def _status(code: int, message: str) -> str:
+    if _is_too_long(message):
+        return "too_long"
+    if code == 404:
+        return "unknown_model"
+    if code in (408, 504):
+        return "slow"
+    if code in (429, 503):
+        return "overloaded"
+    return "server_error" if code >= 500 else "refused"

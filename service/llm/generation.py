@@ -1,0 +1,80 @@
+"""A model's text while it is written: the prompt it answers, its pieces as they may be shown, what they add up to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from types import MappingProxyType
+
+from trainmedic.service.advisor import Prepared
+from trainmedic.service.llm.model import ChatModel, ModelError
+from trainmedic.service.llm.prompts import Prompt, build, system_text
+from trainmedic.service.llm.stream_filter import Withhold
+
+AGAIN = 0.7
+"""Share of the context that a second prompt may fill, after an endpoint has refused the first as too long."""
+
+
+class Writing:
+    """One text; its values are complete when `pieces` has ended.
+
+    ``first`` is when the first piece came (`time.perf_counter`), ``cut`` that the limit of tokens ended the text.
+    """
+
+    def __init__(self, prepared: Prepared, model: ChatModel) -> None:
+        self._prepared = prepared
+        self._model = model
+        self._parts: list[str] = []
+        self.prompt = Prompt(messages=(), sources=())
+        self.usage: Mapping[str, int] = MappingProxyType({})
+        self.first: float | None = None
+        self.cut = False
+
+    @property
+    def draft(self) -> str:
+        """Everything that the model wrote."""
+        return "".join(self._parts)
+
+    async def pieces(self, until: float) -> AsyncGenerator[str, None]:
+        """What may be shown as it comes, up to the time ``until`` (`time.perf_counter`). Raises `ModelError`."""
+        for share in (1.0, AGAIN):
+            try:
+                async with asyncio.timeout(until - time.perf_counter()):
+                    room = await self._model.room()
+                    self.prompt = await build(
+                        self._prepared,
+                        self._model.count,
+                        context_tokens=int(room.context_tokens * share),
+                        max_tokens=room.max_tokens,
+                    )
+            except TimeoutError:
+                raise ModelError("slow", "counting") from None
+            try:
+                async with aclosing(self._shown(room.max_tokens, until)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+            except ModelError as failure:
+                if failure.kind != "too_long" or self._parts or share == AGAIN:
+                    raise
+
+    async def _shown(self, max_tokens: int, until: float) -> AsyncGenerator[str, None]:
+        withhold = Withhold(system_text(), {source.marker for source in self.prompt.sources})
+        left_s = until - time.perf_counter()
+        async with aclosing(self._model.stream(self.prompt.messages, max_tokens=max_tokens, within_s=left_s)) as deltas:
+            async for delta in deltas:
+                self.usage = delta.usage or self.usage
+                self.cut = self.cut or delta.finish == "length"
+                if delta.anew:
+                    self._parts.clear()
+                if not delta.text:
+                    continue
+                if self.first is None:
+                    self.first = time.perf_counter()
+                self._parts.append(delta.text)
+                if shown := withhold.push(delta.text):
+                    yield shown
+        if rest := withhold.end():
+            yield rest

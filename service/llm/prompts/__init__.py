@@ -1,0 +1,6 @@
+"""What the model is told: a fixed text, the sources in a fixed order, and the user's paste as marked data."""
+
+from trainmedic.service.llm.prompts.build import Prompt, build, system_text
+from trainmedic.service.llm.prompts.sources import Source, sources_of
+
+__all__ = ["Prompt", "Source", "build", "sources_of", "system_text"]

@@ -1,0 +1,219 @@
+"""The prompt of one answer, within a budget of real tokens. Pure but for the counting, which is handed in.
+
+The order keeps a long common beginning: the fixed text, then the cases by id. What is pasted comes last, between marks
+that its own text cannot close. What does not fit is left out: earlier turns first, then the less likely cases, then
+what was pasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+
+from trainmedic.kb.model.place import Source as Pasted
+from trainmedic.service.advisor import Prepared
+from trainmedic.service.composition import phrases
+from trainmedic.service.composition.what_if import settled
+from trainmedic.service.llm.model import Message
+from trainmedic.service.llm.prompts.sources import Source, case_text, more_text, seen_at, sources_of
+
+FEWEST_BYTES = 2
+"""No tokenizer in use makes more tokens of such a text than one for so many bytes, but of long rows of digits."""
+Count = Callable[[Sequence[str]], Awaitable[list[int]]]
+MARGIN = 96
+"""Tokens kept free for what a chat template adds."""
+AROUND = 4
+"""Lines shown on either side of a place."""
+MAX_EXCERPT = 60
+"""Lines shown of one pasted text."""
+HEAD, TAIL = 24, 16
+"""Lines of a pasted text in which no place is known."""
+MAX_LINE = 240
+MAX_QUESTION = 4_000
+MAX_EARLIER = 600
+"""Code points of a line, of the question and of an earlier one."""
+EARLIER = 3
+"""Turns of the conversation that are repeated."""
+LANGUAGES = {"en": "English", "zh": "Simplified Chinese (简体中文)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """Messages, the sources that they show, what was left out for lack of room, and how many tokens it takes."""
+
+    messages: tuple[Message, ...]
+    sources: tuple[Source, ...]
+    left_out: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A piece of the prompt: ``rank`` 0 is never left out, the highest goes first; ``name`` is what users read.
+
+    ``markers`` are the sources that it shows.
+    """
+
+    rank: float
+    name: str
+    text: str
+    markers: tuple[int, ...] = ()
+
+
+@cache
+def system_text() -> str:
+    """The fixed instructions, the same for every question."""
+    return files("trainmedic.service.llm.prompts").joinpath("system.md").read_text(encoding="utf-8").strip()
+
+
+async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
+    """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer.
+
+    Nothing is counted where the bytes alone show that everything fits; and part by part only where it does not fit.
+    """
+    sources, language = sources_of(prepared), prepared.answer.language
+    parts = _parts(prepared, sources)
+    system, everything = system_text(), "\n\n".join(part.text for part in parts)
+    free = context_tokens - max_tokens - MARGIN
+    total = sum(-(-len(text.encode("utf-8", "replace")) // FEWEST_BYTES) for text in (system, everything))
+    sizes = [0] * (len(parts) + 1)
+    if total > free:
+        total = sum(await count([system, everything]))
+    if total > free:
+        sizes = await count([system, *(f"{part.text}\n\n" for part in parts)])
+        total = sum(sizes)
+    dropped: set[int] = set()
+    for number in sorted(range(len(parts)), key=lambda n: (-parts[n].rank, -n)):
+        if total <= free or parts[number].rank == 0:
+            break
+        dropped.add(number)
+        total -= sizes[number + 1]
+    kept = [part.text for number, part in enumerate(parts) if number not in dropped]
+    left_out = [parts[number].name for number in sorted(dropped)]
+    if len(prepared.context.evidence.question.strip()) > MAX_QUESTION:
+        left_out.append(phrases.QUESTION.get(language) + phrases.CUT.get(language))
+    unseen = {marker for number in dropped for marker in parts[number].markers}
+    return Prompt(
+        messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(kept))),
+        sources=tuple(source for source in sources if source.marker not in unseen),
+        left_out=tuple(dict.fromkeys(left_out)),
+        tokens=total,
+    )
+
+
+def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
+    """Everything there is to say, in the order in which it is said."""
+    language = prepared.answer.language
+    evidence = prepared.context.evidence
+    said = [evidence.question, *(turn.question for turn in prepared.earlier)]
+    mark = _mark([*said, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
+    parts = [_Part(0, "", "# Sources"), *_cases(prepared, sources)]
+    seen = seen_at(prepared, sources)
+    for source in sources:
+        if source.kind == "rule":
+            where = "".join(f"[{marker}]" for marker in seen[source.id])
+            # Its words are ours, but values that were pasted stand in them.
+            text = f"[{source.marker}] rule {source.id}:\n{_data(mark, f'{source.title}{chr(10)}{source.text}')}"
+            text += f"\nseen at: {where}" if where else ""
+            parts.append(_Part(1, source.id, text, (source.marker,)))
+    places = [source for source in sources if source.kind == "input"]
+    if places:
+        lines = "\n".join(
+            f"[{source.marker}] pasted at {_data(mark, source.title)}: {_data(mark, source.quote or source.text)}"
+            for source in places
+        )
+        parts.append(_Part(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
+    parts.append(_Part(0, "", _decided(prepared, mark)))
+    for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
+        asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
+        parts.insert(len(parts) - age, _Part(5 + age / 100, phrases.EARLIER.get(language), asked))
+    for number, pasted in enumerate(_pasted(prepared)):
+        text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
+        parts.append(_Part(3 + number / 1000, pasted.name or "", text))
+    parts.append(_Part(0, "", f"# Question\n{_data(mark, evidence.question.strip()[:MAX_QUESTION])}"))
+    parts.append(_Part(0, "", f"Write the answer in {LANGUAGES[language]}, every sentence with its marker."))
+    return parts
+
+
+def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_Part]:
+    """The cases by id, in the same words whichever of them is the likeliest; then the rest of that one."""
+    language = prepared.answer.language
+    by_id = {source.id: source for source in sources if source.kind == "case"}
+    places = {cause.case.id: place for place, cause in enumerate(prepared.diagnosis.causes)}
+    for cause in sorted(prepared.diagnosis.causes, key=lambda cause: cause.case.id):
+        case, place = cause.case, places[cause.case.id]
+        source = by_id[case.id]
+        text = f"{_heading(source)}\n{case_text(case, language)}"
+        yield _Part(4 + place / 100 if place else 1, case.id, text, (source.marker,))
+    for cause in prepared.diagnosis.causes[:1]:
+        marker = by_id[cause.case.id].marker
+        yield _Part(1, cause.case.id, f"More of [{marker}]:\n{more_text(cause.case, language)}")
+
+
+def _heading(source: Source) -> str:
+    return f"[{source.marker}] {source.kind} {source.id}: {source.title}"
+
+
+def _pasted(prepared: Prepared) -> Iterator[Pasted]:
+    """The attachments; what was asked before is among the sources too, but stands elsewhere."""
+    given = {attachment.name for attachment in prepared.attachments}
+    asked = {turn.question for turn in prepared.earlier}
+    for pasted in prepared.context.evidence.sources:
+        said = pasted.name not in given and pasted.text in asked
+        if pasted.name is not None and pasted.text.strip() and not said:
+            yield pasted
+
+
+def _decided(prepared: Prepared, mark: str) -> str:
+    """What the program has settled."""
+    causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
+    lines = [
+        "# Settled",
+        f"verdict: {prepared.answer.verdict}",
+        f"causes, likeliest first: {'; '.join(causes) or 'none'}",
+    ]
+    lines += [f"missing fact: {_data(mark, f'{view.ask} {view.why}')}" for view in prepared.answer.missing]
+    if prepared.supposed is not None:
+        changes, *effects = settled(prepared.supposed, next(iter(prepared.diagnosis.causes), None))
+        lines += [_data(mark, changes), *effects]  # its values are the user's words
+    return "\n".join(lines)
+
+
+def excerpt(pasted: Pasted, prepared: Prepared) -> str:
+    """The lines around what the program saw in a pasted text, numbered; else its beginning and end."""
+    report, evidence = prepared.context.report, prepared.context.evidence
+    spans = [span for finding in report.findings for span in finding.evidence if not span.default]
+    spans += [signal.span for signal in evidence.signals]
+    spans += [trace.span for trace in evidence.tracebacks]
+    lines = pasted.text.split("\n")
+    wanted: set[int] = set()
+    for span in spans:
+        if span.attachment == pasted.name and len(wanted) < MAX_EXCERPT:
+            last = min(span.end_line, span.line + 2 * AROUND) + AROUND
+            wanted.update(range(max(1, span.line - AROUND), min(last, len(lines)) + 1))
+    if not wanted:
+        wanted = {*range(1, HEAD + 1), *range(len(lines) - TAIL + 1, len(lines) + 1)}
+    shown: list[str] = []
+    last = 0
+    for number in sorted(n for n in wanted if 1 <= n <= len(lines)):
+        if number != last + 1 and shown:
+            shown.append("…")
+        shown.append(f"{number}: {lines[number - 1][:MAX_LINE]}")
+        last = number
+    return "\n".join(shown)
+
+
+def _mark(texts: Sequence[str]) -> str:
+    """A mark that stands in none of the texts: a digest of all of them, so the same question has the same prompt."""
+    joined = "\0".join(texts)
+    mark = blake2b(joined.encode("utf-8", "replace"), digest_size=6).hexdigest()
+    while mark in joined:
+        mark = blake2b(mark.encode(), digest_size=6).hexdigest()
+    return mark
+
+
+def _data(mark: str, text: str) -> str:
+    return f"<data-{mark}>{text}</data-{mark}>"

@@ -1,0 +1,119 @@
+"""What a model may rest a sentence on: the cases, the findings and the pasted places, each under a number. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report import Finding, Severity
+from trainmedic.service.advisor import Prepared
+from trainmedic.service.composition.compose import place, quote
+from trainmedic.service.ranking.features import finding_weight
+
+MAX_FINDINGS = 6
+MAX_PLACES = 3
+"""Places of one finding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One numbered source. ``text`` is what the model reads of it and what its sentences are held against."""
+
+    marker: int
+    kind: Literal["case", "rule", "input"]
+    id: str
+    title: str
+    text: str
+    url: str | None = None
+    quote: str | None = None
+
+
+def sources_of(prepared: Prepared) -> tuple[Source, ...]:
+    """Cases by id (so that questions about the same ones share the beginning of their prompts), then findings, then
+    pasted places; numbered from 1."""
+    language = prepared.answer.language
+    first = prepared.diagnosis.causes[0].case.id if prepared.diagnosis.causes else ""
+    cases = sorted((cause.case for cause in prepared.diagnosis.causes), key=lambda case: case.id)
+    found: list[Source] = []
+    for case in cases:
+        url = case.sources[0].url if case.sources else None
+        text = case_text(case, language)
+        if case.id == first:
+            text = f"{text}\n{more_text(case, language)}"
+        found.append(_source(len(found) + 1, "case", case.id, case.title.get(language), text, url=url))
+    fired = _findings(prepared)
+    for finding in fired:
+        title = finding.title.get(language)
+        found.append(_source(len(found) + 1, "rule", finding.rule_id, title, finding_text(finding, language)))
+    spans = {_id(span): span for finding in fired for span in _places(finding)}
+    for id, span in spans.items():
+        found.append(_source(len(found) + 1, "input", id, place(span, language), span.text, quote=quote(span)))
+    return tuple(found)
+
+
+def seen_at(prepared: Prepared, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
+    """The markers of the places that each finding points at, by rule."""
+    markers = {source.id: source.marker for source in sources if source.kind == "input"}
+    return {
+        finding.rule_id: tuple(dict.fromkeys(markers[_id(span)] for span in _places(finding)))
+        for finding in _findings(prepared)
+    }
+
+
+def case_text(case: Case, language: str) -> str:
+    """A case for the model, the same for every question: where it applies, cause and fix."""
+    affected = ", ".join(f"{package} {versions}" for package, versions in sorted(case.affected.items()))
+    parts = [
+        f"affected versions: {affected}" if affected else "",
+        f"cause: {case.section('cause', language)}",
+        f"fix: {case.section('fix', language)}",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def more_text(case: Case, language: str) -> str:
+    """What is told of the first cause alone: what does not help, and how to confirm."""
+    parts = [f"does not help: {each.claim.get(language)} Reason: {each.why.get(language)}" for each in case.refutations]
+    return "\n".join([*parts, f"how to confirm: {case.section('confirm', language)}"])
+
+
+def finding_text(finding: Finding, language: str) -> str:
+    """A finding as a fact, each part on one line: values that were pasted stand in it."""
+    fixes = " ".join("; ".join(fix.text.get(language) for fix in finding.fixes).split())
+    parts = [" ".join(finding.message.get(language).split()), f"fix: {fixes}" if fixes else ""]
+    return "\n".join(part for part in parts if part)
+
+
+def _findings(prepared: Prepared) -> list[Finding]:
+    """The findings that fired, those about the question first."""
+    symptoms = prepared.context.symptoms
+    order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+    fired = sorted(
+        prepared.context.report.fired,
+        key=lambda finding: (-finding_weight(finding, symptoms), order[finding.severity], finding.rule_id),
+    )
+    return fired[:MAX_FINDINGS]
+
+
+def _places(finding: Finding) -> tuple[Span, ...]:
+    return tuple(span for span in finding.evidence if not span.default)[:MAX_PLACES]
+
+
+def _id(span: Span) -> str:
+    return f"{span.attachment or ''}:{span.line}:{span.column}"
+
+
+def _source(
+    marker: int,
+    kind: Literal["case", "rule", "input"],
+    id: str,
+    title: str,
+    text: str,
+    *,
+    url: str | None = None,
+    quote: str | None = None,
+) -> Source:
+    return Source(marker=marker, kind=kind, id=id, title=title, text=text, url=url, quote=quote)

@@ -1,6 +1,0 @@
-"""What the model is told: a fixed text, the sources in a fixed order, and the user's paste as marked data."""
-
-from service.prompts.build import Prompt, build, system_text
-from service.prompts.sources import Source, sources_of
-
-__all__ = ["Prompt", "Source", "build", "sources_of", "system_text"]

@@ -1,0 +1,1 @@
+"""Retrieval and ranking: from a query to the causes, with their probabilities."""

@@ -1,0 +1,160 @@
+"""A change as somebody words it, in our terms: ``--zero_stage 2``, ``attn_implementation=eager``, ``trl 0.11``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from trainmedic.kb.engine.values import show
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.catalogue import suggest
+from trainmedic.kb.frameworks.settings import HF, Key, Spec, index, specs
+from trainmedic.kb.frameworks.values import ATTENTION, DTYPES, Nothing, normalise, truth
+from trainmedic.kb.model.report import Text
+from trainmedic.kb.model.run import RunConfig, Unresolved, Value, VersionFact
+from trainmedic.kb.parse.readers.versions import PACKAGES, next_release, package, public
+
+MAX_VALUE = 200
+UNSET: Final = "\0unset"
+"""The value of a setting that is to be left out."""
+ALIASES = {
+    "lr": "learning_rate",
+    "zero": "zero_stage",
+    "zero_optimization": "zero_stage",
+    "batch_size": "micro_batch",
+    "micro_batch_size": "micro_batch",
+    "grad_accum": "gradient_accumulation",
+    "accumulation_steps": "gradient_accumulation",
+    "attn": "attention",
+    "grad_clip": "max_grad_norm",
+    "clip_grad": "max_grad_norm",
+    "lora_r": "lora_rank",
+}
+"""Short names that people use, beside the canonical ones and the frameworks' own."""
+_LEFT_OUT = ("unset", "remove", "removed", "default", "not set", "")
+_COLUMNS = ("transformers", "deepspeed", "accelerate", "peft", "bnb", "trl", "llamafactory", "ms-swift", "openrlhf",
+            "verl", "axolotl")  # fmt: skip
+_VERSION = re.compile(r"(?:==|=)?\s*[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9a-zA-Z]{1,8}){1,5}(?:\+[0-9a-zA-Z.]{1,20})?)")
+_STAGE = re.compile(r"(?:deepspeed[-_ ]?)?(?:zero|stage|z)[-_ ]?(?:stage)?[-_ ]?(?P<stage>[0-3])", re.IGNORECASE)
+NOT_A_WORD = Text(en="no setting and no option has this name", zh="没有叫这个名字的设置或选项")
+NOT_A_VALUE = Text(en="it cannot have this value", zh="它不能取这个值")
+NOT_A_VERSION = Text(en="this is no version", zh="这不是一个版本号")
+
+
+class InvalidChange(Exception):
+    """A change that means nothing; ``why`` in both languages."""
+
+    def __init__(self, why: Text) -> None:
+        super().__init__(why.en)
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change: ``given`` is the name as it was worded, ``name`` the setting, option or package that it means.
+
+    ``value`` is normalised as a setting's (`UNSET`: left out), ``raw`` the text as it is written.
+    """
+
+    given: str
+    name: str
+    raw: str
+    value: Value = None
+    canonical: bool = False
+    package: bool = False
+    version: VersionFact | None = None
+
+    @property
+    def shown(self) -> str:
+        """The new value as users read it."""
+        return "—" if self.value == UNSET else show(self.value) if self.canonical else self.raw
+
+
+def parse_change(given: str, raw: str, run: RunConfig) -> Change:
+    """What a change means for ``run``. Raises `InvalidChange`."""
+    name, raw = str(given).strip().lstrip("-").strip(), str(raw).strip()
+    if not name or len(raw) > MAX_VALUE or len(name) > MAX_VALUE or not (name + raw).isprintable():
+        raise InvalidChange(NOT_A_WORD if not name else NOT_A_VALUE)
+    if package(name) in PACKAGES and (_VERSION.fullmatch(raw) or _known_setting(name, run) is None):
+        return _release(given, package(name), raw)
+    known = _known_setting(name, run)
+    if known is not None:
+        spec, how = known
+        return Change(given=given, name=spec.name, raw=raw, value=_value(spec, how, raw), canonical=True)
+    framework = run.framework.value if run.framework is not None else None
+    key = name.replace("-", "_")
+    written = next((option.key for option in run.options if option.key.replace("-", "_") == key), None)
+    if written is None and (framework is None or catalogue.exists(framework, key, None) is False):
+        raise InvalidChange(_no_such(framework, key))
+    if written is None and framework is not None and catalogue.option(framework, key, None) is None:
+        raise InvalidChange(_no_such(framework, key))
+    return Change(given=given, name=written or key, raw=raw, value=UNSET if raw.lower() in _LEFT_OUT else raw)
+
+
+def _release(given: str, name: str, raw: str) -> Change:
+    match = _VERSION.fullmatch(raw)
+    if match is None:
+        raise InvalidChange(NOT_A_VERSION)
+    version = public(match["version"])
+    exact = version.count(".") != 1  # "4.44" may be any patch release of it
+    fact = VersionFact(
+        package=name,
+        exact=version if exact else None,
+        reason="supposed",
+        low=None if exact else version,
+        high=None if exact else next_release(version),
+    )
+    return Change(given=given, name=name, raw=version, package=True, version=fact)
+
+
+def _known_setting(name: str, run: RunConfig) -> tuple[Spec, str] | None:
+    """The canonical setting that a name means, and how its value is read."""
+    key = name.replace("-", "_").lower()
+    if key in specs():
+        return specs()[key], ""
+    framework = run.framework.value if run.framework is not None else None
+    algorithm = run.algorithm.value if run.algorithm is not None else None
+    columns = dict.fromkeys((*([framework] if framework else []), *(HF if framework in HF else ()), *_COLUMNS))
+    for column in columns:
+        for spelled in (name, key):
+            found: tuple[tuple[Spec, Key], ...] = index(column).get(spelled, ())
+            for spec, each in found:
+                if each.fits(algorithm):
+                    return spec, each.how
+    return (specs()[ALIASES[key]], "") if key in ALIASES else None
+
+
+def _value(spec: Spec, how: str, raw: str) -> Value:
+    """The value as the setting has it. Raises `InvalidChange` for one that it cannot have."""
+    if raw.lower() in _LEFT_OUT:
+        return UNSET
+    stage = _STAGE.fullmatch(raw) if spec.name == "zero_stage" else None
+    if how in ("flash_switch", "bf16_switch") and not isinstance(truth(raw), bool):
+        how = ""  # a switch asked for by the word that it stands for: flash_attn=eager
+    value = normalise(spec.kind, how, stage["stage"] if stage else raw)
+    if isinstance(value, Nothing | Unresolved):
+        raise InvalidChange(NOT_A_VALUE)
+    if value is None:
+        return UNSET
+    kinds: dict[str, bool] = {
+        "int": isinstance(value, int) and not isinstance(value, bool),
+        "number": isinstance(value, int | float) and not isinstance(value, bool),
+        "flag": isinstance(value, bool),
+        "dtype": value in DTYPES.values(),
+        "attention": value in ATTENTION.values(),
+    }
+    if not kinds.get(spec.kind, True):
+        raise InvalidChange(NOT_A_VALUE)
+    if spec.name == "zero_stage" and value not in (0, 1, 2, 3):
+        raise InvalidChange(NOT_A_VALUE)
+    return value
+
+
+def _no_such(framework: str | None, key: str) -> Text:
+    """That nothing has this name, and what was meant perhaps."""
+    meant = suggest(framework, key) if framework is not None else None
+    other = getattr(meant, "key", None)
+    if not other:
+        return NOT_A_WORD
+    return Text(en=f"{NOT_A_WORD.en}; did you mean {other}?", zh=f"{NOT_A_WORD.zh}；是否想写 {other}？")

@@ -1,0 +1,352 @@
+"""Where questions from Slack are answered: evidence gathered, the asker asked, the answer put where it belongs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+import uuid
+from collections.abc import Coroutine, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from trainmedic.kb.errors import NotFound, TrainmedicError
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.service.advisor import Ask
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Draft
+from trainmedic.service.history import Turn
+from trainmedic.service.serialization import plain
+from trainmedic.service.settings import SlackChannel
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, messages, section
+from trainmedic.ui.present.slack_text import escape
+from trainmedic.ui.slack import words
+from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.ui.slack.gather import Gathered, Gatherer, Place
+from trainmedic.ui.slack.incoming import Written, spoken
+from trainmedic.ui.slack.live import Live, Streams
+from trainmedic.ui.slack.memory import ANSWERS, THREADS, Recent, Told
+from trainmedic.ui.slack.post import USES, Poster
+from trainmedic.ui.slack.scopes import Identity
+
+log = logging.getLogger("trainmedic.slack")
+AT_ONCE = 16
+"""Questions that are worked on at once; the advisor's own bound is lower."""
+WAITING = 200
+"""Questions taken on; further ones are told to come back."""
+ABSENT = frozenset({"not_in_channel", "channel_not_found"})
+"""What Slack says where the bot was not invited."""
+LEAVING_S = 20.0
+"""How long questions may still take at shutdown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What the bot works with in its workspace."""
+
+    wired: AppContext
+    calls: Calls
+    poster: Poster
+    gatherer: Gatherer
+    streams: Streams
+    identity: Identity
+    key: str
+
+
+class Desk:
+    """Answers, and remembers what it answered. Belongs to one event loop."""
+
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+        self.told: Recent[str, Told] = Recent(ANSWERS)
+        self._awaited: Recent[tuple[str, str], str] = Recent(THREADS)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._lives: dict[tuple[str, str], tuple[Live, asyncio.Task[Any]]] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def running(self) -> int:
+        """Questions taken on and not yet answered."""
+        return len(self._tasks)
+
+    @property
+    def full(self) -> bool:
+        """Whether no further question is taken on."""
+        return len(self._tasks) >= WAITING
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the event loop's other work; `drain` waits for it."""
+        task = asyncio.create_task(self._bounded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, within_s: float) -> None:
+        """Wait for what is being answered, then stop the rest."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=within_s)
+        for task in set(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def options(self, channel: str) -> SlackChannel:
+        """How this channel is answered."""
+        channels = self.tools.wired.settings.slack_channels
+        return channels.get(channel) or channels.get("*") or SlackChannel()
+
+    def language(self, channel: str, text: str) -> str:
+        """The language of what the bot says itself."""
+        chosen = self.options(channel).language
+        return spoken(text) if chosen == "auto" else chosen
+
+    def awaits(self, channel: str, thread_ts: str, user: str) -> bool:
+        """Whether this person was asked back in this thread, so that a reply without a mention is meant for us."""
+        return self._awaited.get((channel, thread_ts)) == user
+
+    async def stop(self, channel: str, thread_ts: str) -> None:
+        """Stop writing in a thread: the reader pressed Slack's Stop button."""
+        live, task = self._lives.get((channel, thread_ts), (None, None))
+        if live is not None and task is not None:
+            live.stopped.set()
+            task.cancel()
+        try:
+            await self.tools.calls(
+                "agents_sessions_setStatus", channel_id=channel, thread_ts=thread_ts, status="active"
+            )
+        except (SlackRefused, SlackLost) as error:
+            log.warning("the session's status could not be set: %s", error)
+
+    async def in_thread(
+        self, place: Place, message: Written, *, in_thread: bool, addressed: bool = True, url: str = ""
+    ) -> None:
+        """Answer a message in its thread. ``addressed`` False: nobody spoke to us, so that we may stay silent.
+
+        ``url`` is a response_url to fall back on where the thread cannot be written to.
+        """
+        language = self.language(place.channel, message.text)
+        trace_id = uuid.uuid4().hex
+        try:
+            turns = await self.turns(place)
+            gathered = await self.tools.gatherer.around(place, message, turns, in_thread=in_thread)
+            if gathered.empty:
+                if addressed:
+                    await self.say(place, words.HELP.get(language), url=url)
+                return
+            await self._answered(place, gathered, trace_id, in_thread=in_thread, addressed=addressed, url=url)
+        except Exception as error:
+            await self.failed(place, error, language, trace_id, url=url, addressed=addressed)
+
+    async def turns(self, place: Place) -> tuple[Turn, ...]:
+        """What was answered in this thread before."""
+        history = self.tools.wired.advisor.history
+        if history is None:
+            return ()
+        conversation = place.conversation_id(self.tools.key)
+        return await self.tools.wired.run(lambda: history.turns(conversation))
+
+    async def alone(self, question: str, place: Place, url: str) -> None:
+        """Answer a command: to the asker alone, with a button to share it."""
+        language = self.language(place.channel, question)
+        trace_id = uuid.uuid4().hex
+        try:
+            request = Ask(question=question, language="zh" if language == "zh" else "en")
+            async with aclosing(self.tools.wired.asker.stream(request, trace_id, self.tools.wired.run)) as parts:
+                sources: tuple[Source, ...] = ()
+                async for part in parts:
+                    if isinstance(part, Draft):
+                        sources = part.sources
+                    elif isinstance(part, Answer):
+                        wire = self._keep(part, sources)
+            replies = messages(wire, self.extras(place, share=True))
+            # One use is left for the button.
+            for number, reply in enumerate(replies):
+                if number >= USES - 1 or not await self.tools.poster.respond(url, reply):
+                    await self.tools.poster.whisper(place.channel, place.user, [reply])
+        except Exception as error:
+            await self.failed(place, error, language, trace_id, url=url, alone=True)
+
+    async def _answered(
+        self, place: Place, gathered: Gathered, trace_id: str, *, in_thread: bool, addressed: bool, url: str
+    ) -> None:
+        wired, options = self.tools.wired, self.options(place.channel)
+        attachments = gathered.attachments[: wired.settings.max_attachments]
+        left = gathered.attachments[wired.settings.max_attachments :]
+        request = Ask(
+            question=gathered.question,
+            attachments=attachments,
+            conversation_id=place.conversation_id(self.tools.key),
+            language=gathered.language if options.language == "auto" else options.language,
+        )
+        many = words.NOT_READ["many"].get(spoken(gathered.question)).format(limit=len(attachments))
+        live = Live(self.tools.poster, self.tools.streams, place, live_text=wired.settings.slack_live_text)
+        task = asyncio.current_task()
+        assert task is not None
+        sources: tuple[Source, ...] = ()
+        answer: Answer | None = None
+        self._lives[(place.channel, place.thread_ts)] = (live, task)
+        try:
+            async with aclosing(wired.asker.stream(request, trace_id, wired.run)) as parts, live:
+                if addressed and not options.ephemeral and not options.quiet:
+                    live.open(spoken(gathered.question))
+                async for part in parts:
+                    if live.stopped.is_set():
+                        return
+                    if isinstance(part, Draft):
+                        sources = part.sources
+                        live.begin(_wire(part.answer))
+                    elif isinstance(part, StepView):
+                        live.step(part)
+                    elif isinstance(part, str):
+                        live.write(part)
+                    else:
+                        answer = part
+                assert answer is not None, "a stream ends with its answer"
+                not_read = (*gathered.not_read, *(f"{item.name} ({many})" for item in left))
+                extras = self.extras(place, not_read=not_read, notes=(gathered.note,) if gathered.note else ())
+                how = {"in_thread": in_thread, "addressed": addressed}
+                await self._deliver(place, answer, sources, extras, live, **how, url=url)
+        finally:
+            if self._lives.get((place.channel, place.thread_ts), (None, None))[0] is live:
+                del self._lives[(place.channel, place.thread_ts)]
+
+    async def _deliver(
+        self,
+        place: Place,
+        answer: Answer,
+        sources: tuple[Source, ...],
+        extras: Extras,
+        live: Live,
+        *,
+        in_thread: bool,
+        addressed: bool,
+        url: str,
+    ) -> None:
+        options = self.options(place.channel)
+        wire = self._keep(answer, sources)
+        grounded = answer.verdict in GROUNDED
+        if not grounded and (options.quiet or not addressed):
+            if addressed:
+                verdict = VERDICTS[answer.verdict].get(answer.language)
+                text = words.NOT_COVERED.get(answer.language).format(verdict=verdict)
+                await self._whisper(place, [said(text)], in_thread=in_thread)
+            return
+        if options.ephemeral:
+            shared = messages(wire, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
+            await self._whisper(place, list(shared), in_thread=in_thread)
+            return
+        try:
+            await live.finish(wire, extras)
+        except SlackRefused as refused:
+            if not url or refused.error not in ABSENT:
+                raise
+            note = words.NOT_IN_CHANNEL.get(answer.language)
+            for reply in messages(wire, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
+                await self.tools.poster.respond(url, reply)
+        if answer.verdict == "need_input":
+            self._awaited.put((place.channel, place.thread_ts), place.user)
+        else:
+            self._awaited.drop((place.channel, place.thread_ts))
+
+    async def _whisper(self, place: Place, replies: list[Reply], *, in_thread: bool) -> None:
+        """To the asker alone. Slack shows that inside a thread only where the thread has replies already."""
+        thread_ts = place.thread_ts if in_thread else None
+        await self.tools.poster.whisper(place.channel, place.user, replies, thread_ts)
+
+    def _keep(self, answer: Answer, sources: tuple[Source, ...]) -> Mapping[str, Any]:
+        wire = _wire(answer)
+        question = next((source.text for source in sources if source.name is None), "")
+        pasted = tuple(Attachment(name=s.name, content=s.text) for s in sources if s.name is not None)
+        self.told.put(answer.id, Told(answer=wire, question=question, attachments=pasted))
+        return wire
+
+    async def recall(self, answer_id: str) -> Told:
+        """An answer given before: from this process, else from the history. Raises `NotFound`."""
+        if told := self.told.get(answer_id):
+            return told
+        advisor = self.tools.wired.advisor
+        kept = await self.tools.wired.run(lambda: advisor.answer(answer_id))
+        if kept is None or not kept.turns:
+            raise NotFound(f"no answer {answer_id!r}")
+        turn = kept.turns[-1]
+        return Told(answer=kept.answer, question=turn.question, attachments=turn.attachments)
+
+    def extras(
+        self, place: Place, *, not_read: tuple[str, ...] = (), notes: tuple[str, ...] = (), share: bool = False
+    ) -> Extras:
+        """What the messages in this place have besides the answer."""
+        settings = self.tools.wired.settings
+        group, elsewhere = settings.slack_human_group, settings.slack_human_channel
+        private = place.direct or share
+        return Extras(
+            public_url=settings.public_url.rstrip("/"),
+            not_read=not_read,
+            notes=notes,
+            human=bool(elsewhere) or (bool(group) and not private),
+            share=share,
+            asker=place.user,
+        )
+
+    async def say(self, place: Place, text: str, *, url: str = "", alone: bool = False) -> None:
+        """Say something short: in the thread, else to the asker alone, else at the response_url. Never raises."""
+        reply = said(text)
+        if url and alone and await self.tools.poster.respond(url, reply):
+            return
+        try:
+            if not alone:
+                await self.tools.poster.post(place.channel, place.thread_ts, [reply])
+                return
+        except (SlackRefused, SlackLost) as error:
+            log.warning("could not say it in the thread: %s", error)
+        if url and not alone and await self.tools.poster.respond(url, reply):
+            return
+        try:
+            await self.tools.poster.whisper(place.channel, place.user, [reply])
+        except (SlackRefused, SlackLost) as error:
+            log.error("nobody could be told in %s: %s", place.channel, error)
+
+    async def failed(
+        self,
+        place: Place,
+        error: Exception,
+        language: str,
+        trace_id: str,
+        *,
+        url: str = "",
+        alone: bool = False,
+        addressed: bool = True,
+    ) -> None:
+        """Tell the asker that there is no answer, why, and the number to ask about. Never raises."""
+        message, hint = words.UNEXPECTED.get(language), ""
+        if isinstance(error, TrainmedicError):
+            message, hint = error.message, f"{error.hint}. " if error.hint else ""
+            log.warning("not answered, trace_id=%s: %s", trace_id, error.code)
+        elif isinstance(error, SlackRefused | SlackLost):
+            message = f"Slack: {error.error} {error.needed}".strip() if isinstance(error, SlackRefused) else "Slack"
+            log.error("not delivered, trace_id=%s: %s", trace_id, error)
+            if isinstance(error, SlackRefused) and error.error in ABSENT:
+                message = words.NOT_IN_CHANNEL.get(language)
+        else:
+            trace = "".join(traceback.format_exception(error))
+            log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
+        shown = mask(message).text.rstrip(".。")
+        text = words.FAILED.get(language).format(message=escape(shown), hint=escape(hint), trace_id=trace_id)
+        if addressed:
+            await self.say(place, text, url=url, alone=alone)
+
+    async def _bounded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            async with self._slots:
+                await work
+        finally:
+            work.close()  # where it was cancelled before its turn came
+
+
+def said(text: str) -> Reply:
+    """A short message of our own, escaped already."""
+    return Reply(text=text, blocks=(section(text),))
+
+
+def _wire(answer: Answer) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], plain(answer))
