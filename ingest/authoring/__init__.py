@@ -1,1 +1,1 @@
-"""Tools for people who write pages: coverage, originality."""
+"""Tools for people who write pages: coverage and originality."""
