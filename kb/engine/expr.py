@@ -22,6 +22,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Term
 from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.suggest import closest
 
 Run: TypeAlias = Callable[[Facts], Result]
 
@@ -197,8 +198,9 @@ class _Compiler:
 
     def _name(self, node: ast.Name) -> Node:
         if node.id not in self.words.names:
-            near = _near(node.id, self.words)
-            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{near}")
+            near = closest(node.id, sorted(self.words.names), partial=True)
+            hint = f" (did you mean {near}?)" if near else ""
+            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{hint}")
         return fact_node(node.id, ("name", node.id))
 
     def _literal(self, node: ast.Constant) -> Scalar:
@@ -297,11 +299,6 @@ class _Compiler:
             return True if value is UNKNOWN else value
 
         return Node("maybe", self.source(node), maybe, (inner,), inner.reads)
-
-
-def _near(name: str, words: Vocabulary) -> str:
-    parts = [word for word in sorted(words.names) if name in word or word in name]
-    return f" (did you mean {', '.join(parts[:3])}?)" if parts else ""
 
 
 def _reads(nodes: tuple[Node, ...]) -> tuple[Key, ...]:
