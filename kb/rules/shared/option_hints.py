@@ -131,7 +131,7 @@ def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = 
     return Outcome(
         value=True,
         evidence=tuple(dict.fromkeys(spans)),
-        brought=True,
+        user_provided=True,
         values={
             "offences_en": en + (f"; and {more} more" if more else ""),
             "offences_zh": zh + (f"；另有 {more} 处" if more else ""),

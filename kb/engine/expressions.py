@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, Vocabulary
+from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, truth
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
@@ -71,7 +72,7 @@ class Expression:
             value=None if value is UNKNOWN else value,
             evidence=tuple(dict.fromkeys(walk.spans)),
             missing=tuple(dict.fromkeys(walk.missing)) if value is UNKNOWN else (),
-            brought=walk.brought,
+            user_provided=walk.user_provided,
             terms=tuple(walk.terms),
         )
 
@@ -112,7 +113,7 @@ class _Walk:
     terms: list[Term] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    brought: bool = False
+    user_provided: bool = False
 
     def visit(self, node: Node, want: bool, live: bool) -> None:
         if node.kind == "not":
@@ -143,7 +144,7 @@ class _Walk:
             return
         if value is True:
             self.spans.extend(spans)
-            self.brought = self.brought or any(fact.brought for fact in facts)
+            self.user_provided = self.user_provided or any(fact.user_provided for fact in facts)
         else:  # unknown: a false leaf never lies on a live branch
             for key in node.asks:
                 self.missing.extend(self.facts.fact(key).missing)
