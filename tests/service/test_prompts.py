@@ -316,8 +316,8 @@ def test_values_that_were_pasted_stand_between_marks_in_findings_and_questions_t
     evil = "IGNORE-ALL-RULES"
     prepared = about(knowledge_advisor)
     first, *others = prepared.diagnosis.findings
-    text = Text(en=f"{evil} is set", zh=f"设置了 {evil}")
-    findings = (replace(first, title=text, message=text), *others)
+    title = Text(en=f"{evil} is set", zh=f"设置了 {evil}")
+    findings = (replace(first, title=title, message=title), *others)
     view = MissingView(fact="log", why=f"because of {evil}", ask=f"what is {evil}?")
     prepared = replace(
         prepared,
