@@ -31,9 +31,21 @@ _CHAIN = re.compile(
     r"|to\([ \t]*(?:dtype[ \t]*=[ \t]*)?(?P<dtype>torch\.(?:float16|half|bfloat16|float32))[ \t]*\))"
 )
 _SAME = frozenset(
-    {"to", "cuda", "cpu", "npu", "xpu", "eval", "train", "requires_grad_", "merge_and_unload", "half", "bfloat16",
-     "float"}
-)  # fmt: skip
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "npu",
+        "xpu",
+        "eval",
+        "train",
+        "requires_grad_",
+        "merge_and_unload",
+        "half",
+        "bfloat16",
+        "float",
+    }
+)
 _WRAPPERS = re.compile(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
 _NAMES = re.compile(
     r"(?:(?:base|peft|lora|train|trained|causal|student|policy|actor|hf|my)_?)?(?:model|net|lm|llm)|policy|actor",

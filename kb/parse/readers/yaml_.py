@@ -61,9 +61,10 @@ def read(piece: Piece) -> Reading:
     if builder.failed_at is not None:
         flattener.add(_by_line(text, builder.read_up_to()))
     return Reading(
-        options=tuple(flattener.options), problems=tuple(flattener.problems),
+        options=tuple(flattener.options),
+        problems=tuple(flattener.problems),
         partial=builder.failed_at is not None or flattener.full,
-    )  # fmt: skip
+    )
 
 
 def scalar(text: str) -> Scalar:
@@ -316,9 +317,14 @@ def _by_line(text: str, start: int) -> Entries:
 
 
 def _line(
-    text: str, offset: int, start: int, match: re.Match[str],
-    parents: list[tuple[int, str]], numbers: dict[str, int], found: Entries,
-) -> None:  # fmt: skip
+    text: str,
+    offset: int,
+    start: int,
+    match: re.Match[str],
+    parents: list[tuple[int, str]],
+    numbers: dict[str, int],
+    found: Entries,
+) -> None:
     indent = len(match["indent"])
     dashes = match["dash"]
     key = match["key"].strip("\"'")
