@@ -34,7 +34,7 @@ _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\u
 _WIDE_COLON = re.compile(r"^(?P<key>[ \t]*(?:-[ \t]+)?[\w.\-/]+)[ \t]*：[ \t]*", re.MULTILINE)
 _WIDE_QUOTED = re.compile(r"(?<=: )[“”](?P<text>[^“”\"\n]*)[“”](?=[ \t]*(?:#.*)?$)", re.MULTILINE)
 _WIDE_LIST = re.compile(r"(?<=: )\[[^\]\n]*，[^\]\n]*\]")
-_TABS = re.compile(r"^[ ]*\t+[ \t]*(?=[^\s#])", re.MULTILINE)
+_TABS = re.compile(r"^[ ]*+\t[ \t]*+(?=[^\s#])", re.MULTILINE)
 _LINE = re.compile(
     r"(?P<indent>[ \t]*)(?P<dash>(?:-[ \t]+)*)(?P<key>\"[^\"\n]+\"|'[^'\n]+'|[\w.\-/]+)"
     r"[ \t]*(?::(?=\s|$)|：)[ \t]*(?P<rest>.*)"
