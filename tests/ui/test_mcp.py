@@ -25,7 +25,7 @@ from tests.live import Live
 from trainmedic.kb.mask import mask
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Parts, Run, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Draft, Parts, Run, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
@@ -264,7 +264,7 @@ def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str)
         async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
             assert request.mode == "investigate"
             async for part in super().stream(request, trace_id, run):
-                if isinstance(part, str):
+                if isinstance(part, Draft):
                     for number in (1, 2):
                         yield StepView(number=number, tool="t", what=f"looked {number}", arguments={}, result="r")
                 yield part
