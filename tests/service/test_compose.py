@@ -168,7 +168,7 @@ def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> N
     diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5, 0.0)], shared, WEIGHTS)
     sections, _ = compose(diagnosis, shared, language)
     kinds = [section.kind for section in sections]
-    assert kinds == "receipt lead confidence cause seen fix change diff refuted confirm".split()
+    assert kinds == ["receipt", "lead", "confidence", "cause", "seen", "fix", "change", "diff", "refuted", "confirm"]
     for section in sections:
         assert {f"[{marker}]" for marker in section.markers} == set(re.findall(r"\[\d+\]", section.body))
 
