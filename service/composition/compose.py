@@ -16,14 +16,12 @@ from trainmedic.service.composition import phrases
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.ranking.diagnose import Cause, Diagnosis, relevant
+from trainmedic.service.ranking.diagnose import Cause, Diagnosis
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.what_if.apply import Effect, WhatIf
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
-AHEAD = 0.3
-"""The least probability of a first cause that is shown while asking back."""
 MAX_QUOTE = 160
 """Code points of one quoted place."""
 _TICKS = re.compile("`+")  # a pasted fence must not end the block that its text is quoted in
@@ -87,11 +85,9 @@ def compose(
     if same:
         text = phrases.UNCHANGED if supposed is None else phrases.UNCHANGED_AS_IS
         sections.append(Section(kind="unchanged", body=text.get(language)))
-    lead = _lead(diagnosis)
-    likely = None
+    lead, likely = diagnosis.lead, diagnosis.likely
     if lead is None:
         sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
-        likely = _ahead(diagnosis)
     else:
         brief = same and supposed is not None
         sections += _with_cause(lead, diagnosis, context, citations, brief=brief)
@@ -99,7 +95,7 @@ def compose(
     asks = _asks(diagnosis, language)
     # If the verdict asks back, the questions come first; after an answer they come last.
     sections += (*asks, *others) if diagnosis.verdict == "need_input" else (*others, *asks)
-    sections += _listed(context, lead, citations)
+    sections += _listed(diagnosis, context, lead, citations)
     return tuple(sections), citations.all()
 
 
@@ -120,13 +116,13 @@ def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Se
     """The sections after a model's explanation of the first cause: the patch, other causes, questions, findings."""
     language = citations.language
     lead = diagnosis.causes[0] if diagnosis.causes else None
-    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or relevant(f, context))]
+    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or f in diagnosis.related)]
     return (
         *(_names(lead.case, context, language) if lead is not None else ()),
         *_headed("patch", _patch(fired, language), language),
         *_others(diagnosis, lead, citations),
         *_asks(diagnosis, language),
-        *_listed(context, lead, citations),
+        *_listed(diagnosis, context, lead, citations),
     )
 
 
@@ -172,7 +168,7 @@ def _with_cause(
         yield Section(kind="grade", body=phrases.GRADED.get(language).format(grade=grade))
     else:
         yield Section(kind="confidence", body=_confidence(cause, language))
-    fired = [f for f in context.report.fired if f in cause.findings or relevant(f, context)]
+    fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
     fired.sort(key=lambda f: f not in cause.findings)
     fix = _headed("fix", _fix(case, fired, context, marker, language), language)
     if brief:
@@ -191,28 +187,6 @@ def _confidence(cause: Cause, language: str) -> str:
         confidence=phrases.CONFIDENCE[cause.confidence].get(language),
         grade=phrases.GRADE[cause.case.evidence].get(language),
     )
-
-
-def _lead(diagnosis: Diagnosis) -> Cause | None:
-    """The cause that the answer is about. A "nothing is wrong" case needs a rule's finding or some confidence."""
-    if not diagnosis.causes or diagnosis.verdict not in ("answered", "no_fault"):
-        return None
-    first = diagnosis.causes[0]
-    if diagnosis.verdict == "answered" or first.confidence != "low":
-        return first
-    return first if any(finding.status is Status.FIRED for finding in first.findings) else None
-
-
-def _ahead(diagnosis: Diagnosis) -> Cause | None:
-    """The first cause if it is clearly ahead of the second, though not sure enough to act on.
-
-    A probability above `AHEAD` with low confidence means that the evidence contradicts the cause.
-    """
-    if diagnosis.verdict != "need_input" or not diagnosis.causes:
-        return None
-    first, *rest = diagnosis.causes
-    second = rest[0].probability if rest else 0.0
-    return first if first.confidence != "low" and first.probability >= max(AHEAD, 2 * second) else None
 
 
 def _likely(cause: Cause | None, citations: Citations) -> Iterator[Section]:
@@ -305,8 +279,8 @@ def _asks(diagnosis: Diagnosis, language: str) -> Sections:
     return asks if diagnosis.verdict == "need_input" else _headed("ask", asks, language)
 
 
-def _listed(context: Context, lead: Cause | None, citations: Citations) -> Iterator[Section]:
-    related = [f for f in context.report.fired if relevant(f, context)]
+def _listed(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Iterator[Section]:
+    related = diagnosis.related
     others = [f for f in context.report.fired if f not in related and (lead is None or f not in lead.findings)]
     if lead is None:  # else the related findings are listed beside the cause
         yield from _headed("seen", _seen("seen", related, citations), citations.language)
