@@ -25,7 +25,7 @@ from tests.live import Live
 from trainmedic.kb.mask import mask
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
@@ -233,7 +233,7 @@ def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
         async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
             if request.question:
                 raise RuntimeError(f"no such file: {request.question}")
-            yield ""
+            yield Delta("lead", "")
 
     async def go() -> None:
         async with Client(make_server(context(advisor, Broken(advisor)))) as client:
