@@ -163,8 +163,8 @@ class Advisor:
         watch.lap("retrieve")
         context = self._context(evidence, report, question)
         diagnosis = diagnose(self._candidates(hits, report), context, self.knowledge.weights, request.top_k)
-        same = same_as(read.turns, diagnosis, evidence)
-        sections, citations = compose(diagnosis, context, language, supposed, same=same)
+        repeated = same_as(read.turns, diagnosis, evidence)
+        sections, citations = compose(diagnosis, context, language, supposed, same=repeated)
         watch.lap("compose")
         answer = Answer(
             id=uuid.uuid4().hex,
