@@ -20,11 +20,11 @@ from trainmedic.service.answer import Answer, Citation, Section, markdown
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
-from trainmedic.service.llm.generation import Writing
+from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, Source
-from trainmedic.service.llm.query_rewrite import restated
-from trainmedic.service.llm.verify import Denial, Ground, Verified, complete, denials_of, verify
+from trainmedic.service.llm.query_rewrite import rewritten_query
+from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 from trainmedic.service.what_if.apply import Effect
 
 MAX_FLAGGED = 10
@@ -72,7 +72,7 @@ class Assistant:
 
     async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
         """The question looked up once more in the model's words, where that finds a clearer answer."""
-        words = await restated(prepared.context.evidence.question, model)
+        words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
             return prepared
         try:
@@ -102,7 +102,7 @@ class Assistant:
                 yield delta
             yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
             return
-        writing = Writing(prepared, model)
+        writing = Generation(prepared, model)
         text = ModelText(lambda: opening_of(prepared, writing.prompt.sources))
         try:
             async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
@@ -183,10 +183,10 @@ def opening_of(prepared: Prepared, sources: Sequence[Source]) -> Sections:
     return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
 
 
-def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Ground:
+def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """What the model's sentences are held against; ``looked_up`` are cases beside the causes that it has read."""
     evidence = prepared.context.evidence
-    return Ground(
+    return Grounding(
         sources=prompt.sources,
         corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
         known=is_option,
@@ -234,7 +234,7 @@ class _Citations(Citations):
             )
 
 
-def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
+def notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """What was done to the model's text, and what it was not shown."""
     said = [phrases.CUT_SHORT.get(language)] if cut else []
     if checked.withdrawn:
