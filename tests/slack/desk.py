@@ -15,7 +15,7 @@ from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import Streams
+from trainmedic.ui.slack.live import StreamLimits
 
 T = TypeVar("T")
 QUICK = 0.05
@@ -64,7 +64,7 @@ async def bot_in(
         settings=settings, advisor=advisor, answerer=answerer or TemplateAnswerer(advisor), executor=threads
     )
     async with SlackBot(
-        context, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
+        context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
     ) as bot:
         await slack.until_connected()
         yield bot

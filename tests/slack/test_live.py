@@ -19,7 +19,7 @@ from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import STARTS, WINDOW_S, Streams
+from trainmedic.ui.slack.live import STARTS, WINDOW_S, StreamLimits
 
 STEP = StepView(number=1, tool="rules", what="Checked the rules again", arguments={}, result="2 fired")
 FAILED_STEP = replace(STEP, number=2, what="Looked for <!channel> releases", ok=False)
@@ -307,7 +307,7 @@ def test_a_model_that_writes_is_followed_to_its_verified_text(
 
 def test_too_many_streams_at_once_become_edited_messages() -> None:
     now = 0.0
-    streams = Streams(clock=lambda: now)
+    streams = StreamLimits(clock=lambda: now)
     assert [streams.may_start("channel") for _ in range(STARTS + 1)] == [True] * STARTS + [False]
     now = WINDOW_S + 1
     assert streams.may_start("channel")
@@ -317,7 +317,7 @@ def test_too_many_streams_at_once_become_edited_messages() -> None:
 
 
 def test_streams_are_written_to_less_often_the_more_there_are() -> None:
-    streams = Streams()
+    streams = StreamLimits()
     alone = streams.interval_s
     for _ in range(10):
         streams.opened()
