@@ -79,8 +79,8 @@ class Slowly:
     def __init__(
         self,
         advisor: Advisor,
-        *said: str | StepView,
-        later: tuple[str | StepView, ...] = (),
+        *said: str | StepView | Delta,
+        later: tuple[str | StepView | Delta, ...] = (),
         final: Callable[[Answer], Answer] = lambda answer: answer,
     ) -> None:
         self.go = asyncio.Event()
@@ -113,8 +113,8 @@ class Slowly:
             self.ended += 1
 
 
-def part_of(said: str | StepView) -> Delta | StepView:
-    """A step as it is; text as the model's."""
+def part_of(said: str | StepView | Delta) -> Delta | StepView:
+    """Bare text is the model's."""
     return Delta("model_text", said) if isinstance(said, str) else said
 
 

@@ -15,7 +15,8 @@ from tests.fake_model import FakeModel, Reply
 from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer import Answer, Section, StepView, markdown
+from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.ui.slack.bot import SlackBot
@@ -57,9 +58,13 @@ def streamed(slack: LocalSlack) -> str:
     return json.dumps([call.args.get("chunks") for call in calls], ensure_ascii=False)
 
 
+RECEIPT = Section(kind="receipt", body="> Read: your question.", items=("Read: your question.",))
+
+
 def written(text: str) -> Callable[[Answer], Answer]:
     """The answer as a model would have written it."""
-    return lambda answer: replace(answer, answer=f"> Read: your question.\n\n{text}", mode="llm", model="tiny")
+    sections = (RECEIPT, Section(kind="model_text", body=text))
+    return lambda answer: replace(answer, answer=markdown(sections), sections=sections, mode="llm", model="tiny")
 
 
 def test_the_verdict_is_streamed_before_the_text_is_written(strict: LocalSlack, streaming: Callable[..., None]) -> None:
@@ -136,7 +141,7 @@ def test_with_live_text_the_words_come_as_they_are_written(strict: LocalSlack, s
 
     streaming(
         act,
-        "> Read: your question.\n\n",
+        Delta("receipt", RECEIPT.body),
         "The mean ",
         later=("over nothing ", "is NaN."),
         final=written("The mean over nothing is NaN."),

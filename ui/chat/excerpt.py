@@ -63,7 +63,7 @@ def excerpts(spans: Iterable[Span], texts: Mapping[str | None, str]) -> tuple[Ex
 
 def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | None) -> Excerpt:
     first = marked[0][1]
-    place = f"{first['line']}:{first['column']}"
+    place = f"{first.line}:{first.column}"
     lines = text.split("\n") if text is not None else []
     if text is None or any(span.line > len(lines) for _, span in marked):
         return Excerpt(name=name, place=place, rows=tuple(_quoted(mark, span) for mark, span in marked[:MAX_MARKED]))

@@ -47,12 +47,12 @@ def follow_ups(
     found: list[FollowUp] = []
     if answer.verdict in ("need_input", "not_in_kb"):
         found += [
-            FollowUp(id=f"fact-{number}", label=short(each.ask), fill=f"{fact_name(each['fact'])}: ")
+            FollowUp(id=f"fact-{number}", label=short(each.ask), fill=f"{fact_name(each.fact)}: ")
             for number, each in enumerate(answer.missing[:3])
             if each.fact not in FOLDED
         ]
     related, aside, _ = sorted_findings(answer)
-    changed = next((c for f in patches((*related, *aside)) if (c := applied(f.patch, sources))), ())
+    changed = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
     if changed:
         found.append(FollowUp(id="patch", label=t["follow_patch"], question=said["patched_question"], files=changed))
     if case is not None and answer.verdict == "answered":

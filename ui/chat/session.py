@@ -13,7 +13,7 @@ from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.texts import Language
 from trainmedic.ui.chat.uploads import lines_of, source_of
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.present.stored import answer_of
+from trainmedic.ui.present.stored import answer_from
 
 TURNS_SHOWN = 12
 
@@ -51,7 +51,7 @@ async def restored(
     stored = await context.executor(lambda: context.advisor.answer(answer_id))
     if stored is None:
         return None
-    answer = answer_of(stored)
+    answer = answer_from(stored.answer)
     session.conversation = answer.conversation_id
     sources: dict[str | None, Source] = {}
     session.messages = []
@@ -60,7 +60,7 @@ async def restored(
         files = [(file.name, lines_of(file.content)) for file in turn.attachments]
         session.messages.append(said("user", markdown.question(turn.question, files, language)))
         if earlier is not None:
-            session.messages.append(said("assistant", markdown.answer(answer_of(earlier), language)))
+            session.messages.append(said("assistant", markdown.answer(answer_from(earlier.answer), language)))
         sources |= {file.name: source_of(file.name, str(file.content)) for file in turn.attachments}
         sources[None] = source_of(None, turn.question)
     return StoredConversation(answer, stored.turns, tuple(sources.values()))

@@ -115,7 +115,7 @@ def packed(blocks: Sequence[Block], text: str) -> tuple[Reply, ...]:
 def verdict_line(answer: Answer) -> str:
     """``🔎 Cause found · confidence: high · evidence: reproduced``, in Markdown."""
     language = answer.language
-    parts = [f"**{VERDICTS[answer['verdict']].get(language)}**"]
+    parts = [f"**{VERDICTS[answer.verdict].get(language)}**"]
     if answer.verdict in GROUNDED and answer.causes:
         first = answer.causes[0]
         sure, grade = phrases.CONFIDENCE[first.confidence], phrases.GRADE[first.evidence_grade]
@@ -127,7 +127,7 @@ def verdict_line(answer: Answer) -> str:
 def lead(answer: Answer) -> str:
     """What is certain before a text is written: the verdict and the first cause, in Markdown."""
     causes = answer.causes
-    title = f"\n\n**{causes[0]['title']}**" if causes and answer.verdict in GROUNDED else ""
+    title = f"\n\n**{causes[0].title}**" if causes and answer.verdict in GROUNDED else ""
     return neutral(f"{verdict_line(answer)}{title}\n\n")
 
 
@@ -148,10 +148,10 @@ def sources(answer: Answer, extras: Extras) -> list[str]:
     for item in answer.citations:
         url = item.url
         if item.kind == "case" and extras.public_url:
-            url = f"{extras.public_url}/knowledge/?case={percent(item['id'])}"
+            url = f"{extras.public_url}/knowledge/?case={percent(item.id)}"
         shown = link(url, item.title) if url else escape(item.title)
-        name = "" if item.kind == "input" else f" ({escape(item['id'])})"
-        lines.append(f"[{item['marker']}] {shown}{name}")
+        name = "" if item.kind == "input" else f" ({escape(item.id)})"
+        lines.append(f"[{item.marker}] {shown}{name}")
     return lines
 
 
@@ -170,7 +170,7 @@ def remarks(answer: Answer, extras: Extras) -> list[str]:
     if answer.mode == "llm":
         lines.append(escape(WRITTEN.get(language).format(model=answer.model or "?")))
     if extras.public_url:
-        lines.append(link(f"{extras.public_url}/?answer={percent(answer['id'])}", OPEN.get(language)))
+        lines.append(link(f"{extras.public_url}/?answer={percent(answer.id)}", OPEN.get(language)))
     return lines
 
 

@@ -1,18 +1,19 @@
-"""Answers out of the history."""
+"""Answers that come as JSON, from the history or from a service."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from trainmedic.service.answer import Answer, Section
-from trainmedic.service.history import StoredAnswer
 
 _ANSWERS = TypeAdapter(Answer)
 
 
-def answer_of(stored: StoredAnswer) -> Answer:
-    """The stored answer. One of an older release has no sections: its text becomes one."""
-    answer = _ANSWERS.validate_python(stored.answer)
+def answer_from(body: Mapping[str, Any]) -> Answer:
+    """The answer of a decoded JSON object. One of an older release has no sections: its text becomes one."""
+    answer = _ANSWERS.validate_python(body)
     return answer if answer.sections else replace(answer, sections=(Section(kind="text", body=answer.answer),))

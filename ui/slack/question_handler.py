@@ -22,7 +22,7 @@ from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, messages, section
 from trainmedic.ui.present.slack_text import escape
-from trainmedic.ui.present.stored import answer_of
+from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
@@ -271,7 +271,7 @@ class QuestionHandler:
         if kept is None or not kept.turns:
             raise NotFound(f"no answer {answer_id!r}")
         turn = kept.turns[-1]
-        return PostedAnswer(answer=answer_of(kept), question=turn.question, attachments=turn.attachments)
+        return PostedAnswer(answer=answer_from(kept.answer), question=turn.question, attachments=turn.attachments)
 
     def extras(
         self, place: Place, *, not_read: tuple[str, ...] = (), notes: tuple[str, ...] = (), share: bool = False

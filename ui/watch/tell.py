@@ -65,11 +65,12 @@ def to_slack(channel: str, token: str, base_url: str = SLACK, *, public_url: str
 
     def tell(diagnosis: Diagnosis) -> None:
         from trainmedic.ui.present.slack import Extras, is_button, messages
+        from trainmedic.ui.present.stored import answer_from
 
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)
-        for reply in messages(diagnosis.answer, Extras(public_url=public_url)):
+        for reply in messages(answer_from(diagnosis.answer), Extras(public_url=public_url)):
             blocks = [block for block in reply.blocks if buttons or not is_button(block)]
             body = {**shared, "thread_ts": first.get("ts"), "text": reply.text, "blocks": blocks}
             _post(f"{base_url}chat.postMessage", body, headers)
