@@ -41,7 +41,7 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
     assert advisor.history is not None
-    [answer_id] = bot.desk.told._values
+    [answer_id] = bot.desk.posted._values
     return advisor.history.feedback(answer_id)
 
 
