@@ -178,11 +178,7 @@ def test_a_long_thread_is_read_over_all_its_pages(
     async def act(bot: SlackBot) -> None:
         root = strict.says("my loss is NaN")
         for number in range(230):
-            strict.world.store(
-                type(root.message)(
-                    channel=GENERAL, ts=strict.world.new_ts(), user=BEN, text=f"idea {number}", thread_ts=root.ts
-                )
-            )
+            strict.stored(f"idea {number}", user=BEN, thread_ts=root.ts)
         strict.says("<@U0BOT> why?", thread_ts=root.ts)
         reply = await strict.until_said("", thread_ts=root.ts)
         assert strict.count("conversations.replies") == 2
@@ -563,12 +559,9 @@ def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────────
 @pytest.mark.parametrize("how", ["warning", "refresh_requested", "cut"])
-def test_a_lost_connection_is_made_anew(strict: LocalSlack, with_bot: Callable[..., None], how: Any) -> None:
+def test_a_lost_connection_is_made_anew(strict: LocalSlack, with_bot: Callable[..., None], how: str) -> None:
     async def act(bot: SlackBot) -> None:
-        if how == "cut":
-            strict.cut()
-        else:
-            strict.disconnect(how)
+        strict.disconnect(how)
         await strict.until_connected(2)
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts)
