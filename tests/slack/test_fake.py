@@ -76,7 +76,7 @@ def test_a_message_that_slack_refuses(
 def test_a_message_at_every_limit_is_accepted_and_its_markdown_stored_as_rich_text(
     client: WebClient, strict: LocalSlack
 ) -> None:
-    blocks = [{"type": "divider"}] * 45
+    blocks: list[dict[str, Any]] = [{"type": "divider"}] * 45
     blocks += [SECTION, actions({**BUTTON, "value": "x" * 2_000}), markdown(9_000)]
     assert client.chat_postMessage(channel=GENERAL, text="x", blocks=blocks)["ok"]
     assert strict.messages()[0].blocks[-1]["type"] == "rich_text"
@@ -110,7 +110,7 @@ def test_twenty_streams_are_started_a_minute(client: WebClient, strict: LocalSla
 
 def test_a_stream_in_a_channel_names_its_reader(client: WebClient, strict: LocalSlack, error_of: Any) -> None:
     said = strict.says("why?")
-    arguments = {"channel": GENERAL, "thread_ts": said.ts, "recipient_user_id": ANN}
+    arguments: dict[str, Any] = {"channel": GENERAL, "thread_ts": said.ts, "recipient_user_id": ANN}
     assert error_of(client.chat_startStream, **arguments) == "missing_recipient_team_id"
     assert client.chat_startStream(**arguments, recipient_team_id="T0LOCAL")["ok"]
 
@@ -120,7 +120,10 @@ def test_a_stream_ends_once_and_its_open_cards_become_errors(
 ) -> None:
     thread = strict.says("why?", channel=DM).ts
     card = {"type": "task_update", "id": "1", "title": "Reading", "status": "in_progress"}
-    stream = {"channel": DM, "ts": client.chat_startStream(channel=DM, thread_ts=thread, chunks=[card])["ts"]}
+    stream: dict[str, Any] = {
+        "channel": DM,
+        "ts": client.chat_startStream(channel=DM, thread_ts=thread, chunks=[card])["ts"],
+    }
     assert error_of(client.chat_update, **stream, text="x") == "streaming_state_conflict"
     assert error_of(client.chat_appendStream, **stream, markdown_text="x") == "streaming_mode_mismatch"
     client.chat_stopStream(**stream, chunks=[{"type": "markdown_text", "text": "done"}])

@@ -399,9 +399,9 @@ class LocalSlack:
         """All replies to a message, by anybody."""
         return [message for message in list(self.world.messages) if message.thread_ts == ts and message.ts != ts]
 
-    def calls(self, method: str) -> list[Call]:
+    def calls(self, method: str | None = None) -> list[Call]:
         """Web API calls, refused ones too."""
-        return [call for call in list(self.world.calls) if call.method == method]
+        return [call for call in list(self.world.calls) if method in (None, call.method)]
 
     def count(self, method: str) -> int:
         return len(self.calls(method))
