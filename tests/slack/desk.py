@@ -122,3 +122,9 @@ class Failing:
         if request.question:
             raise self._error
         yield ""
+
+
+async def settled(bot: SlackBot) -> None:
+    """Wait until the bot has nothing to do."""
+    while bot.desk.running:
+        await asyncio.sleep(0.005)

@@ -6,13 +6,13 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in
+from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in, settled
 from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
@@ -20,27 +20,6 @@ from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
-Act = Callable[[SlackBot], Awaitable[None]]
-
-
-@pytest.fixture
-def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine with a connected bot; keywords are settings, or ``asker``."""
-
-    def run(act: Act, **more: Any) -> None:
-        async def acting() -> None:
-            async with bot_in(strict, advisor, tmp_path, **more) as bot:
-                await act(bot)
-
-        asyncio.run(acting())
-
-    return run
-
-
-async def settled(bot: SlackBot) -> None:
-    """Until the bot has nothing to do."""
-    while bot.desk.running:
-        await asyncio.sleep(0.005)
 
 
 # ── mentions and threads ─────────────────────────────────────────────────────────────────────────────────────────────
