@@ -17,7 +17,7 @@ from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Advisor, Ask, Prepared
 from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.answering import Draft, Parts, Run, run_inline
+from trainmedic.service.answering import Draft, Executor, Parts, run_inline
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Citations, behind, receipt_line, shown_name
 from trainmedic.service.composition.what_if import supposition
@@ -40,7 +40,7 @@ class Assistant:
         self.model = model
         self._restate = restate
 
-    async def stream(self, request: Ask, trace_id: str = "", run: Run = run_inline) -> Parts:
+    async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
         """The answer's text as it comes, then the whole answer.
 
         The text streamed is what the model writes, before its sentences are verified; the answer's text replaces it.
@@ -70,7 +70,7 @@ class Assistant:
         await run(lambda: self.advisor.remember(prepared, answer))
         yield answer
 
-    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Run) -> Prepared:
+    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
         """The question looked up once more in the model's words, where that finds a clearer answer."""
         words = await restated(prepared.context.evidence.question, model)
         if not words:
@@ -82,14 +82,14 @@ class Assistant:
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Run) -> Parts:
+    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Executor) -> Parts:
         """The steps and the text of an investigation; by the advisor where it fails."""
         investigated = await run(_machinery)
         async with aclosing(investigated(prepared, model, self.advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
-    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Run = run_inline) -> Parts:
+    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Executor = run_inline) -> Parts:
         """The text of one answer by the model; by the advisor where the model fails.
 
         ``started`` is when the model's time began to run (`time.perf_counter`).
@@ -119,7 +119,7 @@ class Assistant:
         yield _timed(answer, started, writing.first)
 
 
-def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Run], Parts]:
+def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]:
     """The agent's machinery, only for those who ask for it: loading it takes a second and must hold up nobody."""
     from trainmedic.service.agent import investigated
 

@@ -30,7 +30,7 @@ from trainmedic.service.agent.task import Task, task_of
 from trainmedic.service.agent.tool_schemas import FORMS
 from trainmedic.service.agent.toolbox import Found
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Parts, Run
+from trainmedic.service.answering import Executor, Parts
 from trainmedic.service.assistant import opening
 from trainmedic.service.composition import phrases
 from trainmedic.service.llm.chat_client import text_of, thinks
@@ -41,7 +41,7 @@ _GRAPH = 6 * STEPS + 12
 """Nodes of the graph that may run: more than our own bounds ever let it."""
 
 
-async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, started: float, run: Run) -> Parts:
+async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, started: float, run: Executor) -> Parts:
     """Steps as they happen and text as it comes, then the answer. Raises nothing.
 
     ``started`` is when the model's time began to run (`time.perf_counter`); all together takes at most `TIMES` the

@@ -12,7 +12,7 @@ from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.agent.budget import Bounds, reserved
 from trainmedic.service.agent.tool_schemas import FORMS
 from trainmedic.service.agent.toolbox import Desk
-from trainmedic.service.answering import Run
+from trainmedic.service.answering import Executor
 from trainmedic.service.llm.model import ChatModel
 from trainmedic.service.llm.prompts import Prompt, build, sources_of
 
@@ -24,7 +24,7 @@ class Task:
     prompt: Prompt
     desk: Desk
     model: ChatModel
-    run: Run
+    run: Executor
     max_tokens: int
     bounds: Bounds
     deadline: float
@@ -38,7 +38,7 @@ class Task:
         return max(0.0, self.deadline - time.perf_counter())
 
 
-async def task_of(prepared: Prepared, model: ChatModel, advisor: Advisor, run: Run, *, deadline: float) -> Task:
+async def task_of(prepared: Prepared, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float) -> Task:
     """The prompt, with room kept for the tools and for what they return."""
     space = await model.room()
     context, most = space.context_tokens, space.max_tokens

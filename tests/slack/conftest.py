@@ -21,7 +21,7 @@ Act = Callable[[SlackBot], Awaitable[None]]
 
 @pytest.fixture
 def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine with a connected bot; keywords are settings, or ``asker``."""
+    """Runs a coroutine with a connected bot; keywords are settings, or ``answerer``."""
 
     def run(act: Act, **options: Any) -> None:
         async def acting() -> None:
