@@ -35,6 +35,7 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ROOT = Path(__file__).parent.parent
 INDEXES = ROOT / ".cache" / "index"
+INDEXES_KEPT = 3
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -77,9 +78,8 @@ def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (folder / "index").exists():
             load_knowledge(Settings(data_dir=cached))
             shutil.copytree(cached / "index", folder / "index")
-            for other in INDEXES.iterdir():
-                if other != cached:
-                    shutil.rmtree(other, ignore_errors=True)
+            for old in sorted(INDEXES.iterdir(), key=lambda path: path.stat().st_mtime)[:-INDEXES_KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
     return folder
 
 

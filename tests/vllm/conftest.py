@@ -41,12 +41,6 @@ def vllm_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def knowledge_folder() -> Path:
-    """The index of the shipped knowledge, kept from one run to the next: making it takes longer than all tests here."""
-    return environment.cache() / "knowledge"
-
-
-@pytest.fixture(scope="session")
 def vllm_fleet(
     vllm_model: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Fleet]:
