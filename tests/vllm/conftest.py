@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.vllm import environment, tiny
+from tests.vllm import tiny
 from tests.vllm.server import KEY, NAME, Server, running
 
 HERE = Path(__file__).parent
