@@ -58,7 +58,7 @@ test-fast: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' $(FAST)
 
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' --cov --cov-report=term:skip-covered $(COVERING)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' --cov --cov-fail-under=100 --cov-report=term:skip-covered $(COVERING)
 
 # Apart from `test`: the server's packages get an environment of their own, made once for each lock.
 test-vllm: $(VENV)/.installed-dev
