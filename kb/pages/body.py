@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.place import Attachment, Span
-from trainmedic.kb.pages.rule import Rule
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "en": ("What it finds", "Why it matters", "What to do"),

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -17,19 +16,16 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from trainmedic.kb.engine.expr import Expression, all_of, compile_expression, fact_node
-from trainmedic.kb.engine.facts import WORDS, Facts
-from trainmedic.kb.engine.functions import Vocabulary
+from trainmedic.kb.engine.expressions import Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.template import Template, compile_template
+from trainmedic.kb.engine.placeholders import Template, compile_template
+from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.versions import parse_range
+from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.errors import InvalidPage
-from trainmedic.kb.frameworks.canonical import SETTINGS
 from trainmedic.kb.model.report import Reference, RuleFailure, Safety, Severity, Text
-from trainmedic.kb.model.run import Scalar
-from trainmedic.kb.parse.signal_kinds import KINDS
 
-Check: TypeAlias = Callable[[Facts], Outcome]
 Front: TypeAlias = Mapping[str, Any]
 
 STATUSES = ("preview", "stable", "deprecated")
@@ -46,75 +42,6 @@ _FRONT = re.compile(r"---\n(.*?\n)---(?:\n|\Z)", re.DOTALL)
 _FRAMEWORKS = re.compile(rb"^(?:applies: *\{[^\n]*?| {2})\bframework: *\[([^\]\n]*)\]", re.MULTILINE)
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 BUILT_IN = Path(__file__).parent.parent / "rules"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixSpec:
-    """A fix as the page says it; `kb.engine.fix` turns it into edits. ``set`` and ``unset`` may stand together."""
-
-    safety: Safety
-    set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
-    unset: tuple[str, ...] = ()
-    upgrade: str | None = None
-    text: Template | None = None
-    when: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One loaded page. ``condition`` or ``module`` decides; ``applies`` has the lists of words, not ``versions``."""
-
-    id: str
-    family: str
-    path: Path
-    title: Text
-    severity: Severity
-    status: str
-    since: str
-    concludes: str
-    symptoms: tuple[str, ...]
-    applies: Mapping[str, tuple[str, ...]]
-    versions: Mapping[str, str]
-    condition: Expression | None
-    module: Check | None
-    message: Template
-    fixes: tuple[FixSpec, ...]
-    cases: tuple[str, ...]
-    sources: tuple[Reference, ...]
-    when: str  # the condition's text, empty for a module
-    text: str  # the whole page
-    body_line: int  # line of the page at which the body starts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSet:
-    """All rules in order of their ids, what could not be loaded, and a hash of all pages and modules (the version)."""
-
-    rules: tuple[Rule, ...]
-    failures: tuple[RuleFailure, ...] = ()
-    version: str = ""
-    _index: dict[str, tuple[Rule, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def for_framework(self, framework: str | None) -> tuple[Rule, ...]:
-        """The rules that may run for a framework (None: not recognised). Deprecated ones never run."""
-        key = framework or ""
-        if key not in self._index:
-            self._index[key] = tuple(
-                rule
-                for rule in self.rules
-                if rule.status != "deprecated"
-                and ("framework" not in rule.applies or framework in rule.applies["framework"])
-            )
-        return self._index[key]
-
-    def get(self, rule_id: str) -> Rule | None:
-        """A rule by its id."""
-        return next((rule for rule in self.rules if rule.id == rule_id), None)
-
-
-def vocabulary() -> Vocabulary:
-    """The words that pages may use: canonical settings, facts, signal kinds."""
-    return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))
 
 
 def load_rules(paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None) -> RuleSet:

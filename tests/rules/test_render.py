@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from trainmedic.kb.engine.rule import Rule
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.body import SECTIONS
-from trainmedic.kb.pages.rule import Rule, load_rules, parse_page, vocabulary
+from trainmedic.kb.pages.rule import load_rules, parse_page
 from trainmedic.kb.pages.rule_render import render, skeleton
 
 RULES = load_rules().rules

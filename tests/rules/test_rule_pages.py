@@ -11,10 +11,11 @@ import pytest
 
 from tests.rules.support import rule, ruleset
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.body import Example, read_body
-from trainmedic.kb.pages.rule import Rule, RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.pages.rule_lint import can_be_unknown, lint_rule, lint_rules, run_example
 from trainmedic.kb.parse import parse
 
