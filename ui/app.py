@@ -127,7 +127,7 @@ def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
-    from trainmedic.service.api.limits import Metrics
+    from trainmedic.service.api.metrics import Metrics
     from trainmedic.ui import slack
     from trainmedic.ui.chat import app as pages
     from trainmedic.ui.mcp import http as mcp
