@@ -73,7 +73,7 @@ class Embedder(Protocol):
         ...
 
 
-class _CachedEmbeddings(Embeddings):
+class CachedEmbeddings(Embeddings):
     """LangChain's methods over ``vectors``, with a cache of queries. Safe to share between threads."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class _CachedEmbeddings(Embeddings):
         return vector
 
 
-class OnnxEmbedder(_CachedEmbeddings):
+class OnnxEmbedder(CachedEmbeddings):
     """all-MiniLM-L6-v2, int8, by onnxruntime on one thread: 0.2 s to load, about a millisecond a question."""
 
     def __init__(self, folder: Path = ASSETS) -> None:
@@ -174,7 +174,7 @@ class OnnxEmbedder(_CachedEmbeddings):
         return Tokenizer.from_file(str(self._folder / "tokenizer.json")), session
 
 
-class SentenceTransformerEmbedder(_CachedEmbeddings):
+class SentenceTransformerEmbedder(CachedEmbeddings):
     """Any sentence-transformers model, by name or folder. Needs the ``st`` extra.
 
     A model's own prompts for questions and for documents (E5, Qwen3-Embedding and others have them) are used.
@@ -210,7 +210,7 @@ class SentenceTransformerEmbedder(_CachedEmbeddings):
         return np.asarray(found, np.float32)
 
 
-class OpenAIEmbedder(_CachedEmbeddings):
+class OpenAIEmbedder(CachedEmbeddings):
     """An OpenAI-compatible embeddings endpoint, such as vLLM serves.
 
     At start and while an index is built, a failure is a `StoreError` with a hint. Questions do not wait for a failing

@@ -14,10 +14,10 @@ from trainmedic.kb.glossary.terms import Concept, Glossary
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.store.embedder import Identity, _Remembering
+from trainmedic.kb.store.embedder import CachedEmbeddings, Identity
 
 
-class HashEmbedder(_Remembering):
+class HashEmbedder(CachedEmbeddings):
     """A bag of words: every word has its own direction, so texts with common words are near."""
 
     def __init__(self, name: str = "hash", dimension: int = 64) -> None:
