@@ -30,7 +30,6 @@ def answer(verdict: Verdict, case_id: str) -> Answer:
         findings=(),
         refutations=(),
     )
-    facts = dict.fromkeys(("framework", "algorithm", "stage", "model", "model_family"))
     return Answer(
         id="a",
         conversation_id="c",
@@ -44,7 +43,16 @@ def answer(verdict: Verdict, case_id: str) -> Answer:
         citations=(),
         missing=(),
         signals=(),
-        run=RunView(**facts, reasons={}, versions={}, settings={}),
+        run=RunView(
+            framework=None,
+            algorithm=None,
+            stage=None,
+            model=None,
+            model_family=None,
+            reasons={},
+            versions={},
+            settings={},
+        ),
         receipt=ReceiptView(inputs=(), masked=(), problems=()),
         kb_version="",
         ruleset_version="",
