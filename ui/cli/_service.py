@@ -28,7 +28,7 @@ def advisor_of(options: argparse.Namespace, *, with_history: bool = False) -> Ad
 
 
 def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[StepView], None] | None = None) -> Answer:
-    """One answer, by the model if one is configured and ``mode`` allows it. ``on_step`` gets each investigation step."""
+    """One answer, by the model if one is configured and ``mode`` allows it. ``on_step`` gets the steps of an agent."""
     settings = settings_of(options)
     advisor = advisor_of(options)
     if not settings.model_base_url or request.mode == "deterministic":
