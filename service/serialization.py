@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from trainmedic.kb.model.run import Unresolved
 
@@ -47,7 +47,7 @@ def plain(value: object) -> object:
     Non-finite floats become the strings ``"nan"``, ``"inf"``, ``"-inf"``: JSON has no numbers for them, and
     null would hide the very thing that users ask about. An unresolved shell value becomes its raw text.
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind is str or kind is int or kind is bool or value is None:  # nearly every value, so first
         return value
     names = _fields(kind)
@@ -79,7 +79,7 @@ def from_json(kind: type[T], text: str | bytes) -> T:
     from pydantic import ValidationError
 
     try:
-        value: T = _decoder(kind).validate_json(text)
+        value: T = _decoder(cast(Any, kind)).validate_json(text)
     except ValidationError as error:
         first, *more = error.errors(include_input=False, include_url=False, include_context=False)
         path = ".".join(map(str, first["loc"]))

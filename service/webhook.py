@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result, stop_after_attempt, stop_any
+from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result
 
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome
@@ -165,7 +165,7 @@ class Webhook:
     async def _deliver(self, client: httpx.AsyncClient, event: Event) -> None:
         """Send one event, repeatedly if that may help. Failures of any kind must not reach the service."""
         retrying = AsyncRetrying(
-            stop=stop_any(stop_after_attempt(self._policy.attempts), lambda _: self._closing.is_set()),
+            stop=lambda state: state.attempt_number >= self._policy.attempts or self._closing.is_set(),
             wait=backoff(self._policy.first_delay_s, LONGEST_WAIT_S),
             retry=retry_if_exception_type(Exception) | retry_if_result(lambda r: r.status_code in RETRYABLE),
             retry_error_callback=last_outcome,

@@ -172,7 +172,9 @@ class AsyncClient:
     async def _send(self, call: Call[T]) -> T:
         with self._failures():
             retrying = AsyncRetrying(**call.retrying(self._retries))
-            response = await retrying(self._http.request, call.method, call.path, json=call.body, params=call.params)
+            response: httpx.Response = await retrying(
+                self._http.request, call.method, call.path, json=call.body, params=call.params
+            )
             return requests.answered(call, response)
 
     @contextmanager

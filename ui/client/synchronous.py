@@ -169,7 +169,9 @@ class Client:
     def _send(self, call: Call[T]) -> T:
         with self._failures():
             retrying = Retrying(**call.retrying(self._retries))
-            response = retrying(self._http.request, call.method, call.path, json=call.body, params=call.params)
+            response: httpx.Response = retrying(
+                self._http.request, call.method, call.path, json=call.body, params=call.params
+            )
             return requests.answered(call, response)
 
     @contextmanager
