@@ -1,8 +1,8 @@
 """The MCP server: five read-only tools and two kinds of resource over the advisor, for any transport.
 
-Protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before; the library speaks both
-(https://modelcontextprotocol.io/specification). What is wrong with a call is a tool error that begins with one of the
-REST API's codes; what a client sent is never repeated in one.
+The library speaks the protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before
+(https://modelcontextprotocol.io/specification). A failed call is a tool error that begins with one of the REST API's
+codes and never repeats the client's input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MAX_QUESTION = 100_000
 MAX_CHARACTERS = 4 * 1024 * 1024
-"""Code points of everything sent in one call: what a model hands on, not what fits on a disk."""
+"""Code points of all files in one call; a model passes them on, so they are smaller than uploads."""
 MAX_QUERY = 10_000
 MAX_ID = 200
 HOUR_MS = 3_600_000
@@ -56,7 +56,7 @@ AnswerLanguage = Annotated[
     Literal["auto", "en", "zh"], Field(description="language of the answer; auto follows the question")
 ]
 TextLanguage = Annotated[Literal["en", "zh"], Field(description="language of the texts")]
-# Bounds are stated in the schemas and enforced by `bounded`: the library's own refusal would repeat what was sent.
+# Limits are stated in the schemas and enforced by `_bounded`: the library's own error would repeat the input.
 Id = Annotated[str, Field(json_schema_extra={"maxLength": MAX_ID})]
 
 
@@ -66,7 +66,7 @@ class Server(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """What the tool returns. Raises `ToolError` with ``code: message`` and nothing of what was sent."""
+        """Call the tool. Raises `ToolError` with ``code: message`` and nothing of the input."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -90,13 +90,13 @@ def refusal(name: str, error: ToolError) -> str:
 
 
 def error_line(error: TrainmedicError) -> str:
-    """An error as one line: code, message, hint. A message may repeat what was sent: it is masked and cut."""
+    """An error as one line: code, message, hint. Masked and cut, because a message may repeat the input."""
     hint = f" ({error.hint})" if error.hint else ""
     return mask(f"{error.code}: {error.message[:1000]}{hint}".encode("utf-8", "replace").decode("utf-8")).text
 
 
 class Tools:
-    """The tools' bodies. Each raises `TrainmedicError` for what is wrong with a call."""
+    """The functions behind the tools. Each raises `TrainmedicError` for an invalid call."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
@@ -126,7 +126,7 @@ patch, what does not help, and what to ask the user for where that is not enough
         if conversation_id is not None and not (
             0 < len(conversation_id) <= 64 and conversation_id.replace("-", "").replace("_", "").isalnum()
         ):
-            raise InvalidRequest("conversation_id: not one that was given out")
+            raise InvalidRequest("conversation_id: not one of this service")
         if not 1 <= top_k <= 20:
             raise InvalidRequest("top_k: between 1 and 20")
         request = Ask(
