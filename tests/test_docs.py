@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.ingest.settings_page import page
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
+from trainmedic.service.settings_page import page
 from trainmedic.ui.cli import verbs
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,7 @@ COMMANDS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_settings_is_generated_from_the_settings() -> None:
-    assert page(SETTINGS) == SETTINGS, "run python -m trainmedic.ingest.settings_page"
+    assert page(SETTINGS) == SETTINGS, "run python -m trainmedic.service.settings_page"
 
 
 @pytest.mark.parametrize("verb", verbs())

@@ -6,10 +6,10 @@ else: each name is imported from its module on first use.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers read it, without importing typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from trainmedic.kb.errors import TrainmedicError
     from trainmedic.kb.model.place import Attachment
     from trainmedic.service.answer import Answer
@@ -59,6 +59,8 @@ def __getattr__(name: str) -> Any:
 
         value: Any = version("trainmedic")
     elif name in _HOMES:
+        from importlib import import_module
+
         module, attribute = _HOMES[name]
         value = getattr(import_module(f"trainmedic.{module}"), attribute)
     else:
