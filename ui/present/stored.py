@@ -14,6 +14,10 @@ _ANSWERS = TypeAdapter(Answer)
 
 
 def answer_from(body: Mapping[str, Any]) -> Answer:
-    """The answer of a decoded JSON object. One of an older release has no sections: its text becomes one."""
-    answer = _ANSWERS.validate_python(body)
+    """The answer of a decoded JSON object. Raises `pydantic.ValidationError` if it is none."""
+    return with_sections(_ANSWERS.validate_python(body))
+
+
+def with_sections(answer: Answer) -> Answer:
+    """The answer; one of an older release has no sections, so its text becomes one."""
     return answer if answer.sections else replace(answer, sections=(Section(kind="text", body=answer.answer),))
