@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -185,7 +186,9 @@ def test_a_text_that_is_gone_is_quoted_from_the_finding() -> None:
 
 
 def test_a_series_that_breaks_is_drawn_up_to_there_and_said_in_words() -> None:
-    series = SeriesView(name="loss", attachment="a.log", steps=(1, 2, 3, 4), values=(1.0, 0.5, "nan", "nan"), marked=3)
+    series = SeriesView(
+        name="loss", attachment="a.log", steps=(1, 2, 3, 4), values=(1.0, 0.5, math.nan, math.nan), marked=3
+    )
     drawn = spark(series, words("en"))
     assert drawn is not None
     assert (drawn.broken_step, drawn.marked, drawn.low, drawn.high) == (3, 3, "0.5", "1")
@@ -196,9 +199,9 @@ def test_a_series_that_breaks_is_drawn_up_to_there_and_said_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[0.0], [1.0, 1.0, 1.0], ["nan", "nan", "nan"], [1e308, -1e308, 0.0], ["inf", 1.0, "-inf"]]
+    "values", [[0.0], [1.0, 1.0, 1.0], [math.nan, math.nan, math.nan], [1e308, -1e308, 0.0], [math.inf, 1.0, -math.inf]]
 )
-def test_no_series_breaks_the_picture(values: list[float | str]) -> None:
+def test_no_series_breaks_the_picture(values: list[float]) -> None:
     series = SeriesView(name="x", attachment=None, steps=tuple(range(len(values))), values=tuple(values))
     drawn = spark(series, words("zh"))
     assert drawn is not None
