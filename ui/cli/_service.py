@@ -42,11 +42,13 @@ def answer_of(options: argparse.Namespace, request: Ask, tell: Callable[[StepVie
 async def _written(advisor: Advisor, settings: Settings, request: Ask, tell: Callable[[StepView], None]) -> Answer:
     from trainmedic.service.answering import run_inline
     from trainmedic.service.assistant import Assistant
-    from trainmedic.ui.app import build_model
+    from trainmedic.ui.app import build_model, load_agent
 
     model = build_model(settings)
     try:
-        asking = Assistant(advisor, model, restate=settings.model_restate).stream(request, "", run_inline)
+        asking = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent).stream(
+            request, "", run_inline
+        )
         async with aclosing(asking) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
