@@ -134,6 +134,7 @@ def test_cut_off_anywhere_everything_before_the_cut_is_kept(name: str) -> None:
         assert {key: kept.get(key, "missing") for key in complete} == complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_hostile_repetition_takes_linear_time(name: str) -> None:
     example = FORMATS[name].get("whole", "")
