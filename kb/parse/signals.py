@@ -190,7 +190,7 @@ def _running(
             continue
         run = [*run, (row, metric)] if test(metric, row) else []
         if len(run) >= least:
-            yield kind, run[0][0], run[0][1], f"{detail} in {least} rows running" if least > 1 else detail
+            yield kind, run[0][0], run[0][1], f"{detail} in {least} consecutive rows" if least > 1 else detail
             return
 
 
