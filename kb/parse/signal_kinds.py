@@ -117,8 +117,8 @@ KINDS: Mapping[str, Text] = MappingProxyType(
             zh=f"奖励间隔在至少 {FEW_POINTS} 行内上升:模型正在学到偏好",
         ),
         "learning_rate_zero": Text(
-            en="the learning rate is exactly 0 in three consecutive rows (one at either end is how a schedule begins or "
-            "ends)",
+            en="the learning rate is exactly 0 in three consecutive rows (one at either end is how a schedule begins "
+            "or ends)",
             zh="学习率连续三行恰好为 0(首尾各一行属于调度器的正常现象)",
         ),
         "lr_in_warmup": Text(

@@ -38,6 +38,13 @@ def test_a_printed_dict_behind_logger_prefixes_is_read() -> None:
     assert values(text) == {"actor.lr": 1e-6, "actor.x": True}
 
 
+@pytest.mark.parametrize("value", ["x[0]", "x[y[0]]", "x[0\n", "x[" + "y" * 3000 + "]"])
+def test_a_printed_expression_is_unresolved(value: str) -> None:
+    found = values(f"Namespace(lr=1, a={value}, b=2)")
+    assert (found["lr"], found.get("b", 2)) == (1, 2)
+    assert isinstance(found["a"], Unresolved)
+
+
 def test_a_printed_set_is_no_configuration() -> None:
     assert values("Model config Qwen2Config {'a', 'b'}\nTrainingArguments(lr=1)\n") == {"lr": 1}
 

@@ -264,6 +264,8 @@ def test_a_bracket_that_stays_open_in_a_broken_script_costs_only_its_value() -> 
         ("C(a=1, b=", {"a": 1}),
         ("C(a=1 b=2)", {"a": 1, "b": 2}),
         ("{'a': 1 'b': 2}\nC(d=1)", {"d": 1}),
+        ("b = C(a=1) , [ C(", {"a": 1}),
+        ("(\n[{'a': 1}, x x\nC(b=2)", {"b": 2}),
         ('C(a=1, ...). D(...) now: "x" (', {"a": 1}),
         ("if x:\n    C(学='ü', b=1)\n(", {"学": "ü", "b": 1}),
     ],

@@ -408,6 +408,10 @@ def test_self_feeding_variables_stay_bounded() -> None:
     assert time.thread_time() - began < 15
 
 
+def test_a_command_is_read_up_to_a_bound_of_words() -> None:
+    assert len(only("swift sft " + "--a " * 20_100).options) < 20_100
+
+
 def test_a_substitution_closes_nearby_even_after_many_that_do_not() -> None:
     script = read("python a.py " + "${a:- " * 60 + "\npython train.py --lr ${LR:-1e-6} --b 1\n")
     assert any(option.key == "lr" and option.value == 1e-6 for c in script.commands for option in c.options)

@@ -62,9 +62,7 @@ class _Salvage:
             if intact and (whole := self._statement(node)):
                 statements += whole
             elif node.type == "assignment" and (value := node.child_by_field_name("right")) is not None:
-                target = node.children[0]
-                if not target.has_error:
-                    statements.append(self._assignment(target, self._expression(value), node))
+                statements.append(self._assignment(node.children[0], self._expression(value), node))
             elif node.type == "call":
                 statements.append(self._at(ast.Expr(value=self._expression(node)), node))
             elif node.type == "expression_statement" and node.children[0].type == "dictionary":
