@@ -26,7 +26,7 @@ def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> 
     """The fixes that a fired rule offers here, with their edits (none where the fix can only be described)."""
     found = []
     for spec in rule.fixes:
-        if spec.when is not None and truth(spec.when.run(facts)) is not True:
+        if spec.when is not None and truth(spec.when.evaluate(facts)) is not True:
             continue
         plan = _Plan(facts)
         for name in spec.unset:

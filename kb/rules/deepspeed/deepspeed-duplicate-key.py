@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.rules.shared.deepspeed_files import flaws
 
 
@@ -12,5 +12,5 @@ def check(facts: Facts) -> Outcome:
     for _, problem in flaws(facts, "duplicate_key"):
         if problem.span is not None:
             shown = {"key": problem.message.split(" ", 1)[0]}
-            return Outcome(value=True, evidence=(problem.span,), user_provided=True, values=shown)
-    return Outcome(value=False)
+            return fires(problem.span, **shown)
+    return CLEAR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
 
@@ -32,17 +32,12 @@ def flaws(facts: Facts, codes: Sequence[str]) -> list[Problem]:
     ]
 
 
-def told(found: Sequence[Problem]) -> Outcome:
-    """The outcome of a rule about these problems; the message may use ``{lost}``, what the shell does not read."""
-    if not found:
-        return Outcome(value=False)
-    said = "; ".join(dict.fromkeys(each.message.partition("lost to it: ")[2] for each in found))
-    return Outcome(
-        value=True,
-        evidence=tuple(dict.fromkeys(each.span for each in found if each.span is not None)),
-        user_provided=True,
-        values={"lost": said},
-    )
+def report(problems: Sequence[Problem]) -> Outcome:
+    """The outcome of a rule about these problems; the message may use ``{lost}``, the text that the shell skips."""
+    if not problems:
+        return CLEAR
+    lost = "; ".join(dict.fromkeys(problem.message.partition("lost to it: ")[2] for problem in problems))
+    return fires(*(problem.span for problem in problems if problem.span is not None), lost=lost)
 
 
 def _omission(span: Span, facts: Facts) -> bool:
