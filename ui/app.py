@@ -1,11 +1,11 @@
-"""The composition root: settings in, a wired advisor and application out. The only place where everything meets."""
+"""The composition root: settings in, an advisor and an application out. The only place where everything meets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from threading import Thread
@@ -15,35 +15,30 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.store.embedder import OnnxEmbedder, OpenAIEmbedder, make_embedder
+from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
 from trainmedic.kb.store.index import ensure
 from trainmedic.service.advisor import Advisor, Knowledge
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.history import History
+from trainmedic.service.observer import Observer
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import Telling, TellingAdvisor, webhook_of
+from trainmedic.service.webhook import webhook_of
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from trainmedic.service.api.app import Running
+    from trainmedic.service.api.app import Background
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.llm.model import ChatModel
 
 
 def load_knowledge(settings: Settings) -> Knowledge:
-    """Load pages, glossary and index. The index is built where it is absent or older than the pages."""
-    embedder = make_embedder(
-        settings.embedder,
-        base_url=settings.embedder_base_url,
-        api_key=settings.embedder_api_key.get_secret_value(),
-        query_prefix=settings.embedder_query_prefix,
-        document_prefix=settings.embedder_document_prefix,
-    )
+    """Load pages, glossary and index. The index is built if it is absent or older than the pages."""
+    embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
-        Thread(target=embedder.load).start()  # a fifth of a second, most of it outside of Python: beside the pages
+        Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
     cases = load_cases(settings.extra_pages)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
@@ -59,17 +54,28 @@ def load_knowledge(settings: Settings) -> Knowledge:
     )
 
 
+def embedder_of(settings: Settings) -> Embedder:
+    """The embedder that the settings name. Raises `InvalidSettings` or `StoreError`."""
+    return make_embedder(
+        settings.embedder,
+        base_url=settings.embedder_base_url,
+        api_key=settings.embedder_api_key.get_secret_value(),
+        query_prefix=settings.embedder_query_prefix,
+        document_prefix=settings.embedder_document_prefix,
+    )
+
+
 def concepts_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
-    """The glossary concepts that each published case speaks of: in its title, symptoms and cause, both languages."""
-    found = {}
+    """The glossary concepts of each published case: of its title, symptoms and cause, in both languages."""
+    concepts = {}
     for case in cases.cases:
         if case.status != "published":
             continue
         texts = [case.title.en, case.title.zh, *(s for group in case.symptoms.values() for s in group)]
         texts += [case.section("symptom", "en"), case.section("symptom", "zh"), case.section("cause", "en")]
         texts += [text for r in case.refutations for text in (r.claim.en, r.claim.zh)]
-        found[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
-    return MappingProxyType(found)
+        concepts[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
+    return MappingProxyType(concepts)
 
 
 def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
@@ -79,7 +85,7 @@ def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]
     )
 
 
-def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
+def build_advisor(settings: Settings, *, with_history: bool = True, observers: Sequence[Observer] = ()) -> Advisor:
     """An advisor over the knowledge that the settings name."""
     knowledge = load_knowledge(settings)
     history = None
@@ -87,91 +93,88 @@ def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         history = History(settings.history_url)
         history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, history)
+    return Advisor(knowledge, history, observers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What any channel needs, and what has to run beside it."""
 
-    wired: AppContext
+    context: AppContext
     model: ChatModel | None
     worker: Worker
-    running: tuple[Running, ...]
+    background: tuple[Background, ...]
 
 
-def build_service(settings: Settings) -> Service:
+def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Service:
     """Advisor, model and webhook as the settings name them, put together once for all channels."""
     from trainmedic.service.api.routes import Worker
 
-    advisor = build_advisor(settings)
     webhook = webhook_of(settings)
+    background: list[Background] = []
     if webhook is not None:
-        advisor = TellingAdvisor(advisor, webhook)
+        observers = (*observers, webhook)
+        background.append(webhook.running)
+    advisor = build_advisor(settings, observers=observers)
+    answerer: Answerer = TemplateAnswerer(advisor)
     model = build_model(settings) if settings.model_base_url else None
-    asker: Answerer = TemplateAnswerer(advisor)
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        asker = Assistant(advisor, model, restate=settings.model_restate)
-    if webhook is not None:
-        asker = Telling(asker, webhook)
+        answerer = Assistant(advisor, model, restate=settings.model_restate)
+        background.append(partial(serving, model))
     worker = Worker(settings.concurrency, settings.request_timeout_s)
-    running: list[Running] = [] if webhook is None else [webhook.running]
-    running += [] if model is None else [partial(serving, model)]
-    wired = AppContext(settings=settings, advisor=advisor, asker=asker, run=worker.run)
-    return Service(wired=wired, model=model, worker=worker, running=tuple(running))
+    context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=worker.run)
+    return Service(context=context, model=model, worker=worker, background=tuple(background))
 
 
 def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
-    from trainmedic.service.api.counted import Counting, CountingAdvisor
-    from trainmedic.service.api.limits import Metrics
+    from trainmedic.service.api.metrics import Metrics
     from trainmedic.ui import slack
     from trainmedic.ui.chat import app as pages
     from trainmedic.ui.mcp import http as mcp
 
-    service = build_service(settings)
-    metrics, wired = Metrics(), service.wired
-    counting = CountingAdvisor(wired.advisor, metrics)
-    wired = replace(wired, advisor=counting, asker=Counting(wired.asker, metrics))
-    # Tables and model are read on first use; the first question must not wait for them.
+    metrics = Metrics()
+    service = build_service(settings, (metrics,))
+    context = service.context
+    # Tables and embedder load on first use; the first question must not wait for them.
     warm()
-    wired.advisor.search("loss is nan", top_k=1)
+    context.advisor.search("loss is nan", top_k=1)
     app = create_app(
-        wired.advisor,
+        context.advisor,
         settings,
-        probes_of(wired.advisor, service.model),
-        wired.asker,
+        probes_of(context.advisor, service.model),
+        context.answerer,
         worker=service.worker,
-        running=(*service.running, partial(slack.running, wired)),
+        background=(*service.background, partial(slack.running, context)),
         metrics=metrics,
     )
-    mcp.attach(app, wired)
-    slack.attach(app, wired)
+    mcp.attach(app, context)
+    slack.attach(app, context)
     if settings.pages:
-        pages.attach(app, wired)  # last: it takes every path that is left
+        pages.attach(app, context)  # last: it takes all remaining paths
     return app
 
 
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
-    """What ``/readyz`` asks: the model, and the endpoint of the embedder where it has one."""
-    found: dict[str, Probe] = {"model": model.probe} if model is not None else {}
+    """The probes of ``/readyz``: the model, and the embedder's endpoint if it has one."""
+    probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
     embedder = advisor.knowledge.embedder
     if isinstance(embedder, OpenAIEmbedder):
 
         async def trouble() -> str | None:
             return embedder.trouble
 
-        found["embedder"] = trouble
-    return found
+        probes["embedder"] = trouble
+    return probes
 
 
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
-    """Get the model ready beside the first requests, and close its connections at the end."""
+    """Warm the model up beside the first requests, and close its connections at the end."""
     from trainmedic.service.llm.model import Message
     from trainmedic.service.llm.prompts import system_text
 
@@ -185,7 +188,7 @@ async def serving(model: ChatModel) -> AsyncIterator[None]:
 
 
 def build_model(settings: Settings) -> ChatModel:
-    """The model that the settings name. Nothing is asked of it yet."""
+    """The model that the settings name, not contacted yet."""
     from trainmedic.service.llm.model import ChatModel, ModelOptions
 
     return ChatModel(

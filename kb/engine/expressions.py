@@ -23,6 +23,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Term
 from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.suggest import closest
 
 Evaluator: TypeAlias = Callable[[Facts], Result]
 
@@ -212,8 +213,9 @@ class _Compiler:
 
     def _name(self, node: ast.Name) -> Node:
         if node.id not in self.words.names:
-            near = _near(node.id, self.words)
-            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{near}")
+            near = closest(node.id, sorted(self.words.names), partial=True)
+            hint = f" (did you mean {near}?)" if near else ""
+            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{hint}")
         return fact_node(node.id, ("name", node.id))
 
     def _literal(self, node: ast.Constant) -> Scalar:
@@ -325,11 +327,6 @@ class _Compiler:
 def _joined(values: Iterable[Result]) -> str:
     shown = list(values)
     return "" if UNKNOWN in shown else "".join(map(show, shown))
-
-
-def _near(name: str, words: Vocabulary) -> str:
-    parts = [word for word in sorted(words.names) if name in word or word in name]
-    return f" (did you mean {', '.join(parts[:3])}?)" if parts else ""
 
 
 def _reads(nodes: tuple[Node, ...]) -> tuple[Key, ...]:

@@ -24,8 +24,8 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
-from trainmedic.service.api.presence import while_there
 from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from trainmedic.service.composition import phrases
@@ -117,7 +117,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(asker: Answerer, worker: Worker) -> APIRouter:
+def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
     """The two routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     started = int(time.time())
@@ -131,14 +131,14 @@ def make_openai_router(asker: Answerer, worker: Worker) -> APIRouter:
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
         ask, unread = question_of(body.messages), unread_parts(body.messages)
-        parts = asker.stream(ask, trace_id_of(request), worker.run)
+        parts = answerer.stream(ask, trace_id_of(request), worker.run)
         if body.stream:
             usage = body.stream_options is not None and body.stream_options.include_usage
             headers = {"Cache-Control": "no-store"}
             first = await anext(parts)
             streamed = chunks(first, parts, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
-        answer = with_notice(await while_there(request, final_answer(parts)), unread)
+        answer = with_notice(await until_disconnect(request, final_answer(parts)), unread)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},
@@ -223,7 +223,7 @@ async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "")
                     yield chunk({"content": text})
                 continue
             if not isinstance(part, Answer):
-                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part):
+                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part.text):
                     yield chunk({"content": text})
                 continue
             for text in pieces(behind_text(part)):

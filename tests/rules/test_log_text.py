@@ -171,6 +171,7 @@ def test_the_size_and_the_function_are_those_of_the_traceback_at_that_place() ->
     assert asked.oom_frame("logits").value is UNKNOWN
 
 
+@pytest.mark.slow
 def test_a_long_log_is_looked_through_quickly() -> None:
     row = "{'loss': 1.21, 'grad_norm': 0.8, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
     evidence = parse(

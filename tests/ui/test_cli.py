@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
+from tests.store.endpoint import Endpoint
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
 from trainmedic.ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
@@ -412,7 +413,10 @@ def test_an_index_is_built_verified_shown_and_switched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "own"))
-    built = json.loads(out_of(capsys, "index", "build"))
+    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")  # the default one takes a minute
+    with Endpoint() as endpoint:
+        monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
+        built = json.loads(out_of(capsys, "index", "build"))
     assert json.loads(out_of(capsys, "index", "status")) == built
     assert json.loads(out_of(capsys, "index", "verify")) == built
     assert json.loads(out_of(capsys, "index", "switch", built["current"])) == built
@@ -460,12 +464,12 @@ def test_an_unknown_page_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("kind", ["case", "rule"])
 def test_a_new_page_is_written_once(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        out_of(capsys, "kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")).strip().endswith("my-rule.md")
+        out_of(capsys, "kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")).strip().endswith("my-page.md")
     )
-    text = (tmp_path / "own" / "my-rule.md").read_text(encoding="utf-8")
+    text = (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8")
     assert "id: my-page" in text
     assert main(["kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")]) == USAGE
-    assert (tmp_path / "own" / "my-rule.md").read_text(encoding="utf-8") == text
+    assert (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("name", ["../up", "With-Capitals", "a b", "", "x.md", "-x", "a--b"])
@@ -486,7 +490,7 @@ def test_a_teams_own_pages_are_listed_and_shown(
 
 
 def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bad-rule.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
+    (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
     assert "bad-page" in out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
 
 

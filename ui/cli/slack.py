@@ -1,7 +1,7 @@
 """Answer in Slack, without the web server.
 
 Needs SLACK_BOT_TOKEN, and SLACK_APP_TOKEN (Socket Mode, no address needed) or SLACK_SIGNING_SECRET (Slack posts to
-/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. docs/slack.md has the set-up.
+/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. The setup is in docs/slack.md.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ async def _by_socket(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        for start in service.running:
+        for start in service.background:
             await stack.enter_async_context(start())
-        bot = await stack.enter_async_context(SlackBot(service.wired))
+        bot = await stack.enter_async_context(SlackBot(service.context))
         print(f"trainmedic answers in Slack (team {bot.identity.team}, Socket Mode)", file=sys.stderr, flush=True)
         for scope in bot.identity.missing:
             print(f"missing permission: {scope}", file=sys.stderr)
         await stop.wait()
-        print("finishing what was asked", file=sys.stderr, flush=True)
+        print("finishing the open questions", file=sys.stderr, flush=True)
 
 
 def _by_http(settings: Settings) -> None:
@@ -81,12 +81,12 @@ def _by_http(settings: Settings) -> None:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for start in service.running:
+            for start in service.background:
                 await stack.enter_async_context(start())
-            await stack.enter_async_context(running(service.wired))
+            await stack.enter_async_context(running(service.context))
             yield
 
     app = FastAPI(openapi_url=None, lifespan=lifespan)
-    attach(app, service.wired)
+    attach(app, service.context)
     print(f"trainmedic listens for Slack on http://{settings.host}:{settings.port}/slack/events", file=sys.stderr)
     uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)
