@@ -123,9 +123,7 @@ class _Plan:
         )
         if prefer is None or self.certain or (found is not None and found.key == prefer):
             return found
-        own = spelling(
-            self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
-        )  # fmt: skip
+        own = spelling(self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope)
         return own if own is not None and own.key == prefer else found
 
     def edits(self) -> tuple[Edit, ...]:

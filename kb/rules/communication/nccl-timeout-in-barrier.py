@@ -7,12 +7,9 @@ import re
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import first
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.rules.shared.single_rank_work import single_rank_work
 
 _BARRIER = re.compile(r"WorkNCCL\(SeqNum=\d+, OpType=(?:ALLREDUCE|BROADCAST), NumelIn=1,")
-_WORK = (
-    "Running tokenizer", "Tokenizing", "Converting format", "Map (num_proc=", "Generating train split",
-    "Saving model checkpoint", "Packing", "Preprocessing",
-)  # fmt: skip
 
 
 def check(facts: Facts) -> Outcome:
@@ -21,7 +18,7 @@ def check(facts: Facts) -> Outcome:
         if "timeout" in trace.message.lower() and any(frame.endswith(" main_process_first") for frame in trace.frames):
             return fires(trace.span)
     barrier = first(facts.evidence, "NumelIn=1,", _BARRIER)
-    work = next((span for text in _WORK if (span := first(facts.evidence, text)) is not None), None)
+    work = single_rank_work(facts.evidence)
     if barrier is None or work is None:
         return CLEAR
     return fires(barrier, work)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
-from trainmedic.kb.rules.shared.deepspeed_files import flaws
+from trainmedic.kb.rules.shared.reading_problems import deepspeed_problems
 
 _TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
 
@@ -14,7 +14,7 @@ def check(facts: Facts) -> Outcome:
     framework = facts.run.framework
     if framework is None or framework.value not in _TRAINERS:
         return CLEAR
-    for region, problem in flaws(facts, "json_error"):
+    for region, problem in deepspeed_problems(facts, "json_error"):
         if "not strict JSON" in problem.message:
             return fires(region.options[0].key_span)
     return CLEAR

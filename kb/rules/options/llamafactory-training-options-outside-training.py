@@ -8,7 +8,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Origin
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
 
 _ENTRY = re.compile(r"(?:llamafactory-cli|lmf) (export|chat|api|webchat)")
 _PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})

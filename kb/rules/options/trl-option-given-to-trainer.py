@@ -13,8 +13,8 @@ from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option
-from trainmedic.kb.rules.shared.accepts import own_class
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
+from trainmedic.kb.rules.shared.option_readers import own_class
 
 _CONFIGS = {
     "DPOTrainer": "DPOConfig", "SFTTrainer": "SFTConfig", "KTOTrainer": "KTOConfig", "RewardTrainer": "RewardConfig",

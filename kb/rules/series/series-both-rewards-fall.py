@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
-from trainmedic.kb.rules.shared.series_of import ends, logs, points, values
+from trainmedic.kb.rules.shared.log_series import ends, logs, points, values
 
 LEAST = 8
 FALL, GROWTH, ACCURATE = 0.1, 0.05, 0.55

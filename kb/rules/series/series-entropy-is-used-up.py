@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import logs, points, values
+from trainmedic.kb.rules.shared.log_series import logs, points, values
 
 LEAST = 20
 LEFT = 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
-from trainmedic.kb.rules.shared.series_of import ends, evaluations, logs, points, values
+from trainmedic.kb.rules.shared.log_series import ends, evaluations, logs, points, values
 
 LEAST = 4
 RISE, FALL = 1.1, 0.85

@@ -8,7 +8,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.metrics import rounded_zero
-from trainmedic.kb.rules.shared.series_of import Point, configured, logs, points, values
+from trainmedic.kb.rules.shared.log_series import Point, configured, logs, points, values
 
 LEAST, LEAST_RISING = 5, 3
 TAIL = 0.2

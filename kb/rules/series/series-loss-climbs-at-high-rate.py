@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl, median
-from trainmedic.kb.rules.shared.series_of import Point, logs, peak_rate, points, values
+from trainmedic.kb.rules.shared.log_series import Point, logs, peak_rate, points, values
 
 LEAST = 12
 CLIMB = 1.5

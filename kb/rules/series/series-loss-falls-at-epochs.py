@@ -7,7 +7,7 @@ from itertools import pairwise
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl, median
-from trainmedic.kb.rules.shared.series_of import Point, logs, points, values
+from trainmedic.kb.rules.shared.log_series import Point, logs, points, values
 
 LEAST = 3
 DROP = 0.8

@@ -6,7 +6,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.parse.metrics import is_rl
-from trainmedic.kb.rules.shared.series_of import early, evaluations, logs, points, values
+from trainmedic.kb.rules.shared.log_series import early, evaluations, logs, points, values
 
 LOW, HIGH = 10.2, 12.7
 """ln of 27 000 to 330 000: the loss of guessing for every vocabulary in use."""

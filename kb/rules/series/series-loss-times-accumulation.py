@@ -8,7 +8,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import configured, early, evaluations, logs, points, values
+from trainmedic.kb.rules.shared.log_series import configured, early, evaluations, logs, points, values
 
 LEAST = 4
 """With fewer accumulation steps the ratio could be the data's."""

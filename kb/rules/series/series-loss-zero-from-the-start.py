@@ -7,7 +7,7 @@ import math
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl
-from trainmedic.kb.rules.shared.series_of import early, logs, points, values
+from trainmedic.kb.rules.shared.log_series import early, logs, points, values
 
 LEAST = 2
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
-from trainmedic.kb.rules.shared.series_of import logs, points
+from trainmedic.kb.rules.shared.log_series import logs, points
 
 LEAST = 5
 GROWTH = 1.1

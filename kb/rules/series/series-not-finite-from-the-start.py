@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
-from trainmedic.kb.rules.shared.series_of import break_of, early, logs
+from trainmedic.kb.rules.shared.log_series import break_of, early, logs
 
 
 def check(facts: Facts) -> Outcome:

@@ -6,7 +6,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.metrics import median, rounded_zero
-from trainmedic.kb.rules.shared.series_of import Point, logs, points, values
+from trainmedic.kb.rules.shared.log_series import Point, logs, points, values
 
 LEAST = 4
 """The first row or two of a run may well be 0: no update has been made then."""
