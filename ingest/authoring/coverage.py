@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from trainmedic.ingest.authoring.case_lint import FAMILIES, FRAMEWORKS
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.case_lint import FAMILIES, FRAMEWORKS
 from trainmedic.kb.pages.rule import Rule, RuleSet
 
 FEW = 5
@@ -45,8 +45,8 @@ class Pages:
 def coverage(caseset: CaseSet, ruleset: RuleSet) -> str:
     """The page. Built-in pages only: links are relative to `docs/`."""
     # A case and a rule may have the same id.
-    links = {("case", case_id): page for case_id, page in caseset.pages.items()}
-    links |= {("rule", rule.id): f"kb/rules/{rule.family}/{rule.path.name}" for rule in ruleset.rules}
+    links = {("case", case_id): page.name for case_id, page in caseset.pages.items()}
+    links |= {("rule", rule.id): rule.page.name for rule in ruleset.rules}
     pages = Pages(links)
     cases = sorted((case for case in caseset.cases if case.status == "published"), key=lambda case: case.id)
     rules = sorted(ruleset.rules, key=lambda rule: rule.id)
