@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding, Severity, Status
-from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 
 SUFFIXES = (".sh", ".yaml", ".yml", ".json", ".py", ".slurm")

@@ -23,7 +23,7 @@ from benchmarks.ask import config, log
 from benchmarks.serving import SERVE, own_environment
 from benchmarks.table import Table
 from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.patch import with_patches
+from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse

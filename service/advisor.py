@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.patch import with_patches
+from trainmedic.kb.engine.patches import with_patches
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of as language_of_text
@@ -21,7 +22,6 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.rule import RuleSet
 from trainmedic.kb.parse import parse
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index

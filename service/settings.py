@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from trainmedic.kb.errors import InvalidSettings
+from trainmedic.kb.suggest import closest
 
 PREFIX = "TRAINMEDIC_"
 CONFIG_VARIABLE = "TRAINMEDIC_CONFIG"
@@ -223,9 +223,9 @@ def effective(settings: Settings) -> dict[str, str]:
     return shown
 
 
-def _suggest(name: str, known: set[str]) -> str | None:
-    close = difflib.get_close_matches(name, sorted(known), n=1)
-    return f"did you mean {close[0]}?" if close else None
+def _suggest(name: str, known: Iterable[str]) -> str | None:
+    near = closest(name, sorted(known), partial=True)
+    return f"did you mean {near}?" if near else None
 
 
 def _explain(error: ValidationError) -> str:
@@ -233,8 +233,8 @@ def _explain(error: ValidationError) -> str:
     for item in error.errors(include_url=False, include_input=False):
         name = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(name, list(Settings.model_fields), n=1)
-            parts.append(f"unknown setting {name}" + (f" (did you mean {close[0]}?)" if close else ""))
+            hint = _suggest(name, Settings.model_fields)
+            parts.append(f"unknown setting {name}" + (f" ({hint})" if hint else ""))
         else:
             parts.append(f"{name}: {item['msg']}")
     return "; ".join(parts)

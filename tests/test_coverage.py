@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainmedic.ingest.authoring.coverage import coverage
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 
 ROOT = Path(__file__).parent.parent
 CASES, RULES = load_cases(), load_rules()

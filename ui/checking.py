@@ -13,7 +13,7 @@ from trainmedic.kb.model.report import Report
 def examine(given: Sequence[Attachment], folders: Sequence[Path]) -> tuple[Evidence, Report]:
     """What was read and what the rules find in it, patches included. ``folders`` hold rule pages beside the shipped."""
     from trainmedic.kb.engine.checker import check
-    from trainmedic.kb.engine.patch import with_patches
+    from trainmedic.kb.engine.patches import with_patches
     from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.parse import parse
 

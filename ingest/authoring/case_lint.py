@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from trainmedic.ingest.markdown import parts
-from trainmedic.kb.engine.functions import Vocabulary
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text

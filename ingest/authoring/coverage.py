@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainmedic.ingest.authoring.case_lint import FAMILIES, FRAMEWORKS
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.rule import Rule, RuleSet
 
 FEW = 5
 """A framework or class with fewer cases is named as a gap."""

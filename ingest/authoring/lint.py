@@ -7,12 +7,12 @@ from datetime import date
 
 from trainmedic.ingest.authoring.case_lint import lint_case
 from trainmedic.ingest.authoring.rule_lint import lint_rule
-from trainmedic.kb.engine.functions import Vocabulary
-from trainmedic.kb.engine.patch import Parse
+from trainmedic.kb.engine.patches import Parse
+from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.page import suggestion
-from trainmedic.kb.pages.rule import RuleSet
 
 
 def lint(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.patch import Parse, with_patches
+from trainmedic.kb.engine.patches import Parse, with_patches
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Safety
 from trainmedic.kb.pages.body import KINDS, SECTIONS, Body, Example, read_body
 from trainmedic.kb.pages.page import PageError
-from trainmedic.kb.pages.rule import Rule, RuleSet
 
 _CAN_BE_MISSING = ("name", "option", "has_option", "option_has_value", "version", "metric", "signal", "seen", "written")
 _LEAST = {"Fires": 1, "Silent": 2}

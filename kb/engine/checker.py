@@ -6,16 +6,16 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from trainmedic.kb.engine.asks import missing
-from trainmedic.kb.engine.expr import Expression
+from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.fix import fixes
+from trainmedic.kb.engine.fixes import fixes
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.engine.values import UNKNOWN, truth
 from trainmedic.kb.frameworks.canonical import keys_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Missing, Report, RuleFailure, Status, Text
-from trainmedic.kb.pages.rule import Rule, RuleSet
 
 _NOT_NEEDED = Outcome(value=False)
 _CHOOSES = frozenset({"stage", "rlhf_type", "rl", "algorithm.adv_estimator", "advantage_estimator"})
@@ -97,7 +97,7 @@ def _judged(rule: Rule, facts: Facts) -> Outcome:
 
 
 def _reported(outcome: Outcome, facts: Facts) -> bool:
-    """Whether there is something to say: the rule fires, or cannot tell about something that the user brought.
+    """Whether there is something to say: the rule fires, or cannot tell about something that the user provided.
 
     Without any option a version raises questions about other versions only: it says what is installed, not what is
     done with it, and a list of packages would ask for every option that any of these releases ever got wrong.
@@ -105,8 +105,8 @@ def _reported(outcome: Outcome, facts: Facts) -> bool:
     if outcome.value is not None:
         return outcome.value
     if not facts.run.options and _only_versions(outcome, facts):
-        return outcome.brought and not any(map(_no_version, outcome.missing))
-    return outcome.brought
+        return outcome.user_provided and not any(map(_no_version, outcome.missing))
+    return outcome.user_provided
 
 
 def _only_versions(outcome: Outcome, facts: Facts) -> bool:
@@ -154,7 +154,7 @@ def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) 
         value=None if needed else outcome.value,
         evidence=tuple(dict.fromkeys(spans)),
         missing=tuple(dict.fromkeys((*outcome.missing, *needed))),
-        brought=outcome.brought,
+        user_provided=outcome.user_provided,
         terms=outcome.terms,
         values=outcome.values,
     )

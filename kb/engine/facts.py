@@ -69,7 +69,7 @@ class Facts:
             seen = f"{name} = {show(setting.value)}" + (f" ({setting.source})" if written is None else "")
             if unresolved(setting.value):
                 return Fact(value=UNKNOWN, spans=spans, seen=f"{seen}, not resolved", missing=(f"setting:{name}",))
-            return Fact(value=setting.value, spans=spans, seen=seen, brought=written is not None)
+            return Fact(value=setting.value, spans=spans, seen=seen, user_provided=written is not None)
         if name in RECOGNISED:
             return self._recognised(name)
         if name in BATCH:
@@ -82,7 +82,7 @@ class Facts:
         """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one."""
         setting = self.run.settings.get(name)
         if setting is not None and setting.option is not None:
-            return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", brought=True)
+            return Fact(value=True, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
         return self._absent(False, f"{name} is not written", f"setting:{name}")
 
     def default_used(self, name: str) -> Fact:
@@ -92,7 +92,7 @@ class Facts:
             return Fact(value=UNKNOWN, seen=f"{name} is not given", missing=(f"setting:{name}",))
         if setting.option is None:
             return Fact(value=True, spans=self._anchor(), seen=f"{name} = {show(setting.value)} ({setting.source})")
-        return Fact(value=False, spans=(setting.option.span,), seen=f"{name} is written", brought=True)
+        return Fact(value=False, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
 
     def _recognised(self, name: str) -> Fact:
         found: Recognised | None = getattr(self.run, name)
@@ -122,7 +122,7 @@ class Facts:
             value=known.value,
             spans=tuple(dict.fromkeys(span for part in parts for span in part.spans)),
             seen=f"{name} = {show(known.value)} ({known.how})",
-            brought=any(part.brought for part in parts),
+            user_provided=any(part.user_provided for part in parts),
         )
 
     def _anchor(self) -> tuple[Span, ...]:
@@ -160,14 +160,14 @@ class Facts:
             return Fact(
                 value=UNKNOWN, spans=(last.span,), seen=f"{key} = {show(last.value)}", missing=(f"option:{key}",)
             )
-        return Fact(value=last.value, spans=(last.span,), seen=f"{key} = {show(last.value)}", brought=True)
+        return Fact(value=last.value, spans=(last.span,), seen=f"{key} = {show(last.value)}", user_provided=True)
 
     def has_option(self, key: str, scope: str | None = None) -> Fact:
         """Whether an option of this key is written."""
         found = self.options(key, scope)
         if not found:
             return self._absent(False, f"{key} is not written", f"option:{key}")
-        return Fact(value=True, spans=(found[-1].span,), seen=f"{key} is written", brought=True)
+        return Fact(value=True, spans=(found[-1].span,), seen=f"{key} is written", user_provided=True)
 
     def option_has_value(self, key: str, scope: str | None = None) -> Fact:
         """Whether a value follows the option (``--flag false``), as against a bare switch."""
@@ -176,7 +176,7 @@ class Facts:
             return self._absent(False, f"{key} is not written", f"option:{key}")
         last = found[-1]
         seen = f"{key} is followed by {last.raw!r}" if last.raw is not None else f"{key} stands bare"
-        return Fact(value=last.raw is not None, spans=(last.span,), seen=seen, brought=True)
+        return Fact(value=last.raw is not None, spans=(last.span,), seen=seen, user_provided=True)
 
     def option_origin(self, key: str, scope: str | None = None) -> Fact:
         """How the option was written (`kb.model.run.Origin`), None where it is not there."""
@@ -184,7 +184,7 @@ class Facts:
         if not found:
             return self._absent(None, f"{key} is not written", f"option:{key}")
         origin = found[-1].origin.value
-        return Fact(value=origin, spans=(found[-1].span,), seen=f"{key} is written as {origin}", brought=True)
+        return Fact(value=origin, spans=(found[-1].span,), seen=f"{key} is written as {origin}", user_provided=True)
 
     # --- versions -----------------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Facts:
         seen = f"{package} {version_text(found)}"
         if answer is None:
             return Fact(value=UNKNOWN, spans=spans, seen=seen, missing=(f"version:{package}",))
-        return Fact(value=answer, spans=spans, seen=seen, brought=found.exact is not None)
+        return Fact(value=answer, spans=spans, seen=seen, user_provided=found.exact is not None)
 
     def version_of(self, package: str) -> Fact:
         """The version as text: exact, or its bounds (``0.3.4–0.5.2``)."""
@@ -210,7 +210,7 @@ class Facts:
         if found is None or (found.exact is None and found.low is None and found.high is None):
             return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
         spans = (found.span,) if found.span is not None else ()
-        return Fact(value=version_text(found), spans=spans, seen=f"{package} {version_text(found)}", brought=True)
+        return Fact(value=version_text(found), spans=spans, seen=f"{package} {version_text(found)}", user_provided=True)
 
     def pinned(self, framework: str, package: str, spec: str) -> Fact:
         """As `version`; where the paste does not give the package, what the exactly known release requires."""
@@ -225,7 +225,7 @@ class Facts:
             return own
         spans = (release.span,) if release.span is not None else ()
         seen = f"{package}{requirement}, required by {framework} {release.exact}"
-        return Fact(value=answer, spans=spans, seen=seen, brought=True)
+        return Fact(value=answer, spans=spans, seen=seen, user_provided=True)
 
     # --- logs ---------------------------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Facts:
         """Whether a metric is logged; unknown without a log."""
         found = next(self._metrics(name), None)
         if found is not None:
-            return Fact(value=True, spans=(found.span,), seen=f"{name} is logged", brought=True)
+            return Fact(value=True, spans=(found.span,), seen=f"{name} is logged", user_provided=True)
         if not self.evidence.rows:
             return Fact(value=UNKNOWN, seen="no log", missing=("log",))
         return Fact(value=False, seen=f"{name} is not logged")
@@ -266,13 +266,13 @@ class Facts:
             for metric in self._metrics(name):
                 if not math.isfinite(metric.value):
                     return Fact(
-                        value=False, spans=(metric.span,), seen=f"{metric.name} = {metric.value:g}", brought=True
+                        value=False, spans=(metric.span,), seen=f"{metric.name} = {metric.value:g}", user_provided=True
                     )
                 last[metric.name] = metric
         if not last:
             return self._no_metric(" or ".join(names), names[0])
         spans = tuple(metric.span for metric in last.values())
-        return Fact(value=True, spans=spans, seen=f"{', '.join(last)} finite throughout", brought=True)
+        return Fact(value=True, spans=spans, seen=f"{', '.join(last)} finite throughout", user_provided=True)
 
     def signal(self, kind: str) -> Fact:
         """Whether something was seen in a log or stated in words; false only where a log could have shown it."""
@@ -287,7 +287,7 @@ class Facts:
         found = [s for s in self.evidence.signals if s.kind == kind and s.stated]
         if not found:
             return Fact(value=False, seen=f"{kind} is not stated")
-        return Fact(value=True, spans=(found[0].span,), seen=f"{kind} stated", brought=True)
+        return Fact(value=True, spans=(found[0].span,), seen=f"{kind} stated", user_provided=True)
 
     def traceback(self, text: str) -> Fact:
         """Whether an exception's type or message contains a text, upper and lower case alike."""
@@ -295,7 +295,7 @@ class Facts:
         for trace in self.evidence.tracebacks:
             if wanted in f"{trace.exception}: {trace.message}".lower():
                 return Fact(
-                    value=True, spans=(trace.span,), seen=f"{trace.exception}: {trace.message[:80]}", brought=True
+                    value=True, spans=(trace.span,), seen=f"{trace.exception}: {trace.message[:80]}", user_provided=True
                 )
         if self._has_log():
             return Fact(value=False, seen=f"no exception with {text!r}")
@@ -305,7 +305,7 @@ class Facts:
         if found:
             best = min(found, key=lambda signal: signal.stated)  # the first shown by a log, else the first stated
             where = "stated" if best.stated else "in the log"
-            return Fact(value=True, spans=(best.span,), seen=f"{kind} {where}", brought=True)
+            return Fact(value=True, spans=(best.span,), seen=f"{kind} {where}", user_provided=True)
         proved = bool(self.evidence.rows) or (self._has_log() and not kind.startswith(_METRIC_SIGNALS))
         if proved:
             return Fact(value=False, seen=f"no {kind}")
@@ -321,7 +321,7 @@ class Facts:
             return self._no_metric(name, name)
         chosen = choose(found)
         value = float(chosen.value)
-        return Fact(value=value, spans=(chosen.span,), seen=f"{chosen.name} = {show(value)}", brought=True)
+        return Fact(value=value, spans=(chosen.span,), seen=f"{chosen.name} = {show(value)}", user_provided=True)
 
     def _metrics(self, name: str) -> Iterator[Metric]:
         """All values of a metric in the order of the log; ``logits/*`` takes every name with that beginning."""

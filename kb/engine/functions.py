@@ -1,33 +1,24 @@
-"""The functions of the condition language, and what their arguments must be. `kb.engine.expr` compiles calls with
-these.
+"""The functions of the condition language and the checks of their arguments.
 
-Two sorts: *facts* ask `kb.engine.facts` and take literal texts only (checked when a page is loaded), *computations*
-take any expressions and know nothing of the paste. ``maybe`` and ``known`` see the unknown itself; `kb.engine.expr`
-handles them.
+Fact calls ask `kb.engine.facts` and take literals only, which are checked when a page is loaded. Computations take any
+expression and know nothing of the run. ``maybe`` and ``known`` see the unknown itself, so `kb.engine.expressions`
+compiles them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
 from trainmedic.kb.engine.versions import parse_range
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.run import Value
 
 _PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TEXT_LIMIT = 4096  # a pattern looks at no more of a user's text than this
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
-    """The words that pages may use. ``names``: settings and facts; ``signals``: kinds (empty: not checked)."""
-
-    names: Collection[str]
-    settings: Collection[str]
-    signals: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,13 @@ from trainmedic.kb.model.report import Term
 class Outcome:
     """True: it fires. False: it is clear. None: it cannot be told, and ``missing`` names the facts that would decide.
 
-    ``brought`` says that something holds which the user himself gave (else an unknown outcome is not reported).
+    ``user_provided`` says that something holds which the user himself gave (else an unknown outcome is not reported).
     ``values`` fills message placeholders of the same name before the condition language is asked.
     """
 
     value: bool | None
     evidence: tuple[Span, ...] = ()
     missing: tuple[str, ...] = ()
-    brought: bool = False
+    user_provided: bool = False
     terms: tuple[Term, ...] = ()
     values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))

@@ -35,14 +35,14 @@ class Fact:
     """One answer. ``spans`` are where it was read (a default's span has ``default`` set).
 
     ``seen`` says it in words for an explanation; ``missing`` names what to ask for where the value is `UNKNOWN`
-    (as `kb.model.report.Missing.fact`); ``brought`` is True where the user himself gave it.
+    (as `kb.model.report.Missing.fact`); ``user_provided`` is True where the user himself gave it.
     """
 
     value: Result
     spans: tuple[Span, ...] = ()
     seen: str = ""
     missing: tuple[str, ...] = ()
-    brought: bool = False
+    user_provided: bool = False
 
 
 def show(value: object) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from trainmedic.kb.frameworks.tables import Table, side, table
 from trainmedic.kb.frameworks.versions import bare, satisfies, version_key
 from trainmedic.kb.model.run import Value
+from trainmedic.kb.suggest import closest
 
 _FRAMEWORKS = (
     "openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl",
@@ -371,8 +372,6 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
 
     In this order: it was renamed, it was removed or comes later, it is another framework's, it is misspelt.
     """
-    from trainmedic.kb.frameworks.nearmiss import closest_key  # only for unknown options
-
     found = table(framework)
     if found is None:
         return None
@@ -390,7 +389,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
     alive = [each for each in found.names if version is None or found.alive(each, version) is not False]
     if framework in INHERITS:
         alive += [each for each in keys("transformers") if each not in found.names]
-    near = closest_key(name, alive)
+    near = closest(name, alive)
     if near is not None:
         return Suggestion(key=near, why="spelling", framework=framework)
     for other in _FRAMEWORKS:

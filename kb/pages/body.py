@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.kb.pages.page import PageError
-from trainmedic.kb.pages.rule import Rule
 from trainmedic.kb.pages.sections import Fence, Section, documentation, sections
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {

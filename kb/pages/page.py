@@ -19,9 +19,9 @@ from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
 from trainmedic.kb.errors import InvalidPage
-from trainmedic.kb.frameworks.nearmiss import closest_key
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Text
+from trainmedic.kb.suggest import closest
 
 KNOWLEDGE = Path(__file__).parent.parent
 SAYS = ("maintainer", "reporter", "source", "reproduction", "docs")
@@ -42,7 +42,7 @@ class PageError(InvalidPage):
 
 def suggestion(word: str, known: Collection[str]) -> str:
     """What to write instead of an unknown word: the nearest known one, or all of them if they are few."""
-    near = closest_key(word, known)
+    near = closest(word, known)
     if near is not None:
         return f"; did you mean {near!r}?"
     return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= MOST_LISTED else ""

@@ -2,102 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TypeAlias
 
-from trainmedic.kb.engine.expr import Expression, all_of, compile_expression, fact_node
-from trainmedic.kb.engine.facts import WORDS, Facts
-from trainmedic.kb.engine.functions import Vocabulary
+from trainmedic.kb.engine.expressions import Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.template import Template, compile_template
+from trainmedic.kb.engine.placeholders import Template, compile_template
+from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.versions import parse_range
+from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.errors import InvalidPage
-from trainmedic.kb.frameworks.canonical import SETTINGS
-from trainmedic.kb.model.page import Page, PageProblem
-from trainmedic.kb.model.report import Reference, Safety, Severity, Text
-from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.model.page import Page
+from trainmedic.kb.model.report import Safety, Severity
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, load, page_id, suggestion
-from trainmedic.kb.parse.signal_kinds import KINDS
-
-Check: TypeAlias = Callable[[Facts], Outcome]
 
 STATUSES = ("preview", "stable", "deprecated")
 CONCLUSIONS = ("fault", "no_fault")
 SCOPES = ("framework", "algorithm", "stage", "model_family")
 REQUIRED = ("id", "title", "severity", "status", "message")
 OPTIONAL = ("since", "concludes", "symptoms", "applies", "when", "fix", "cases", "sources")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixSpec:
-    """A fix as the page says it; `kb.engine.fix` turns it into edits. ``set`` and ``unset`` may stand together."""
-
-    safety: Safety
-    set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
-    unset: tuple[str, ...] = ()
-    upgrade: str | None = None
-    text: Template | None = None
-    when: Expression | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One loaded page. ``condition`` or ``module`` decides; ``applies`` has the lists of words, not ``versions``."""
-
-    id: str
-    family: str
-    path: Path
-    title: Text
-    severity: Severity
-    status: str
-    since: str
-    concludes: str
-    symptoms: tuple[str, ...]
-    applies: Mapping[str, tuple[str, ...]]
-    versions: Mapping[str, str]
-    condition: Expression | None
-    module: Check | None
-    message: Template
-    fixes: tuple[FixSpec, ...]
-    cases: tuple[str, ...]
-    sources: tuple[Reference, ...]
-    when: str  # the condition's text, empty for a module
-    page: Page
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuleSet:
-    """All rules in order of their ids, what could not be loaded, and a hash of all pages and modules (the version)."""
-
-    rules: tuple[Rule, ...]
-    failures: tuple[PageProblem, ...] = ()
-    version: str = ""
-    _index: dict[str, tuple[Rule, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def for_framework(self, framework: str | None) -> tuple[Rule, ...]:
-        """The rules that may run for a framework (None: not recognised). Deprecated ones never run."""
-        key = framework or ""
-        if key not in self._index:
-            self._index[key] = tuple(
-                rule
-                for rule in self.rules
-                if rule.status != "deprecated"
-                and ("framework" not in rule.applies or framework in rule.applies["framework"])
-            )
-        return self._index[key]
-
-    def get(self, rule_id: str) -> Rule | None:
-        """A rule by its id."""
-        return next((rule for rule in self.rules if rule.id == rule_id), None)
-
-
-def vocabulary() -> Vocabulary:
-    """The words that pages may use: canonical settings, facts, signal kinds."""
-    return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))
 
 
 def load_rules(paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None) -> RuleSet:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.pages.body import SECTIONS, read_body
-from trainmedic.kb.pages.rule import Rule
 
 WORDS = {
     "en": {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.pages.rule import Rule, RuleSet
 
 LANGUAGES = ("en", "zh")
 MAX_SECTION = 1_200

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.rule import RuleSet
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk, chunks
 from trainmedic.kb.store.embedder import Embedder, Identity

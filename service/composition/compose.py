@@ -15,14 +15,12 @@ from trainmedic.service.composition import phrases
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.ranking.diagnose import Cause, Diagnosis, relevant
+from trainmedic.service.ranking.diagnose import Cause, Diagnosis
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.what_if.apply import Effect, WhatIf
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
-AHEAD = 0.3
-"""The least probability of a first cause that is shown while asking back."""
 MAX_QUOTE = 160
 """Code points of one quoted place."""
 _TICKS = re.compile("`+")  # a pasted fence must not end the block that its text is quoted in
@@ -84,11 +82,9 @@ def compose(
         parts.append(supposition(supposed, first, citations.effect, language))
     if same:
         parts.append((phrases.UNCHANGED if supposed is None else phrases.UNCHANGED_AS_IS).get(language))
-    lead = _lead(diagnosis)
-    likely = None
+    lead, likely = diagnosis.lead, diagnosis.likely
     if lead is None:
         parts.append(_without_cause(diagnosis, context, language))
-        likely = _ahead(diagnosis)
     else:
         brief = same and supposed is not None
         parts += _with_cause(lead, diagnosis, context, citations, brief=brief)
@@ -96,7 +92,7 @@ def compose(
     after = [others, _asks(diagnosis, language)]
     # Asked back, the question itself comes first; behind an answer it comes last.
     parts += after[::-1] if diagnosis.verdict == "need_input" else after
-    parts.append(_listed(context, lead, citations))
+    parts.append(_listed(diagnosis, context, lead, citations))
     return "\n\n".join(part for part in parts if part), citations.all()
 
 
@@ -104,13 +100,13 @@ def behind(diagnosis: Diagnosis, context: Context, citations: Citations) -> str:
     """What stands behind a text that a model wrote about the first cause: the patch, the questions, other findings."""
     language = citations.language
     lead = diagnosis.causes[0] if diagnosis.causes else None
-    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or relevant(f, context))]
+    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or f in diagnosis.related)]
     parts = [
         _names(lead.case, context, language) if lead is not None else "",
         _section("patch", _patch(fired, language), language),
         _others(diagnosis, lead, citations),
         _asks(diagnosis, language),
-        _listed(context, lead, citations),
+        _listed(diagnosis, context, lead, citations),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -153,7 +149,7 @@ def _with_cause(
         "confidence": phrases.CONFIDENCE[cause.confidence].get(language),
         "grade": phrases.GRADE[case.evidence].get(language),
     }
-    fired = [f for f in context.report.fired if f in cause.findings or relevant(f, context)]
+    fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
     fired.sort(key=lambda f: f not in cause.findings)
     lead = [
         phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=marker),
@@ -171,28 +167,6 @@ def _with_cause(
         _section("refuted", _refuted(case, marker, language), language),
         _section("confirm", marked(case.section("confirm", language), marker), language),
     ]
-
-
-def _lead(diagnosis: Diagnosis) -> Cause | None:
-    """The cause that the answer is about. A case of "nothing is wrong" is, where a rule found it or it is likely."""
-    if not diagnosis.causes or diagnosis.verdict not in ("answered", "no_fault"):
-        return None
-    first = diagnosis.causes[0]
-    if diagnosis.verdict == "answered" or first.confidence != "low":
-        return first
-    return first if any(finding.status is Status.FIRED for finding in first.findings) else None
-
-
-def _ahead(diagnosis: Diagnosis) -> Cause | None:
-    """The first cause, where it is clearly ahead of the second though not sure enough to act on.
-
-    A probability above `AHEAD` of low confidence is one that the paste speaks against.
-    """
-    if diagnosis.verdict != "need_input" or not diagnosis.causes:
-        return None
-    first, *rest = diagnosis.causes
-    second = rest[0].probability if rest else 0.0
-    return first if first.confidence != "low" and first.probability >= max(AHEAD, 2 * second) else None
 
 
 def _likely(cause: Cause | None, citations: Citations) -> str:
@@ -286,8 +260,8 @@ def _asks(diagnosis: Diagnosis, language: str) -> str:
     return "\n".join(lines) if diagnosis.verdict == "need_input" else _section("ask", "\n".join(lines), language)
 
 
-def _listed(context: Context, lead: Cause | None, citations: Citations) -> str:
-    related = [f for f in context.report.fired if relevant(f, context)]
+def _listed(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> str:
+    related = diagnosis.related
     others = [f for f in context.report.fired if f not in related and (lead is None or f not in lead.findings)]
     language = citations.language
     # With a first cause, what is related stands beside it already.

@@ -12,7 +12,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer
-from trainmedic.service.composition.compose import AHEAD
+from trainmedic.service.ranking.diagnose import LIKELY
 
 VERDICTS = ("answered", "need_input", "not_in_kb", "no_fault")
 SPLITS = ("tune", "held_out")
@@ -54,7 +54,7 @@ class Outcome:
         if not self.causes or self.verdict in ("answered", "no_fault"):
             return bool(self.causes)
         first, second = (*self.scores, 0.0, 0.0)[:2]
-        return first >= max(AHEAD, 2 * second)
+        return first >= max(LIKELY, 2 * second)
 
     @property
     def rank(self) -> int | None:

@@ -36,6 +36,8 @@ TRAINERS = frozenset({"openrlhf", "verl", "ms-swift", "axolotl"})
 """Frameworks that no other one runs on: the version of one says nothing about a run of another."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
+LIKELY = 0.3
+"""The least probability of a first cause that is already named while asking back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +53,40 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The verdict about the question, causes best first, and the facts that would decide, most separating first."""
+    """The verdict about the question, with everything that an answer needs to decide what it shows.
+
+    ``causes`` are best first, ``missing`` holds the most informative fact first. ``findings`` are the fired ones, those
+    about the symptoms of the question first; ``related`` are those of them that are about these symptoms.
+    """
 
     verdict: Verdict
     causes: tuple[Cause, ...]
     missing: tuple[Missing, ...]
+    findings: tuple[Finding, ...] = ()
+    related: tuple[Finding, ...] = ()
+
+    @property
+    def lead(self) -> Cause | None:
+        """The cause that the answer is about, or None if it names none.
+
+        An explanation of why nothing is wrong leads only if a rule found it or if it is likely.
+        """
+        if not self.causes or self.verdict not in ("answered", "no_fault"):
+            return None
+        first = self.causes[0]
+        if self.verdict == "answered" or first.confidence != "low":
+            return first
+        return first if any(finding.status is Status.FIRED for finding in first.findings) else None
+
+    @property
+    def likely(self) -> Cause | None:
+        """The first cause of an answer that asks back, if it is clearly ahead of the second; else None."""
+        if self.verdict != "need_input" or not self.causes:
+            return None
+        first, *rest = self.causes
+        second = rest[0].probability if rest else 0.0
+        # A high probability with low confidence means that the pasted text contradicts the case.
+        return first if first.confidence != "low" and first.probability >= max(LIKELY, 2 * second) else None
 
 
 def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
@@ -75,7 +106,19 @@ def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, t
         plausible = ()
     if verdict == "no_fault":
         plausible = tuple(cause for cause in plausible if cause.case.kind == "artefact")
-    return Diagnosis(verdict=verdict, causes=plausible, missing=missing)
+    fired = context.report.fired
+    return Diagnosis(
+        verdict=verdict,
+        causes=plausible,
+        missing=missing,
+        findings=tuple(sorted(fired, key=lambda finding: _telling(finding, context))),
+        related=tuple(finding for finding in fired if relevant(finding, context)),
+    )
+
+
+def _telling(finding: Finding, context: Context) -> tuple[float, int, str]:
+    """Sort key: findings about the question first, then by severity."""
+    return -finding_weight(finding, context.symptoms), list(Severity).index(finding.severity), finding.rule_id
 
 
 def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tuple[Cause, ...]:

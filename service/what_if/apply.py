@@ -14,15 +14,15 @@ from types import MappingProxyType
 from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import Document, insert, replace_value
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.fix import fixes
-from trainmedic.kb.engine.patch import patched, reread, unified_diff, unstarted
+from trainmedic.kb.engine.fixes import fixes
+from trainmedic.kb.engine.patches import patched, reread, unified_diff, unstarted
+from trainmedic.kb.engine.rule import FixSpec, RuleSet
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.frameworks.canonical import canonicalise
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Safety, Severity, Text
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
-from trainmedic.kb.pages.rule import FixSpec, RuleSet
 from trainmedic.kb.parse import parse
 from trainmedic.service.what_if.parse import UNSET, Change, InvalidChange, parse_change
 

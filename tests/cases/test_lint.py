@@ -13,10 +13,11 @@ import pytest
 from tests.cases.test_page import PAGE, case
 from trainmedic.ingest.authoring.case_lint import lint_case
 from trainmedic.ingest.authoring.lint import lint
+from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.rule import RuleSet, vocabulary
 from trainmedic.kb.parse import parse
 
 

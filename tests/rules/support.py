@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainmedic.kb.engine.facts import WORDS, Facts
-from trainmedic.kb.engine.functions import Vocabulary
+from trainmedic.kb.engine.rule import Rule, RuleSet
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, Value, VersionFact
 from trainmedic.kb.pages.page import read_page
-from trainmedic.kb.pages.rule import Rule, RuleSet, read_rule
+from trainmedic.kb.pages.rule import read_rule
 
 SETTINGS = (
     "vanilla_loss", "micro_batch", "gradient_accumulation", "num_gpus", "bf16", "learning_rate", "attention", "beta",

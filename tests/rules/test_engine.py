@@ -26,10 +26,11 @@ from trainmedic.kb.engine.asks import missing
 from trainmedic.kb.engine.checker import check, evaluate
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Severity, Status
-from trainmedic.kb.pages.rule import Rule, RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 
 TEXT = "deepspeed train_kto --vanilla_loss --micro_train_batch_size 1"
@@ -166,15 +167,15 @@ def test_a_module_answers_with_the_same_three_values() -> None:
         command(), ruleset(module_rule(Outcome(value=True, evidence=(place,), values={"micro_batch": "one"})))
     )
     assert (fired.fired[0].message.en, fired.fired[0].evidence) == ("one", (place,))
-    unknown = Outcome(value=None, missing=("log",), brought=True)
+    unknown = Outcome(value=None, missing=("log",), user_provided=True)
     assert check(command(), ruleset(module_rule(unknown))).cannot_tell[0].missing[0].fact == "log"
-    assert check(command(), ruleset(module_rule(replace(unknown, brought=False)))).findings == ()
+    assert check(command(), ruleset(module_rule(replace(unknown, user_provided=False)))).findings == ()
     assert check(command(), ruleset(module_rule(Outcome(value=False)))).clear == ("a-defect",)
 
 
 def test_a_module_is_joined_with_the_versions_of_its_page() -> None:
     applies = '{versions: {openrlhf: "<0.3.4"}}'
-    one = module_rule(Outcome(value=True, brought=True), applies)
+    one = module_rule(Outcome(value=True, user_provided=True), applies)
     assert check(command(), ruleset(one)).cannot_tell[0].missing[0].fact == "version:openrlhf"
     old = replace(command(), versions={"openrlhf": version("openrlhf", "0.3.3")})
     assert check(old, ruleset(one)).fired[0].evidence[0].text == "openrlhf==0.3.3"

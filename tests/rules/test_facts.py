@@ -100,8 +100,8 @@ def test_a_version_comes_from_the_listing_with_its_place() -> None:
         versions=[version("openrlhf", "0.3.3"), version("trl", None, "0.9.6", "0.12.0"), version("x", "main")]
     )
     found = ask(given, "version", "openrlhf", "<0.3.4")
-    assert (found.value, [s.text for s in found.spans], found.brought) == (True, ["openrlhf==0.3.3"], True)
-    assert ask(given, "version", "trl", ">=0.9") == Fact(value=True, seen="trl 0.9.6–0.12.0", brought=False)
+    assert (found.value, [s.text for s in found.spans], found.user_provided) == (True, ["openrlhf==0.3.3"], True)
+    assert ask(given, "version", "trl", ">=0.9") == Fact(value=True, seen="trl 0.9.6–0.12.0", user_provided=False)
     assert ask(given, "version", "trl", ">=0.10").missing == ("version:trl",)
     assert ask(given, "version", "x", ">=0.10").value is UNKNOWN
     assert ask(given, "version", "peft", ">=0.10").missing == ("version:peft",)
@@ -208,7 +208,7 @@ def test_without_a_whole_configuration_absence_is_unknown(given: Evidence, key: 
 def test_recognised_words_come_with_their_reason_and_place() -> None:
     placed = RunConfig(id="run", framework=recognised("trl", span("trl sft", "trl")))
     found = ask(evidence(placed), "name", "framework")
-    assert (found.value, found.spans[0].text, found.brought) == ("trl", "trl", False)
+    assert (found.value, found.spans[0].text, found.user_provided) == ("trl", "trl", False)
     assert ask(evidence(placed), "name", "algorithm").missing == ("algorithm",)
 
 
@@ -231,7 +231,7 @@ def test_batch_numbers_are_worked_out_from_the_settings() -> None:
     settings["num_nodes"] = setting("num_nodes", 1)
     given = evidence(run(options, settings, framework="trl", algorithm="dpo"))
     found = ask(given, "name", "world_size")
-    assert (found.value, found.brought) == (4, True)
+    assert (found.value, found.user_provided) == (4, True)
     assert found.spans[0].text == "--n 4"
     unknown = ask(evidence(run(framework=None, algorithm=None)), "name", "world_size")
     assert unknown.missing == ("setting:num_gpus", "setting:micro_batch", "setting:gradient_accumulation")

@@ -6,7 +6,7 @@ import pytest
 
 from trainmedic.kb.engine.edits import apply
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.fix import _Plan
+from trainmedic.kb.engine.fixes import _Plan
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Scalar
 from trainmedic.kb.parse import parse

@@ -67,7 +67,7 @@ def test_no_more_places_than_asked_for_are_looked_at() -> None:
 
 def test_an_outcome_tells_what_was_found() -> None:
     assert told(None).value is None
-    assert not told(None).brought
+    assert not told(None).user_provided
     span = first(facts(train_log=f"x\n{NOTICE}\n"), NOTICE)
     outcome = told(span, name="x")
     assert outcome.value is True

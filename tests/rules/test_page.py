@@ -8,7 +8,7 @@ import pytest
 
 from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, parsed, rule, run, setting
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS
-from trainmedic.kb.engine.template import compile_template
+from trainmedic.kb.engine.placeholders import compile_template
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.model.report import Safety
 from trainmedic.kb.pages.body import read_body

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.pages.body import SECTIONS
-from trainmedic.kb.pages.rule import Rule, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.pages.rule_render import render
 
 RULES = load_rules().rules

@@ -14,11 +14,13 @@ from trainmedic.ingest.authoring.lint import links as links_of
 from trainmedic.ingest.authoring.lint import lint
 from trainmedic.ingest.authoring.rule_lint import can_be_unknown, lint_rule, run_example
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.rule import Rule, RuleSet
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.body import KINDS, Example, read_body
 from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.rule import Rule, RuleSet, load_rules, vocabulary
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 
 RULES = load_rules()

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.frameworks.canonical import SETTINGS
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 from trainmedic.service.what_if.apply import MAX_CHANGES, Effect, WhatIf, what_if
 

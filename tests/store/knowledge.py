@@ -9,11 +9,11 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.terms import Concept, Glossary
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.rule import RuleSet
 from trainmedic.kb.store.embedder import Identity, _Remembering
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import gradio as gr
 
+from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.body import SECTIONS, read_body
-from trainmedic.kb.pages.rule import Rule
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.frame import QUIET, bare, top
 from trainmedic.ui.chat.texts import Language, words

@@ -85,7 +85,7 @@ def _folders(given: Sequence[str]) -> tuple[Path, ...]:
 
 def _apply(report: Report, given: tuple[Attachment, ...]) -> tuple[Attachment, ...]:
     """Write the safe edits into the files; the files as they are then. Standard input is left alone."""
-    from trainmedic.kb.engine.patch import safe_edits
+    from trainmedic.kb.engine.patches import safe_edits
     from trainmedic.ui.cli import _fixing
 
     after = []

@@ -42,8 +42,9 @@ def _lint(options: argparse.Namespace) -> int:
     from datetime import date
 
     from trainmedic.ingest.authoring.lint import lint
+    from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.rule import load_rules, vocabulary
+    from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.parse import parse
 
     folders = [*options.kb, *_configured()]
@@ -101,8 +102,9 @@ def _coverage(_: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
+    from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.rule import load_rules, vocabulary
+    from trainmedic.kb.pages.rule import load_rules
 
     if options.kind in ("signals", "settings"):
         words = vocabulary()

@@ -5,10 +5,10 @@ A module because a missing accelerate file must not make every 4-bit script an o
 
 from __future__ import annotations
 
-from trainmedic.kb.engine.expr import compile_expression
+from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.pages.rule import vocabulary
+from trainmedic.kb.engine.vocabulary import vocabulary
 
 _CONDITION = compile_expression(
     'option("distributed_type", "accelerate") == "FSDP" and option("load_in_4bit", "BitsAndBytesConfig") == True '

@@ -29,7 +29,7 @@ def check(facts: Facts) -> Outcome:
         for name in _names(option):
             if name == _OLD or (right is not None and name in known and name != right):
                 shown = {"wrong": name, "right": right or "LlamaDecoderLayer"}
-                return Outcome(value=True, evidence=(option.span,), brought=True, values=shown)
+                return Outcome(value=True, evidence=(option.span,), user_provided=True, values=shown)
     return Outcome(value=False)
 
 

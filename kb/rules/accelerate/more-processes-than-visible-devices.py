@@ -28,7 +28,7 @@ def check(facts: Facts) -> Outcome:
         for asked in facts.options(key)[-1:]:
             if isinstance(asked.value, int) and not isinstance(asked.value, bool) and asked.value > count:
                 shown = {"asked": str(asked.value), "visible": str(count)}
-                return Outcome(value=True, evidence=(asked.span, option.span), brought=True, values=shown)
+                return Outcome(value=True, evidence=(asked.span, option.span), user_provided=True, values=shown)
     return Outcome(value=False)
 
 

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Outcome:
     for key in _KEYS:
         for option in facts.options(key, "deepspeed"):
             if option.value == "auto":
-                return Outcome(value=True, evidence=(option.span, call), brought=True, values={"key": key})
+                return Outcome(value=True, evidence=(option.span, call), user_provided=True, values={"key": key})
     return Outcome(value=False)
 
 

@@ -26,9 +26,12 @@ def check(facts: Facts) -> Outcome:
     ranks = facts.name("world_size")
     shown = {"total": str(total), "micro": str(micro), "steps": str(steps), "product": str(micro * steps)}
     if total % (micro * steps):
-        return Outcome(value=True, evidence=tuple(places), brought=True, values={**shown, "ranks": "N"})
+        return Outcome(value=True, evidence=tuple(places), user_provided=True, values={**shown, "ranks": "N"})
     if isinstance(ranks.value, int) and total // (micro * steps) > ranks.value:
         return Outcome(
-            value=True, evidence=(*places, *ranks.spans), brought=True, values={**shown, "ranks": str(ranks.value)}
+            value=True,
+            evidence=(*places, *ranks.spans),
+            user_provided=True,
+            values={**shown, "ranks": str(ranks.value)},
         )
     return Outcome(value=False)

@@ -12,5 +12,5 @@ def check(facts: Facts) -> Outcome:
     for _, problem in flaws(facts, "duplicate_key"):
         if problem.span is not None:
             shown = {"key": problem.message.split(" ", 1)[0]}
-            return Outcome(value=True, evidence=(problem.span,), brought=True, values=shown)
+            return Outcome(value=True, evidence=(problem.span,), user_provided=True, values=shown)
     return Outcome(value=False)

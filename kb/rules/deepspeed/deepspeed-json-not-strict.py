@@ -16,5 +16,5 @@ def check(facts: Facts) -> Outcome:
         return Outcome(value=False)
     for region, problem in flaws(facts, "json_error"):
         if "not strict JSON" in problem.message:
-            return Outcome(value=True, evidence=(region.options[0].key_span,), brought=True)
+            return Outcome(value=True, evidence=(region.options[0].key_span,), user_provided=True)
     return Outcome(value=False)

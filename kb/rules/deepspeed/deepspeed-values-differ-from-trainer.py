@@ -32,7 +32,7 @@ def check(facts: Facts) -> Outcome:
         if theirs is None or ours is None or not _differ(theirs.value, ours.value):
             continue
         shown = {"key": key, "theirs": repr(theirs.value), "name": ours.key, "ours": repr(ours.value)}
-        return Outcome(value=True, evidence=(theirs.span, ours.span), brought=True, values=shown)
+        return Outcome(value=True, evidence=(theirs.span, ours.span), user_provided=True, values=shown)
     return Outcome(value=False)
 
 

@@ -22,7 +22,7 @@ def check(facts: Facts) -> Outcome:
             return Outcome(
                 value=True,
                 evidence=(trained[1], folder[1], used[1], adapter[1]),
-                brought=True,
+                user_provided=True,
                 values={"trained": trained[0], "used": used[0]},
             )
     return Outcome(value=False)

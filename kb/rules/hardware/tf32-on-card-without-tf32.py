@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trainmedic.kb.engine.expr import compile_expression
+from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.pages.rule import vocabulary
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.rules.shared.graphics_cards import on_cards_below
 
 AMPERE = 8.0

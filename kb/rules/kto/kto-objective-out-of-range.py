@@ -46,7 +46,7 @@ def check(facts: Facts) -> Outcome:
         return Outcome(
             value=True,
             evidence=tuple(dict.fromkeys([*config, *warned])),
-            brought=True,
+            user_provided=True,
             terms=terms,
             values={
                 f"problem_{language}": _problem(language, rate if out_of_range else None, beta, bool(warned))
@@ -60,7 +60,7 @@ def check(facts: Facts) -> Outcome:
         value=None,
         evidence=tuple(dict.fromkeys(span for fact, value in pairs if value for span in fact.spans)),
         missing=tuple(dict.fromkeys(name for fact, value in pairs if value is None for name in fact.missing)),
-        brought=any(fact.brought for fact, value in pairs if value),
+        user_provided=any(fact.user_provided for fact, value in pairs if value),
         terms=terms,
     )
 
@@ -79,7 +79,7 @@ def _full(facts: Facts) -> Fact:
     tuner = facts.name("tuner")
     if tuner.value is UNKNOWN:
         return tuner
-    return Fact(value=tuner.value == "full", spans=tuner.spans, seen=tuner.seen, brought=tuner.brought)
+    return Fact(value=tuner.value == "full", spans=tuner.spans, seen=tuner.seen, user_provided=tuner.user_provided)
 
 
 def _outside(rate: Result) -> bool | None:

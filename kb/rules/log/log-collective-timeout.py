@@ -33,7 +33,7 @@ def check(facts: Facts) -> Outcome:
     return Outcome(
         value=True,
         evidence=tuple(span for span, _ in found.values()),
-        brought=True,
+        user_provided=True,
         values={
             "missing": str(missing),
             "ranks": ", ".join(map(str, sorted(found))),

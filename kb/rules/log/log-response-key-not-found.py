@@ -19,4 +19,4 @@ def check(facts: Facts) -> Outcome:
     if len(found) < LEAST:
         return Outcome(value=None)
     count = f"at least {MOST}" if len(found) >= MOST else str(len(found))
-    return Outcome(value=True, evidence=(found[0],), brought=True, values={"count": count})
+    return Outcome(value=True, evidence=(found[0],), user_provided=True, values={"count": count})

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from trainmedic.kb.engine.expr import compile_expression
+from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.run import Origin
-from trainmedic.kb.pages.rule import vocabulary
 
 WHEN = """
 (load_in_4bit == True or load_in_8bit == True) and use_peft == False

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.frameworks.nearmiss import distance
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.suggest import closest
 
 _KNOWN = frozenset((
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS",
@@ -49,13 +49,7 @@ def _nearest(name: str) -> str | None:
     if len(name) < _SHORTEST or name.upper() != name:
         return None
     limit = 2 if len(name) >= _LONG else 1
-    close = [
-        (found, known)
-        for known in _KNOWN
-        if known[:2] == name[:2] and abs(len(known) - len(name)) <= limit
-        if (found := distance(name, known, limit)) <= limit
-    ]
-    return min(close)[1] if close else None
+    return closest(name, sorted(known for known in _KNOWN if known[:2] == name[:2]), limit=limit)
 
 
 def _read(option: Option, facts: Facts) -> bool:

@@ -24,7 +24,7 @@ def check(facts: Facts) -> Outcome:
             return Outcome(
                 value=True,
                 evidence=tuple(flag.span for flag in flags),
-                brought=True,
+                user_provided=True,
                 values={
                     "file": match["file"],
                     "flags": ", ".join(f"--{flag.key}" for flag in flags[:_SHOWN]),

@@ -42,7 +42,7 @@ def check(facts: Facts) -> Outcome:
             value=None,
             evidence=tuple(each.span for each in (*moved, *renamed)),
             missing=("version:trl",),
-            brought=True,
+            user_provided=True,
         )
     found = (
         [Offence(each, f"belongs into {_CONFIGS[each.scope]}", f"应写进 {_CONFIGS[each.scope]}") for each in moved]

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from trainmedic.kb.engine.expr import compile_expression
+from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.frameworks.values import DTYPES
 from trainmedic.kb.model.run import Option, Origin, Setting
-from trainmedic.kb.pages.rule import vocabulary
 
 WHEN = """
 written("weights_dtype") and weights_dtype == "fp16"

@@ -45,7 +45,7 @@ def _compared(total: Span, done: Span) -> Outcome:
     if reached < planned:
         return Outcome(value=False)
     return Outcome(
-        value=True, evidence=(total, done), brought=True, values={"total": str(planned), "step": str(reached)}
+        value=True, evidence=(total, done), user_provided=True, values={"total": str(planned), "step": str(reached)}
     )
 
 

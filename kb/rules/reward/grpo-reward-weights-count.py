@@ -22,7 +22,7 @@ def check(facts: Facts) -> Outcome:
     return Outcome(
         value=True,
         evidence=(weights.span, functions.span),
-        brought=True,
+        user_provided=True,
         values={"weights": str(len(first)), "functions": str(len(second))},
     )
 

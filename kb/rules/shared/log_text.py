@@ -44,7 +44,7 @@ def told(span: Span | None, **shown: str) -> Outcome:
     """The outcome of a rule that looks for one line. Its absence from an excerpt proves nothing, so it is not false."""
     if span is None:
         return Outcome(value=None)
-    return Outcome(value=True, evidence=(span,), brought=True, values=shown)
+    return Outcome(value=True, evidence=(span,), user_provided=True, values=shown)
 
 
 def _in_source(

@@ -90,5 +90,5 @@ def ran_out_at(facts: Facts, *places: str) -> Outcome:
                 "frame": trace.frames[-1].rpartition("/")[2],
                 "place": place,
             }
-            return Outcome(value=True, evidence=(trace.span,), brought=True, values=shown)
+            return Outcome(value=True, evidence=(trace.span,), user_provided=True, values=shown)
     return Outcome(value=False if any(place for place, _ in found) else None)

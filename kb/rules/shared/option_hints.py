@@ -11,11 +11,11 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.frameworks.canonical import keys_of, name_of
 from trainmedic.kb.frameworks.catalogue import INHERITS, exists, keys, renamed, versions
-from trainmedic.kb.frameworks.nearmiss import closest_key, distance
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.rules.shared.accepts import LATER, Reader, Verdict
+from trainmedic.kb.suggest import closest, is_slip
 
 _SHOWN = 8
 _USUAL = {
@@ -131,7 +131,7 @@ def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = 
     return Outcome(
         value=True,
         evidence=tuple(dict.fromkeys(spans)),
-        brought=True,
+        user_provided=True,
         values={
             "offences_en": en + (f"; and {more} more" if more else ""),
             "offences_zh": zh + (f"；另有 {more} 处" if more else ""),
@@ -219,40 +219,20 @@ def _owned(reader: Reader, known: Table, info: Mapping[str, Any]) -> bool:
 
 
 def _nearest(reader: Reader, name: str) -> str | None:
-    """The nearest name of the reader: among those that begin or end alike, or lie beside it in the tree."""
+    """The nearest name of the reader; in a tree, the nearest one beside it."""
     names: Iterable[str] = _names(reader.catalogue, reader.exact, reader.owners)
     if reader.catalogue in ("verl", "deepspeed"):
         branch, _, leaf = name.rpartition(".")
         beside = [each.rpartition(".")[2] for each in names if each.rpartition(".")[0] == branch]
         beside += [each.partition(".")[0] for each in names] if not branch else []
-        found = closest_key(leaf, beside)
+        found = closest(leaf, beside)
         if found is not None:
             return f"{branch}.{found}" if branch else found
         tails = [each for each in names if each.rpartition(".")[2] == leaf]
         return tails[0] if len(tails) == 1 else None
     plain = name.replace("-", "_")
-    words = sorted(plain.replace(".", "_").split("_"))
-    close = [
-        each
-        for each in names
-        if each[:3] == plain[:3]
-        or each[-3:] == plain[-3:]
-        or each.endswith(f".{plain}")
-        or (len(each) == len(plain) and sorted(each.replace(".", "_").split("_")) == words)
-    ]
-    found = closest_key(plain, close)
-    return found if found is not None and _same_words(plain, found) else None
-
-
-def _same_words(left: str, right: str) -> bool:
-    """Whether the words differ by slips only: ``num_completions`` is no slip for ``log_completions``."""
-    pairs = list(zip(left.split("_"), right.split("_"), strict=False))
-    if left.count("_") != right.count("_"):
-        return True
-    changed = [(a, b) for a, b in pairs if a != b]
-    if sorted(a for a, _ in changed) == sorted(b for _, b in changed):
-        return True
-    return all(distance(a, b, 9) <= max(1, min(len(a), len(b)) // 2) for a, b in changed)
+    found = closest(plain, names)
+    return found if found is not None and is_slip(plain, found) else None
 
 
 @lru_cache(maxsize=64)

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo
-from trainmedic.kb.frameworks.nearmiss import distance
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.frameworks.versions import bare, version_key
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.rules.shared.accepts import KNOWN, RETIRED, Reader, Verdict
+from trainmedic.kb.suggest import closest
 
 _OPTIONAL = re.compile(r"^Optional\[(.*)\]$|^(.*?) \| None$")
 _WORDS = frozenset(["yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"])
@@ -155,11 +155,13 @@ def not_a_choice(option: Option, reader: Reader, verdict: Verdict) -> tuple[str,
     known = choices(reader, info)
     if not known or given in known or "." in given or "(" in given:
         return None
-    near = min(known, key=lambda each: (distance(given.lower(), each.lower(), 3), each))
+    lowered = {word.lower(): word for word in known}
+    near = closest(given.lower(), lowered, limit=max(1, min(3, len(given) // 3)))
+    if near is not None:
+        near = lowered[near]
+        return f"{given!r}: did you mean {near!r}?", f"{given!r}：是不是 {near!r}？"
     words = [word for word in known if word != "None"]
     listed = ", ".join(words[:12]) + (" …" if len(words) > 12 else "")
-    if distance(given.lower(), near.lower(), 3) <= max(1, min(3, len(given) // 3)):
-        return f"{given!r}: did you mean {near!r}?", f"{given!r}：是不是 {near!r}？"
     return f"{given!r} is none of {listed}", f"{given!r} 不在可选值里（{listed}）"
 
 

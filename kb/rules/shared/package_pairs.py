@@ -14,5 +14,5 @@ def pair(facts: Facts, first: tuple[str, str], second: tuple[str, str]) -> Outco
     """Fires where both versions are known and lie in their ranges; (package, range) each."""
     one, other = facts.version(*first), facts.version(*second)
     if one.value is True and other.value is True:
-        return Outcome(value=True, evidence=(*one.spans, *other.spans), brought=True)
+        return Outcome(value=True, evidence=(*one.spans, *other.spans), user_provided=True)
     return Outcome(value=False)

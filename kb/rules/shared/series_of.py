@@ -114,13 +114,13 @@ def peak_rate(facts: Facts, rows: Sequence[Row]) -> float:
 def fires(spans: Iterable[Span], **shown: object) -> Outcome:
     """The rule fires; ``shown`` fills the message (floats with four figures)."""
     texts = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in shown.items()}
-    return Outcome(value=True, evidence=tuple(dict.fromkeys(spans)), brought=True, values=texts)
+    return Outcome(value=True, evidence=tuple(dict.fromkeys(spans)), user_provided=True, values=texts)
 
 
 def configured(facts: Facts, name: str) -> float | None:
     """A setting that is a number and that the user wrote, else None."""
     fact = facts.name(name)
-    return float(fact.value) if is_number(fact.value) and fact.brought else None
+    return float(fact.value) if is_number(fact.value) and fact.user_provided else None
 
 
 @dataclass(frozen=True, slots=True)

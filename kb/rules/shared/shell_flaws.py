@@ -40,7 +40,7 @@ def told(found: Sequence[Problem]) -> Outcome:
     return Outcome(
         value=True,
         evidence=tuple(dict.fromkeys(each.span for each in found if each.span is not None)),
-        brought=True,
+        user_provided=True,
         values={"lost": said},
     )
 

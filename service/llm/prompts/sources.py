@@ -8,10 +8,9 @@ from typing import Literal
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Finding, Severity
+from trainmedic.kb.model.report import Finding
 from trainmedic.service.advisor import Prepared
 from trainmedic.service.composition.compose import place, quote
-from trainmedic.service.ranking.features import finding_weight
 
 MAX_FINDINGS = 6
 MAX_PLACES = 3
@@ -44,7 +43,7 @@ def sources_of(prepared: Prepared) -> tuple[Source, ...]:
         if case.id == first:
             text = f"{text}\n{more_text(case, language)}"
         found.append(_source(len(found) + 1, "case", case.id, case.title.get(language), text, url=url))
-    fired = _findings(prepared)
+    fired = prepared.diagnosis.findings[:MAX_FINDINGS]
     for finding in fired:
         title = finding.title.get(language)
         found.append(_source(len(found) + 1, "rule", finding.rule_id, title, finding_text(finding, language)))
@@ -59,7 +58,7 @@ def seen_at(prepared: Prepared, sources: Sequence[Source]) -> Mapping[str, tuple
     markers = {source.id: source.marker for source in sources if source.kind == "input"}
     return {
         finding.rule_id: tuple(dict.fromkeys(markers[_id(span)] for span in _places(finding)))
-        for finding in _findings(prepared)
+        for finding in prepared.diagnosis.findings[:MAX_FINDINGS]
     }
 
 
@@ -85,17 +84,6 @@ def finding_text(finding: Finding, language: str) -> str:
     fixes = " ".join("; ".join(fix.text.get(language) for fix in finding.fixes).split())
     parts = [" ".join(finding.message.get(language).split()), f"fix: {fixes}" if fixes else ""]
     return "\n".join(part for part in parts if part)
-
-
-def _findings(prepared: Prepared) -> list[Finding]:
-    """The findings that fired, those about the question first."""
-    symptoms = prepared.context.symptoms
-    order = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-    fired = sorted(
-        prepared.context.report.fired,
-        key=lambda finding: (-finding_weight(finding, symptoms), order[finding.severity], finding.rule_id),
-    )
-    return fired[:MAX_FINDINGS]
 
 
 def _places(finding: Finding) -> tuple[Span, ...]:

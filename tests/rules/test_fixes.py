@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.rules.support import evidence, option, rule, ruleset, run, setting, span
-from trainmedic.kb.engine import patch
+from trainmedic.kb.engine import patches
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.edits import (
     Document,
@@ -27,13 +27,14 @@ from trainmedic.kb.engine.edits import (
     resolve,
 )
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.fix import fixes
-from trainmedic.kb.engine.patch import patched, safe_edits, unified_diff, with_patches
+from trainmedic.kb.engine.fixes import fixes
+from trainmedic.kb.engine.patches import patched, safe_edits, unified_diff, with_patches
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Status
 from trainmedic.kb.model.run import Option, Origin
-from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 
 
@@ -472,7 +473,7 @@ def test_safe_edits_of_a_file_are_those_of_safe_fixes_that_do_not_meet() -> None
 
 @pytest.mark.parametrize("most", [1_000, 5])
 def test_a_diff_shows_only_what_is_around_the_changes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patch, "_MOST_COMPARED", most)
+    monkeypatch.setattr(patches, "_MOST_COMPARED", most)
     lines = [f"line {number}" for number in range(1, 101)]
     after = [*lines[:49], "changed", *lines[50:54], *lines[55:]]
     diff = unified_diff("\n".join(lines), "\n".join(after), "x.sh")

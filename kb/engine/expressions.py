@@ -14,14 +14,16 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, Vocabulary
+from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, truth
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Term
 from trainmedic.kb.model.run import Scalar
+from trainmedic.kb.suggest import closest
 
 Run: TypeAlias = Callable[[Facts], Result]
 
@@ -70,7 +72,7 @@ class Expression:
             value=None if value is UNKNOWN else value,
             evidence=tuple(dict.fromkeys(walk.spans)),
             missing=tuple(dict.fromkeys(walk.missing)) if value is UNKNOWN else (),
-            brought=walk.brought,
+            user_provided=walk.user_provided,
             terms=tuple(walk.terms),
         )
 
@@ -111,7 +113,7 @@ class _Walk:
     terms: list[Term] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    brought: bool = False
+    user_provided: bool = False
 
     def visit(self, node: Node, want: bool, live: bool) -> None:
         if node.kind == "not":
@@ -142,7 +144,7 @@ class _Walk:
             return
         if value is True:
             self.spans.extend(spans)
-            self.brought = self.brought or any(fact.brought for fact in facts)
+            self.user_provided = self.user_provided or any(fact.user_provided for fact in facts)
         else:  # unknown: a false leaf never lies on a live branch
             for key in node.asks:
                 self.missing.extend(self.facts.fact(key).missing)
@@ -197,8 +199,9 @@ class _Compiler:
 
     def _name(self, node: ast.Name) -> Node:
         if node.id not in self.words.names:
-            near = _near(node.id, self.words)
-            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{near}")
+            near = closest(node.id, sorted(self.words.names), partial=True)
+            hint = f" (did you mean {near}?)" if near else ""
+            raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{hint}")
         return fact_node(node.id, ("name", node.id))
 
     def _literal(self, node: ast.Constant) -> Scalar:
@@ -297,11 +300,6 @@ class _Compiler:
             return True if value is UNKNOWN else value
 
         return Node("maybe", self.source(node), maybe, (inner,), inner.reads)
-
-
-def _near(name: str, words: Vocabulary) -> str:
-    parts = [word for word in sorted(words.names) if name in word or word in name]
-    return f" (did you mean {', '.join(parts[:3])}?)" if parts else ""
 
 
 def _reads(nodes: tuple[Node, ...]) -> tuple[Key, ...]:

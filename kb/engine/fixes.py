@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from trainmedic.kb.engine.edits import Document, insert, remove, replace_option, replace_value, resolve
 from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.rule import FixSpec, Rule
 from trainmedic.kb.engine.values import show, truth
 from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
 from trainmedic.kb.frameworks.catalogue import infer_versions, versions
@@ -14,7 +15,6 @@ from trainmedic.kb.frameworks.spelling import column_of
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Edit, Fix, Safety, Text
 from trainmedic.kb.model.run import CAST, Option, Origin, Scalar
-from trainmedic.kb.pages.rule import FixSpec, Rule
 
 _HOLDERS = (Origin.FLAG, Origin.HYDRA, Origin.YAML, Origin.JSON, Origin.PYTHON, Origin.TOML, Origin.INI)
 _FOREIGN_SCOPES = ("launcher", "env", "deepspeed", "accelerate")

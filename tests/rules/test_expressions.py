@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules.support import WORDS_OF_TESTS, evidence, option, row, run, setting, version
-from trainmedic.kb.engine.expr import ALLOWED, Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.expressions import ALLOWED, Expression, all_of, compile_expression, fact_node
 from trainmedic.kb.engine.facts import FACTS, Facts
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
 from trainmedic.kb.engine.outcome import Outcome
@@ -291,7 +291,7 @@ def test_the_evidence_is_what_the_true_terms_read_in_their_order() -> None:
     outcome = explained("micro_batch == 1 and vanilla_loss and not bf16")
     assert [span.text for span in outcome.evidence] == ["--micro_train_batch_size 1", "--vanilla_loss"]
     assert outcome.value is True
-    assert outcome.brought
+    assert outcome.user_provided
 
 
 def test_only_the_true_side_of_an_or_is_evidence() -> None:
@@ -326,8 +326,8 @@ def test_a_term_says_what_was_seen_and_where_a_default_comes_from() -> None:
 
 
 def test_only_a_default_that_holds_is_nothing_the_user_brought() -> None:
-    assert not explained("not bf16 and fp16").brought
-    assert explained("vanilla_loss and fp16").brought
+    assert not explained("not bf16 and fp16").user_provided
+    assert explained("vanilla_loss and fp16").user_provided
 
 
 def test_conditions_joined_keep_their_order() -> None:

@@ -13,10 +13,10 @@ from functools import partial
 
 from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import apply, resolve
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety
-from trainmedic.kb.pages.rule import RuleSet
 
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
 """`kb.parse.parse`: question and attachments → evidence."""

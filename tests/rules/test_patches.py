@@ -10,11 +10,12 @@ from tests.rules.support import rule, ruleset
 from trainmedic.kb.engine.checker import check, fired_rules
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.patch import with_patches
+from trainmedic.kb.engine.patches import with_patches
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Fix
-from trainmedic.kb.pages.rule import RuleSet, load_rules
+from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\

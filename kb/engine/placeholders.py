@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmedic.kb.engine.expr import Expression, compile_expression
+from trainmedic.kb.engine.expressions import Expression, compile_expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.functions import Vocabulary
 from trainmedic.kb.engine.values import UNKNOWN, show
+from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.report import Text
 

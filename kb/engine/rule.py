@@ -1,0 +1,82 @@
+"""A rule as the engine runs it. `kb.pages.rule` makes rules of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+from trainmedic.kb.engine.expressions import Expression
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.placeholders import Template
+from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.model.report import Reference, Safety, Severity, Text
+from trainmedic.kb.model.run import Scalar
+
+Check: TypeAlias = Callable[[Facts], Outcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixSpec:
+    """A fix as the page says it; `kb.engine.fixes` turns it into edits. ``set`` and ``unset`` may stand together."""
+
+    safety: Safety
+    set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
+    unset: tuple[str, ...] = ()
+    upgrade: str | None = None
+    text: Template | None = None
+    when: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One loaded page. ``condition`` or ``module`` decides; ``applies`` has the lists of words, not ``versions``."""
+
+    id: str
+    family: str
+    path: Path
+    title: Text
+    severity: Severity
+    status: str
+    since: str
+    concludes: str
+    symptoms: tuple[str, ...]
+    applies: Mapping[str, tuple[str, ...]]
+    versions: Mapping[str, str]
+    condition: Expression | None
+    module: Check | None
+    message: Template
+    fixes: tuple[FixSpec, ...]
+    cases: tuple[str, ...]
+    sources: tuple[Reference, ...]
+    when: str  # the condition's text, empty for a module
+    page: Page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSet:
+    """All rules in order of their ids, what could not be loaded, and a hash of all pages and modules (the version)."""
+
+    rules: tuple[Rule, ...]
+    failures: tuple[PageProblem, ...] = ()
+    version: str = ""
+    _index: dict[str, tuple[Rule, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def for_framework(self, framework: str | None) -> tuple[Rule, ...]:
+        """The rules that may run for a framework (None: not recognised). Deprecated ones never run."""
+        key = framework or ""
+        if key not in self._index:
+            self._index[key] = tuple(
+                rule
+                for rule in self.rules
+                if rule.status != "deprecated"
+                and ("framework" not in rule.applies or framework in rule.applies["framework"])
+            )
+        return self._index[key]
+
+    def get(self, rule_id: str) -> Rule | None:
+        """A rule by its id."""
+        return next((rule for rule in self.rules if rule.id == rule_id), None)

@@ -1,0 +1,24 @@
+"""The words that a condition may use."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from trainmedic.kb.engine.facts import WORDS
+from trainmedic.kb.frameworks.canonical import SETTINGS
+from trainmedic.kb.parse.signal_kinds import KINDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """``names``: canonical settings and the other facts of a run; ``signals``: their kinds (empty: not checked)."""
+
+    names: Collection[str]
+    settings: Collection[str]
+    signals: Collection[str] = ()
+
+
+def vocabulary() -> Vocabulary:
+    """The vocabulary of this knowledge base."""
+    return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))
