@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.extract_shapes import argparse_options, class_options, lookup_options, yaml_options
-from trainmedic.ingest.extract_source import GitTree, Sources
-from trainmedic.ingest.extract_store import Entry
+from trainmedic.ingest.tools.extract_shapes import argparse_options, class_options, lookup_options, yaml_options
+from trainmedic.ingest.tools.extract_source import GitTree, Sources
+from trainmedic.ingest.tools.extract_store import Entry
 
 _LLAMAFACTORY = ("ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments", "TrainingArguments",
                  "RayArguments", "EvaluationArguments", "GeneralArguments")  # fmt: skip
