@@ -39,6 +39,7 @@ from trainmedic.service.composition.views import (
     signal_views,
 )
 from trainmedic.service.history import Feedback, History, StoredAnswer, Turn
+from trainmedic.service.observer import Observer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.domain import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, length, says_failed
 from trainmedic.service.question.negation import denied
@@ -120,9 +121,12 @@ class Prepared:
 class Advisor:
     """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads."""
 
-    def __init__(self, knowledge: Knowledge, history: History | None = None) -> None:
+    def __init__(
+        self, knowledge: Knowledge, history: History | None = None, observers: Sequence[Observer] = ()
+    ) -> None:
         self.knowledge = knowledge
         self.history = history
+        self._observers = tuple(observers)
         self._published = knowledge.published
 
     def ask(self, request: Ask, trace_id: str = "") -> Answer:
@@ -227,7 +231,12 @@ class Advisor:
             raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
         # People paste into comments too: what is stored is masked, like everything else.
         masked = replace(feedback, reason=storable(feedback.reason), comment=storable(feedback.comment))
+        previous = self.history.feedback(feedback.answer_id)
         self.history.give_feedback(masked)
+        if self._observers:
+            stored = self.answer(feedback.answer_id)
+            for observer in self._observers:
+                observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
 
     def _retrieve(
         self, query: Query, top_k: int, filters: Mapping[str, str] | None = None, *, explain: bool = False
@@ -305,9 +314,13 @@ class Advisor:
         return (*self.history.turns(request.conversation_id), *said)
 
     def remember(self, prepared: Prepared, answer: Answer) -> None:
-        """Keep the turn, with the answer that was given in the end."""
-        if self.history is None:
-            return
+        """Store the turn with its final answer, and notify the observers."""
+        if self.history is not None:
+            self._store(self.history, prepared, answer)
+        for observer in self._observers:
+            observer.on_answer(answer)
+
+    def _store(self, history: History, prepared: Prepared, answer: Answer) -> None:
         evidence = prepared.context.evidence
         given = {attachment.name for attachment in prepared.attachments}
         kept = [s for s in evidence.sources if s.name is not None and s.name in given]
@@ -319,7 +332,7 @@ class Advisor:
             causes=tuple(cause.case_id for cause in answer.causes),
         )
         versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
-        self.history.add(answer.conversation_id, turn, versions, answer=to_json(answer))
+        history.add(answer.conversation_id, turn, versions, answer=to_json(answer))
 
 
 def same_as(turns: Sequence[Turn], diagnosis: Diagnosis, evidence: Evidence) -> bool:

@@ -18,7 +18,7 @@ from trainmedic.service.answer import Answer, StepView
 T = TypeVar("T")
 
 
-class Run(Protocol):
+class Executor(Protocol):
     """Does the advisor's work where it does not hold up the event loop."""
 
     def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
@@ -44,7 +44,7 @@ Parts: TypeAlias = AsyncGenerator[StreamPart, None]
 class Answerer(Protocol):
     """Whatever answers questions."""
 
-    def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """The text as it comes, then the whole answer. Raises before the first part, or not at all."""
 
 
@@ -54,7 +54,7 @@ class TemplateAnswerer:
     def __init__(self, advisor: Advisor) -> None:
         self._advisor = advisor
 
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """The composed text at once, then its answer."""
         prepared = await run(lambda: self._advisor.prepare(request, trace_id))
         answer = prepared.answer

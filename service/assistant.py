@@ -17,15 +17,15 @@ from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Advisor, Ask, Prepared
 from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.answering import Draft, Parts, Run, run_inline
+from trainmedic.service.answering import Draft, Executor, Parts, run_inline
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Citations, behind, receipt_line, shown_name
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.llm.generation import Writing
+from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, Source
-from trainmedic.service.llm.query_rewrite import restated
-from trainmedic.service.llm.verify import Denial, Ground, Verified, complete, denials_of, verify
+from trainmedic.service.llm.query_rewrite import rewritten_query
+from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 from trainmedic.service.what_if.apply import Effect
 
 MAX_FLAGGED = 10
@@ -40,7 +40,7 @@ class Assistant:
         self.model = model
         self._restate = restate
 
-    async def stream(self, request: Ask, trace_id: str = "", run: Run = run_inline) -> Parts:
+    async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
         """The answer's text as it comes, then the whole answer.
 
         The text streamed is what the model writes, before its sentences are verified; the answer's text replaces it.
@@ -70,9 +70,9 @@ class Assistant:
         await run(lambda: self.advisor.remember(prepared, answer))
         yield answer
 
-    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Run) -> Prepared:
+    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
         """The question looked up once more in the model's words, where that finds a clearer answer."""
-        words = await restated(prepared.context.evidence.question, model)
+        words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
             return prepared
         try:
@@ -82,14 +82,14 @@ class Assistant:
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Run) -> Parts:
+    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Executor) -> Parts:
         """The steps and the text of an investigation; by the advisor where it fails."""
         investigated = await run(_machinery)
         async with aclosing(investigated(prepared, model, self.advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
-    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Run = run_inline) -> Parts:
+    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Executor = run_inline) -> Parts:
         """The text of one answer by the model; by the advisor where the model fails.
 
         ``started`` is when the model's time began to run (`time.perf_counter`).
@@ -102,7 +102,7 @@ class Assistant:
             yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
             return
         said = False
-        writing = Writing(prepared, model)
+        writing = Generation(prepared, model)
         try:
             async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
                 async for piece in pieces:
@@ -119,7 +119,7 @@ class Assistant:
         yield _timed(answer, started, writing.first)
 
 
-def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Run], Parts]:
+def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]:
     """The agent's machinery, only for those who ask for it: loading it takes a second and must hold up nobody."""
     from trainmedic.service.agent import investigated
 
@@ -187,10 +187,10 @@ def _opening(prepared: Prepared, citations: Citations) -> str:
     return "".join(f"{part}\n\n" for part in parts if part)
 
 
-def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Ground:
+def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """What the model's sentences are held against; ``looked_up`` are cases beside the causes that it has read."""
     evidence = prepared.context.evidence
-    return Ground(
+    return Grounding(
         sources=prompt.sources,
         corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
         known=is_option,
@@ -238,7 +238,7 @@ class _Citations(Citations):
             )
 
 
-def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
+def notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """What was done to the model's text, and what it was not shown."""
     said = [phrases.CUT_SHORT.get(language)] if cut else []
     if checked.withdrawn:

@@ -16,16 +16,14 @@ import time
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import Answer
-from trainmedic.service.answering import Answerer, Parts, Run
 from trainmedic.service.history import Feedback
 
 if TYPE_CHECKING:
@@ -99,16 +97,18 @@ class Webhook:
         self.delivered = 0
         self.dropped = 0
 
-    def answered(self, answer: Answer) -> None:
-        """Tell of a new answer."""
+    def on_answer(self, answer: Answer) -> None:
+        """Send ``answered``."""
         causes = [{"case_id": c.case_id, "title": c.title, "confidence": c.confidence} for c in answer.causes]
         self._offer("answered", answer.id, answer.verdict, causes)
 
-    def resolved(self, answer_id: str, kept: Mapping[str, Any]) -> None:
-        """Tell that an answer, given here as it was stored, solved its question."""
+    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
+        """Send ``resolved`` when an answer is first said to have solved its question."""
+        if feedback.reaction != "resolved" or (previous is not None and previous.reaction == "resolved"):
+            return
         names = ("case_id", "title", "confidence")
-        causes = [{name: str(cause.get(name, "")) for name in names} for cause in kept.get("causes", ())]
-        self._offer("resolved", answer_id, str(kept.get("verdict", "")), causes)
+        causes = [{name: str(cause.get(name, "")) for name in names} for cause in answer.get("causes", ())]
+        self._offer("resolved", feedback.answer_id, str(answer.get("verdict", "")), causes)
 
     def _offer(
         self, event: Literal["answered", "resolved"], answer_id: str, verdict: str, causes: Sequence[Mapping[str, str]]
@@ -211,36 +211,3 @@ def webhook_of(settings: Settings) -> Webhook | None:
     if not url:
         return None
     return Webhook(url, settings.webhook_secret.get_secret_value(), public_url=settings.public_url)
-
-
-class Telling:
-    """An asker of which every answer is told, whatever channel asked."""
-
-    def __init__(self, asker: Answerer, webhook: Webhook) -> None:
-        self._asker = asker
-        self._webhook = webhook
-
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
-        """What the asker gives, unchanged."""
-        async with aclosing(self._asker.stream(request, trace_id, run)) as parts:
-            async for part in parts:
-                if isinstance(part, Answer):
-                    self._webhook.answered(part)
-                yield part
-
-
-class TellingAdvisor(Advisor):
-    """An advisor of which every solved question is told, whatever channel said so."""
-
-    def __init__(self, advisor: Advisor, webhook: Webhook) -> None:
-        super().__init__(advisor.knowledge, advisor.history)
-        self._webhook = webhook
-
-    def give_feedback(self, feedback: Feedback) -> None:
-        """Store it, then tell. Raises `NotFound` for an unknown answer."""
-        before = self.history.feedback(feedback.answer_id) if self.history is not None else None
-        super().give_feedback(feedback)
-        if feedback.reaction != "resolved" or (before is not None and before.reaction == "resolved"):
-            return
-        kept = self.answer(feedback.answer_id)
-        self._webhook.resolved(feedback.answer_id, kept.answer if kept is not None else {})

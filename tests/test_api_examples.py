@@ -78,7 +78,7 @@ def live(knowledge_advisor: Advisor) -> Iterator[Live]:
     advisor = Advisor(knowledge_advisor.knowledge, history)
     settings = Settings()
     app = create_app(advisor, settings)
-    attach(app, AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=run_inline))
+    attach(app, AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline))
     with Live(app) as live:
         yield live
     history.close()

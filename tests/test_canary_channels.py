@@ -28,7 +28,7 @@ from trainmedic.service.assistant import Assistant
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import Telling, Webhook
+from trainmedic.service.webhook import Webhook
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
@@ -112,7 +112,7 @@ def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(kept: Advisor, kind
 
     secret = SECRETS[kind]
     page = DiagnosePage(
-        AppContext(settings=Settings(), advisor=kept, asker=TemplateAnswerer(kept), run=run_inline), "en"
+        AppContext(settings=Settings(), advisor=kept, answerer=TemplateAnswerer(kept), executor=run_inline), "en"
     )
     session = Session()
 
@@ -145,7 +145,7 @@ def test_nothing_that_mcp_answers_holds_the_secret(kept: Advisor, kind: str) -> 
 
     secret = SECRETS[kind]
     files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
-    wired = AppContext(settings=Settings(), advisor=kept, asker=TemplateAnswerer(kept), run=run_inline)
+    context = AppContext(settings=Settings(), advisor=kept, answerer=TemplateAnswerer(kept), executor=run_inline)
     calls = {
         "diagnose": {"question": QUESTION.format(secret), "attachments": files},
         "check_config": {"attachments": files},
@@ -157,7 +157,7 @@ def test_nothing_that_mcp_answers_holds_the_secret(kept: Advisor, kind: str) -> 
 
     async def use() -> list[str]:
         found = []
-        async with mcp.Client(make_server(wired)) as client:
+        async with mcp.Client(make_server(context)) as client:
             for name, arguments in calls.items():
                 try:
                     found.append((await client.call_tool(name, arguments)).model_dump_json())
@@ -201,8 +201,9 @@ def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver
 
     async def ask() -> None:
         request = Ask(question=QUESTION.format(secret), attachments=everywhere(secret))
+        observed = Advisor(kept.knowledge, kept.history, (webhook,))
         async with webhook.running():
-            await final_answer(Telling(TemplateAnswerer(kept), webhook).stream(request, "", run_inline))
+            await final_answer(TemplateAnswerer(observed).stream(request, "", run_inline))
 
     asyncio.run(ask())
     (told,) = receiver.got

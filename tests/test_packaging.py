@@ -23,6 +23,9 @@ from trainmedic.service.settings import CONFIG_VARIABLE, unknown_variables
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
+"""The folders; installed as ``trainmedic.kb`` and so on, through the links in ``trainmedic/``."""
+NOT_SHIPPED = ("ingest/tools/",)
+"""What only the repository needs."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
@@ -39,18 +42,18 @@ main(["kb", "list"])
 
 
 def tracked(*folders: str) -> tuple[str, ...]:
-    """The files that git tracks and that are there."""
+    """The files and links that git tracks and that are there."""
     done = subprocess.run(["git", "ls-files", "-z", *folders], capture_output=True, text=True, cwd=ROOT, check=True)
-    return tuple(name for name in done.stdout.split("\0") if name and (ROOT / name).is_file())
+    return tuple(name for name in done.stdout.split("\0") if name and (ROOT / name).exists())
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of exactly the tracked files, built where nothing else lies, without network."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in (*tracked(*PACKAGES, "tests"), "pyproject.toml", "README.md", "LICENSE"):
+    for name in (*tracked("trainmedic", *PACKAGES, "tests"), "pyproject.toml", "README.md", "LICENSE"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / name, source / name)
+        shutil.copyfile(ROOT / name, source / name, follow_symlinks=False)
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True, check=False
     )
@@ -68,13 +71,19 @@ def shipped(wheel: Path) -> frozenset[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_file_git_tracks_is_in_the_wheel(package: str, shipped: frozenset[str]) -> None:
-    expected = tracked(package)
+    expected = {f"trainmedic/{name}" for name in tracked(package) if not name.startswith(NOT_SHIPPED)}
     assert expected
-    assert sorted(set(expected) - shipped) == []
+    assert sorted(expected - shipped) == []
 
 
-def test_the_wheel_holds_nothing_but_the_packages(shipped: frozenset[str]) -> None:
-    others = {name for name in shipped if PurePosixPath(name).parts[0] not in PACKAGES}
+def test_the_repositorys_own_tools_are_not_in_the_wheel(shipped: frozenset[str]) -> None:
+    for folder in NOT_SHIPPED:
+        assert tracked(folder)
+        assert [name for name in shipped if name.startswith(f"trainmedic/{folder}")] == []
+
+
+def test_the_wheel_installs_one_package_and_nothing_else(shipped: frozenset[str]) -> None:
+    others = {name for name in shipped if PurePosixPath(name).parts[0] != "trainmedic"}
     assert others
     assert {re.sub(r"^trainmedic-[^/]+\.dist-info/.*", "", name) for name in others} == {""}
 
@@ -101,9 +110,9 @@ def _pages(kind: str) -> Iterable[str]:
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_the_names_resolve_inside_the_repository(name: str) -> None:
-    spec = find_spec(name)
+    spec = find_spec(f"trainmedic.{name}")
     assert spec is not None
-    assert [Path(place) for place in spec.submodule_search_locations or ()] == [ROOT / name]
+    assert [Path(place).resolve() for place in spec.submodule_search_locations or ()] == [ROOT / name]
 
 
 # The pinned set
@@ -190,7 +199,7 @@ def copied() -> tuple[str, ...]:
 
 
 def test_the_image_is_given_what_the_wheel_is_made_of_and_the_pins() -> None:
-    assert {*PACKAGES, "pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == set(copied())
+    assert {"trainmedic", *PACKAGES, "pyproject.toml", "constraints.txt", "README.md", "LICENSE"} == set(copied())
 
 
 def test_the_build_context_holds_what_is_copied_and_no_more() -> None:

@@ -1,11 +1,11 @@
-"""The composition root: settings in, a wired advisor and application out. The only place where everything meets."""
+"""The composition root: settings in, an advisor and an application out. The only place where everything meets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from threading import Thread
@@ -20,14 +20,15 @@ from trainmedic.kb.store.index import ensure
 from trainmedic.service.advisor import Advisor, Knowledge
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.history import History
+from trainmedic.service.observer import Observer
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import Telling, TellingAdvisor, webhook_of
+from trainmedic.service.webhook import webhook_of
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from trainmedic.service.api.app import Running
+    from trainmedic.service.api.app import Background
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.llm.model import ChatModel
@@ -79,7 +80,7 @@ def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]
     )
 
 
-def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
+def build_advisor(settings: Settings, *, with_history: bool = True, observers: Sequence[Observer] = ()) -> Advisor:
     """An advisor over the knowledge that the settings name."""
     knowledge = load_knowledge(settings)
     history = None
@@ -87,72 +88,69 @@ def build_advisor(settings: Settings, *, with_history: bool = True) -> Advisor:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         history = History(settings.history_url)
         history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, history)
+    return Advisor(knowledge, history, observers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What any channel needs, and what has to run beside it."""
 
-    wired: AppContext
+    context: AppContext
     model: ChatModel | None
     worker: Worker
-    running: tuple[Running, ...]
+    background: tuple[Background, ...]
 
 
-def build_service(settings: Settings) -> Service:
+def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Service:
     """Advisor, model and webhook as the settings name them, put together once for all channels."""
     from trainmedic.service.api.routes import Worker
 
-    advisor = build_advisor(settings)
     webhook = webhook_of(settings)
+    background: list[Background] = []
     if webhook is not None:
-        advisor = TellingAdvisor(advisor, webhook)
+        observers = (*observers, webhook)
+        background.append(webhook.running)
+    advisor = build_advisor(settings, observers=observers)
+    answerer: Answerer = TemplateAnswerer(advisor)
     model = build_model(settings) if settings.model_base_url else None
-    asker: Answerer = TemplateAnswerer(advisor)
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        asker = Assistant(advisor, model, restate=settings.model_restate)
-    if webhook is not None:
-        asker = Telling(asker, webhook)
+        answerer = Assistant(advisor, model, restate=settings.model_restate)
+        background.append(partial(serving, model))
     worker = Worker(settings.concurrency, settings.request_timeout_s)
-    running: list[Running] = [] if webhook is None else [webhook.running]
-    running += [] if model is None else [partial(serving, model)]
-    wired = AppContext(settings=settings, advisor=advisor, asker=asker, run=worker.run)
-    return Service(wired=wired, model=model, worker=worker, running=tuple(running))
+    context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=worker.run)
+    return Service(context=context, model=model, worker=worker, background=tuple(background))
 
 
 def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
-    from trainmedic.service.api.counted import Counting, CountingAdvisor
     from trainmedic.service.api.limits import Metrics
     from trainmedic.ui import slack
     from trainmedic.ui.chat import app as pages
     from trainmedic.ui.mcp import http as mcp
 
-    service = build_service(settings)
-    metrics, wired = Metrics(), service.wired
-    counting = CountingAdvisor(wired.advisor, metrics)
-    wired = replace(wired, advisor=counting, asker=Counting(wired.asker, metrics))
+    metrics = Metrics()
+    service = build_service(settings, (metrics,))
+    context = service.context
     # Tables and model are read on first use; the first question must not wait for them.
     warm()
-    wired.advisor.search("loss is nan", top_k=1)
+    context.advisor.search("loss is nan", top_k=1)
     app = create_app(
-        wired.advisor,
+        context.advisor,
         settings,
-        probes_of(wired.advisor, service.model),
-        wired.asker,
+        probes_of(context.advisor, service.model),
+        context.answerer,
         worker=service.worker,
-        running=(*service.running, partial(slack.running, wired)),
+        background=(*service.background, partial(slack.running, context)),
         metrics=metrics,
     )
-    mcp.attach(app, wired)
-    slack.attach(app, wired)
+    mcp.attach(app, context)
+    slack.attach(app, context)
     if settings.pages:
-        pages.attach(app, wired)  # last: it takes every path that is left
+        pages.attach(app, context)  # last: it takes every path that is left
     return app
 
 

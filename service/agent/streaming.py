@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from trainmedic.service.llm.reasoning_filter import Thoughts
-from trainmedic.service.llm.stream_filter import Withhold
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter
+from trainmedic.service.llm.stream_filter import StreamFilter
 
 REMARK = 280
 """Code points of a turn that wait."""
 
 
-class Shown:
+class StreamedText:
     """The text of one answer as it is streamed. ``head`` stands before its first words; ``quiet``: nothing is shown."""
 
     def __init__(self, head: str = "", *, quiet: bool = False) -> None:
@@ -24,16 +24,16 @@ class Shown:
         self.said = False
         self._waiting = ""
         self._released = False
-        self._withhold: Withhold | None = None
-        self._thoughts = Thoughts()
+        self._withhold: StreamFilter | None = None
+        self._thoughts = ReasoningFilter()
 
     def begin(self, protected: str, markers: Collection[int], *, opened: bool = False) -> None:
         """A turn begins; citations may point at these markers, and the protected text does not show.
 
         ``opened``: the prompt ends inside a block of thought.
         """
-        self._withhold = Withhold(protected, markers)
-        self._thoughts = Thoughts(opened=opened)
+        self._withhold = StreamFilter(protected, markers)
+        self._thoughts = ReasoningFilter(opened=opened)
         self._waiting, self._released = "", False
 
     def push(self, text: str, *, apart: bool = False) -> str:

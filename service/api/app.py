@@ -12,7 +12,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.api.counted import Counting, CountingAdvisor
 from trainmedic.service.api.errors import add_handlers
 from trainmedic.service.api.limits import Gate, Metrics
 from trainmedic.service.api.openai import make_openai_router
@@ -20,35 +19,33 @@ from trainmedic.service.api.probes import Probe, Remembered
 from trainmedic.service.api.routes import Worker, make_router
 from trainmedic.service.settings import MEBIBYTE, Settings
 
-Running = Callable[[], AbstractAsyncContextManager[None]]
-"""Begins something that goes on beside the requests, such as a connection to a chat service."""
+Background = Callable[[], AbstractAsyncContextManager[None]]
+"""Something that runs beside the requests, such as a connection to a chat service."""
 
 
 def create_app(
     advisor: Advisor,
     settings: Settings,
     probes: Mapping[str, Probe] | None = None,
-    asker: Answerer | None = None,
+    answerer: Answerer | None = None,
     *,
     worker: Worker | None = None,
-    running: Sequence[Running] = (),
+    background: Sequence[Background] = (),
     metrics: Metrics | None = None,
 ) -> FastAPI:
     """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
 
-    ``asker`` answers the questions; without one the advisor does, which has no model. ``worker`` runs the advisor's
-    calls. What is ``running`` starts and ends with the application, in this order and back. ``metrics`` are given where
-    ``advisor`` and ``asker`` count into them already, as those do that other channels share (`service.api.counted`).
+    ``answerer`` answers the questions, by default without a model. ``worker`` runs the advisor's calls. ``background``
+    starts in this order with the application and ends in reverse. Answers and feedback are counted if ``metrics`` is
+    among the advisor's observers.
     """
-    asker = asker or TemplateAnswerer(advisor)
-    if metrics is None:
-        metrics = Metrics()
-        advisor, asker = CountingAdvisor(advisor, metrics), Counting(asker, metrics)
+    answerer = answerer or TemplateAnswerer(advisor)
+    metrics = metrics or Metrics()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for start in running:
+            for start in background:
                 await stack.enter_async_context(start())
             yield
 
@@ -69,8 +66,8 @@ def create_app(
     )
     add_handlers(app)
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
-    app.include_router(make_router(advisor, asker, worker, settings.max_attachments))
-    app.include_router(make_openai_router(asker, worker))
+    app.include_router(make_router(advisor, answerer, worker, settings.max_attachments))
+    app.include_router(make_openai_router(answerer, worker))
     _add_health(app, advisor, metrics, probes or {})
     return app
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from trainmedic.service.answer import Answer
 from trainmedic.service.api.errors import error_response, internal_error, log_unexpected
+from trainmedic.service.history import Feedback
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -49,6 +51,17 @@ class Metrics:
             "trainmedic_rule_fired_total", "Findings by rule", ["rule", "severity"], registry=self.registry
         )
         self.feedback = Counter("trainmedic_feedback_total", "Feedback", ["reaction"], registry=self.registry)
+
+    def on_answer(self, answer: Answer) -> None:
+        """Count the answer, and each rule that fired in it."""
+        self.answers.labels(verdict=answer.verdict).inc()
+        for finding in answer.findings:
+            if finding.status == "fired":
+                self.fired.labels(rule=finding.rule_id, severity=finding.severity).inc()
+
+    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
+        """Count the feedback."""
+        self.feedback.labels(reaction=feedback.reaction).inc()
 
 
 class Gate:

@@ -117,7 +117,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(asker: Answerer, worker: Worker) -> APIRouter:
+def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
     """The two routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     started = int(time.time())
@@ -131,7 +131,7 @@ def make_openai_router(asker: Answerer, worker: Worker) -> APIRouter:
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
         ask, unread = question_of(body.messages), unread_parts(body.messages)
-        parts = asker.stream(ask, trace_id_of(request), worker.run)
+        parts = answerer.stream(ask, trace_id_of(request), worker.run)
         if body.stream:
             usage = body.stream_options is not None and body.stream_options.include_usage
             headers = {"Cache-Control": "no-store"}

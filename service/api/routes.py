@@ -93,7 +93,7 @@ class Overloaded(TrainmedicError):
     kind = "unavailable"
 
 
-def make_router(advisor: Advisor, asker: Answerer, worker: Worker, max_attachments: int) -> APIRouter:
+def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attachments: int) -> APIRouter:
     """All ``/v1`` routes."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
 
@@ -105,7 +105,7 @@ def make_router(advisor: Advisor, asker: Answerer, worker: Worker, max_attachmen
     async def ask(body: AskIn, request: Request) -> Response:
         """Diagnose: the whole answer, or with ``stream`` the text as it comes and then the answer."""
         bounded(body.attachments)
-        parts = asker.stream(body.value(), trace_id_of(request), worker.run)
+        parts = answerer.stream(body.value(), trace_id_of(request), worker.run)
         if body.stream:
             first = await anext(parts)  # what is wrong with the request is said before a stream begins
             return StreamingResponse(

@@ -21,6 +21,7 @@ from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
+from trainmedic.service.api.limits import Metrics
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
@@ -39,7 +40,10 @@ TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 
 @pytest.fixture
 def client(advisor: Advisor, tmp_path: Path) -> Iterator[TestClient]:
-    with TestClient(create_app(advisor, Settings(data_dir=tmp_path)), raise_server_exceptions=False) as client:
+    metrics = Metrics()
+    observed = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    app = create_app(observed, Settings(data_dir=tmp_path), metrics=metrics)
+    with TestClient(app, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -426,8 +430,9 @@ def test_something_optional_that_is_down_degrades_readiness_and_no_more(advisor:
     assert response.json()["down"] == {"model": "connection refused"}
 
 
-def test_metrics_count_requests_by_route_verdicts_and_rules(client: TestClient) -> None:
-    client.post("/v1/ask", json=body(INCIDENTS[0]))
+def test_metrics_count_requests_by_route_verdicts_rules_and_feedback(client: TestClient) -> None:
+    answer = client.post("/v1/ask", json=body(INCIDENTS[0])).json()
+    client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "up"})
     client.get("/v1/cases/no-such-case")
     client.get("/no/such/route/with-a-secret-in-it")
     text = client.get("/metrics").text
@@ -436,6 +441,7 @@ def test_metrics_count_requests_by_route_verdicts_and_rules(client: TestClient) 
     assert 'trainmedic_requests_total{code="404",route="other"} 1.0' in text
     assert 'trainmedic_answers_total{verdict="answered"} 1.0' in text
     assert 'rule="openrlhf-kto-vanilla-loss"' in text
+    assert 'trainmedic_feedback_total{reaction="up"} 1.0' in text
     assert "secret-in-it" not in text
 
 

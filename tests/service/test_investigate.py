@@ -675,8 +675,8 @@ def test_where_there_is_nothing_to_begin_with_the_model_is_not_asked(knowledge_a
 
 
 def test_without_a_model_the_answer_is_the_programs_and_says_so(knowledge_advisor: Advisor) -> None:
-    for asker in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
-        answer = asyncio.run(final_answer(asker.stream(about(), "", _directly)))
+    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
+        answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
         assert (answer.mode, answer.notices) == ("deterministic", (phrases.NO_MODEL.en,))
 
 

@@ -23,7 +23,7 @@ from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.history import Feedback
 from trainmedic.service.settings import Settings, effective, load_settings
-from trainmedic.service.webhook import Patience, Telling, TellingAdvisor, Webhook, signature, webhook_of
+from trainmedic.service.webhook import Patience, Webhook, signature, webhook_of
 
 SECRET = "a-shared-secret"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -106,13 +106,17 @@ def receive() -> Iterator[Callable[..., Receiver]]:
         receiver.server_close()
 
 
+def observed(advisor: Advisor, webhook: Webhook) -> Advisor:
+    return Advisor(advisor.knowledge, advisor.history, (webhook,))
+
+
 def asked(advisor: Advisor, webhook: Webhook, *questions: str, until: Callable[[], None] = lambda: None) -> list[str]:
     """The ids of the answers to ``questions``, all asked while the webhook runs; ``until`` is waited for."""
 
     async def ask() -> list[str]:
-        asker = Telling(TemplateAnswerer(advisor), webhook)
+        answerer = TemplateAnswerer(observed(advisor, webhook))
         async with webhook.running():
-            answers = [await final_answer(asker.stream(Ask(question=q), "", run_inline)) for q in questions]
+            answers = [await final_answer(answerer.stream(Ask(question=q), "", run_inline)) for q in questions]
             await asyncio.to_thread(until)
         return [answer.id for answer in answers]
 
@@ -129,7 +133,7 @@ def test_an_answer_is_told_with_its_verdict_its_causes_and_a_link(
     async def ask() -> Any:
         async with webhook.running():
             request = Ask(question=incident.en, attachments=incident.files)
-            return await final_answer(Telling(TemplateAnswerer(advisor), webhook).stream(request, "", run_inline))
+            return await final_answer(TemplateAnswerer(observed(advisor, webhook)).stream(request, "", run_inline))
 
     answer = asyncio.run(ask())
     (told,) = receiver.bodies
@@ -175,7 +179,7 @@ def test_nothing_that_was_pasted_is_sent(advisor: Advisor, receive: Callable[...
             question="why is our-unreleased-model nan", attachments=(Attachment(name="plan-x.sh", content=script),)
         )
         async with webhook.running():
-            await final_answer(Telling(TemplateAnswerer(advisor), webhook).stream(request, "", run_inline))
+            await final_answer(TemplateAnswerer(observed(advisor, webhook)).stream(request, "", run_inline))
 
     asyncio.run(ask())
     for private in (TOKEN, "unreleased", "plan-x"):
@@ -279,13 +283,11 @@ def test_more_events_than_may_wait_are_dropped_and_counted(advisor: Advisor, rec
 def test_a_solved_question_is_told_once_from_any_thread(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
     webhook = Webhook(receiver.url, patience=QUICK)
-    telling = TellingAdvisor(advisor, webhook)
+    telling = observed(advisor, webhook)
 
     async def use() -> str:
         async with webhook.running():
-            answer = await final_answer(
-                Telling(TemplateAnswerer(telling), webhook).stream(Ask(question="loss is nan"), "", run_inline)
-            )
+            answer = await final_answer(TemplateAnswerer(telling).stream(Ask(question="loss is nan"), "", run_inline))
             for reaction in ("up", "resolved", "resolved"):
                 feedback = Feedback(answer_id=answer.id, reaction=reaction, comment=f"it was {TOKEN}")
                 await asyncio.to_thread(telling.give_feedback, feedback)
@@ -306,7 +308,7 @@ def test_feedback_on_an_unknown_answer_is_refused_and_not_told(
     receiver = receive()
     webhook = Webhook(receiver.url, patience=QUICK)
     with pytest.raises(NotFound):
-        TellingAdvisor(advisor, webhook).give_feedback(Feedback(answer_id="nope", reaction="resolved"))
+        observed(advisor, webhook).give_feedback(Feedback(answer_id="nope", reaction="resolved"))
     asked(advisor, webhook, "loss is nan")
     assert [told["event"] for told in receiver.bodies] == ["answered"]
 
@@ -317,7 +319,7 @@ def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, rec
 
     async def leave() -> None:
         async with webhook.running():
-            parts = Telling(TemplateAnswerer(advisor), webhook).stream(Ask(question="loss is nan"), "", run_inline)
+            parts = TemplateAnswerer(observed(advisor, webhook)).stream(Ask(question="loss is nan"), "", run_inline)
             await anext(parts)
             await parts.aclose()
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Answerer, Draft, Parts, Run, TemplateAnswerer
+from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
@@ -53,23 +53,25 @@ async def bot_in(
     advisor: Advisor,
     folder: Path,
     *,
-    asker: Answerer | None = None,
+    answerer: Answerer | None = None,
     leaving_s: float = 5.0,
     flush_s: float = NEVER,
     **more: Any,
 ) -> AsyncIterator[SlackBot]:
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
-    wired = AppContext(settings=settings, advisor=advisor, asker=asker or TemplateAnswerer(advisor), run=threads)
+    context = AppContext(
+        settings=settings, advisor=advisor, answerer=answerer or TemplateAnswerer(advisor), executor=threads
+    )
     async with SlackBot(
-        wired, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
+        context, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
     ) as bot:
         await slack.until_connected()
         yield bot
 
 
 class Slowly:
-    """An asker that answers as the advisor does, but waits: for `start`, for `go` in between, for `end`.
+    """An answerer that answers as the advisor does, but waits: for `start`, for `go` in between, for `end`.
 
     ``said`` comes before the first wait, ``later`` after it. ``final`` changes the answer.
     """
@@ -90,7 +92,7 @@ class Slowly:
         self._composed = TemplateAnswerer(advisor)
         self._said, self._later, self._final = said, later, final
 
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """Draft, what is said, the wait, what is said later, the answer."""
         self.asked.append(request)
         await self.start.wait()
@@ -112,12 +114,12 @@ class Slowly:
 
 
 class Failing:
-    """An asker that raises."""
+    """An answerer that raises."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """Nothing but the error."""
         if request.question:
             raise self._error

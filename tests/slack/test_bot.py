@@ -25,7 +25,7 @@ Act = Callable[[SlackBot], Awaitable[None]]
 
 @pytest.fixture
 def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine with a connected bot; keywords are settings, or ``asker``."""
+    """Runs a coroutine with a connected bot; keywords are settings, or ``answerer``."""
 
     def run(act: Act, **more: Any) -> None:
         async def acting() -> None:
@@ -133,25 +133,25 @@ def test_a_reply_to_what_was_asked_back_needs_no_mention(
 def test_a_thread_is_one_conversation_and_its_name_cannot_be_guessed(
     strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
 ) -> None:
-    asker = Slowly(advisor)
-    asker.go.set()
+    answerer = Slowly(advisor)
+    answerer.go.set()
 
     async def act(bot: SlackBot) -> None:
         said = strict.says("<@U0BOT> loss is NaN")
         await strict.until_said("", thread_ts=said.ts)
         await settled(bot)
         strict.says("<@U0BOT> and now?", thread_ts=said.ts)
-        while len(asker.asked) < 2:
+        while len(answerer.asked) < 2:
             await asyncio.sleep(0.005)
-        first, second = (ask.conversation_id or "" for ask in asker.asked)
+        first, second = (ask.conversation_id or "" for ask in answerer.asked)
         assert first == second
         assert first.startswith("slack-")
         assert said.ts not in first
-        assert "and now?" in asker.asked[1].question
-        assert "loss is NaN" not in asker.asked[1].question  # the history has it
+        assert "and now?" in answerer.asked[1].question
+        assert "loss is NaN" not in answerer.asked[1].question  # the history has it
         await settled(bot)
 
-    with_bot(act, asker=asker)
+    with_bot(act, answerer=answerer)
 
 
 def test_a_thread_that_may_not_be_read_is_answered_from_the_mention_with_a_note(
@@ -172,8 +172,8 @@ def test_a_thread_that_may_not_be_read_is_answered_from_the_mention_with_a_note(
 def test_a_long_thread_is_read_over_all_its_pages(
     strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
 ) -> None:
-    asker = Slowly(advisor)
-    asker.go.set()
+    answerer = Slowly(advisor)
+    answerer.go.set()
 
     async def act(bot: SlackBot) -> None:
         root = strict.says("my loss is NaN")
@@ -186,10 +186,10 @@ def test_a_long_thread_is_read_over_all_its_pages(
         strict.says("<@U0BOT> why?", thread_ts=root.ts)
         reply = await strict.until_said("", thread_ts=root.ts)
         assert strict.count("conversations.replies") == 2
-        assert len(asker.asked[0].attachments) == 40
+        assert len(answerer.asked[0].attachments) == 40
         assert "more than 40 files" in reply.shown
 
-    with_bot(act, asker=asker)
+    with_bot(act, answerer=answerer)
 
 
 # ── direct messages and the app's own view ───────────────────────────────────────────────────────────────────────────
@@ -287,7 +287,7 @@ def test_events_and_buttons_nobody_knows_are_acknowledged(strict: LocalSlack, wi
 def test_many_questions_at_once_are_all_acknowledged_in_time(
     strict: LocalSlack, with_bot: Callable[..., None], advisor: Advisor
 ) -> None:
-    asker = Slowly(advisor)
+    answerer = Slowly(advisor)
 
     async def act(bot: SlackBot) -> None:
         places = [strict.add_channel(f"team-{number}") for number in range(10)]
@@ -296,14 +296,14 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
             for delivery in each.deliveries:
                 await strict.until_acked(delivery)
         assert not any(strict.replies(each.ts) for each in said)
-        assert len(asker.asked) <= 16
+        assert len(answerer.asked) <= 16
         bot.desk.tools.streams.unsupported["channel"] = "too many at once for this test"
-        asker.go.set()
+        answerer.go.set()
         await settled(bot)
         assert all(strict.replies(each.ts) for each in said)
         assert max(delivery.ack_s or 9 for each in said for delivery in each.deliveries) < 3
 
-    with_bot(act, asker=asker)
+    with_bot(act, answerer=answerer)
 
 
 # ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -503,7 +503,7 @@ def test_a_failure_is_told_with_a_trace_id(
         assert TOKEN not in caplog.text
         assert TOKEN not in reply.shown
 
-    with_bot(act, asker=Failing(error))
+    with_bot(act, answerer=Failing(error))
 
 
 def test_a_failing_command_is_told_to_its_asker(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
@@ -511,7 +511,7 @@ def test_a_failing_command_is_told_to_its_asker(strict: LocalSlack, with_bot: Ca
         strict.command("loss is NaN")
         await strict.until_whispered("something went wrong on our side", user=ANN)
 
-    with_bot(act, asker=Failing(RuntimeError("no")))
+    with_bot(act, answerer=Failing(RuntimeError("no")))
 
 
 def test_a_rate_limit_is_waited_out(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
@@ -593,19 +593,19 @@ def test_connections_that_slack_counts_and_we_do_not_have_are_noticed(
 def test_shutdown_answers_what_was_taken_on(
     strict: LocalSlack, advisor: Advisor, tmp_path: Path, with_bot: Callable[..., None]
 ) -> None:
-    asker = Slowly(advisor)
+    answerer = Slowly(advisor)
     said = ""
 
     async def act(bot: SlackBot) -> None:
         nonlocal said
         said = strict.says("<@U0BOT> loss is NaN").ts
-        while not asker.asked:
+        while not answerer.asked:
             await asyncio.sleep(0.005)
-        asyncio.get_running_loop().call_later(0.1, asker.go.set)
+        asyncio.get_running_loop().call_later(0.1, answerer.go.set)
 
-    with_bot(act, asker=asker)
+    with_bot(act, answerer=answerer)
     assert strict.replies(said)
-    assert asker.ended == 1
+    assert answerer.ended == 1
 
 
 def test_a_wrong_token_is_named(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_feedback_under_a_streamed_answer_of_a_former_process_is_stored(
 def test_feedback_on_an_answer_nobody_knows_is_told_so(strict: LocalSlack, with_bot: Callable[..., None]) -> None:
     async def act(bot: SlackBot) -> None:
         answer = await answered(strict)
-        history = bot.wired.advisor.history
+        history = bot.context.advisor.history
         assert history is not None
         block = next(block for block in answer.blocks if block["type"] == "context_actions")
         block["elements"][0]["positive_button"]["value"] = '{"answer": "gone", "reaction": "up", "language": "zh"}'

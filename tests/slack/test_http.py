@@ -85,15 +85,15 @@ def test_a_forms_payload_is_an_object() -> None:
 async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIterator[str]:
     """The address of Slack's events on a service of its own."""
     settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.signing_secret)
-    wired = AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=threads)
+    context = AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(wired):
+        async with running(context):
             yield
 
     app = FastAPI(lifespan=lifespan)
-    attach(app, wired)
+    attach(app, context)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     task = asyncio.create_task(server.serve(sockets=[listening]))
@@ -142,13 +142,13 @@ def test_a_mention_over_http_is_answered_and_its_retry_is_not(
 
 def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
     async def act() -> None:
-        wired = AppContext(
-            settings=Settings(data_dir=tmp_path), advisor=advisor, asker=TemplateAnswerer(advisor), run=threads
+        context = AppContext(
+            settings=Settings(data_dir=tmp_path), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads
         )
         app = FastAPI()
-        attach(app, wired)
+        attach(app, context)
         assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
-        async with running(wired):
+        async with running(context):
             pass
 
     asyncio.run(act())
@@ -162,8 +162,8 @@ def test_a_service_starts_without_slack_and_finds_it_later(
 
     async def act() -> None:
         settings = settings_of(strict, tmp_path)
-        wired = AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=threads)
-        async with running(wired):
+        context = AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
+        async with running(context):
             await strict.until_connected()
             said = strict.says(f"<@U0BOT> {QUESTION}")
             await strict.until_said("Cause found", thread_ts=said.ts)
@@ -177,8 +177,8 @@ def test_a_service_goes_on_without_slack_where_the_token_is_wrong(
 ) -> None:
     async def act() -> None:
         settings = settings_of(strict, tmp_path, slack_bot_token="xoxb-wrong")
-        wired = AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=threads)
-        async with running(wired):
+        context = AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
+        async with running(context):
             await strict.until_refused("invalid_auth")
 
     asyncio.run(act())

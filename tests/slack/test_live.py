@@ -28,13 +28,13 @@ Act = Callable[[SlackBot, Slowly], Awaitable[None]]
 
 @pytest.fixture
 def streaming(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine with a bot whose asker waits in the middle of its answer."""
+    """Runs a coroutine with a bot whose answerer waits in the middle of its answer."""
 
     def run(act: Act, *said: str | StepView, settings: dict[str, Any] | None = None, **more: Any) -> None:
         async def acting() -> None:
-            asker = Slowly(advisor, *said, **more)
-            async with bot_in(strict, advisor, tmp_path, asker=asker, flush_s=QUICK, **(settings or {})) as bot:
-                await act(bot, asker)
+            answerer = Slowly(advisor, *said, **more)
+            async with bot_in(strict, advisor, tmp_path, answerer=answerer, flush_s=QUICK, **(settings or {})) as bot:
+                await act(bot, answerer)
 
         asyncio.run(acting())
 
@@ -63,13 +63,13 @@ def written(text: str) -> Callable[[Answer], Answer]:
 
 
 def test_the_verdict_is_streamed_before_the_text_is_written(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
         assert "OpenRLHF KTO loss is NaN with --vanilla_loss" in early.shown
         await strict.until(lambda: "Writing the explanation" in streamed(strict), "the card")
         assert "Helped" not in early.shown
-        asker.go.set()
+        answerer.go.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.ts == early.ts
         assert "Because of the empty mean." in final.shown
@@ -83,11 +83,11 @@ def test_the_verdict_is_streamed_before_the_text_is_written(strict: LocalSlack, 
 
 
 def test_steps_of_an_investigation_are_cards(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
         await strict.until(lambda: "Checked the rules again" in streamed(strict), "the card")
-        asker.go.set()
+        answerer.go.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         cards = {card["title"]: card["status"] for card in final.blocks if card["type"] == "task_card"}
         assert cards["Checked the rules again"] == "complete"
@@ -99,10 +99,10 @@ def test_steps_of_an_investigation_are_cards(strict: LocalSlack, streaming: Call
 
 
 def test_a_stream_in_a_direct_message_needs_no_recipient(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(QUESTION, channel=DM)
         await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        asker.go.set()
+        answerer.go.set()
         await strict.until_said("Helped", thread_ts=said.ts)
         [started] = strict.calls("chat.startStream")
         assert "recipient_user_id" not in started.args
@@ -113,11 +113,11 @@ def test_a_stream_in_a_direct_message_needs_no_recipient(strict: LocalSlack, str
 def test_words_of_the_model_are_not_shown_before_they_are_verified(
     strict: LocalSlack, streaming: Callable[..., None]
 ) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
         await strict.until(lambda: "Checked the rules again" in streamed(strict), "the card")
-        asker.go.set()
+        answerer.go.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert "an unverified claim" not in final.shown + streamed(strict)
 
@@ -125,11 +125,11 @@ def test_words_of_the_model_are_not_shown_before_they_are_verified(
 
 
 def test_with_live_text_the_words_come_as_they_are_written(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         early = await strict.until_said("The mean", thread_ts=said.ts, finished=False)
         assert "Read:" not in early.markdown
-        asker.go.set()
+        answerer.go.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.ts == early.ts
         assert "The mean over nothing is NaN." in final.markdown
@@ -147,10 +147,10 @@ def test_with_live_text_the_words_come_as_they_are_written(strict: LocalSlack, s
 def test_with_live_text_a_message_that_verification_changed_is_replaced(
     strict: LocalSlack, streaming: Callable[..., None]
 ) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         early = await strict.until_said("Lower the learning rate", thread_ts=said.ts, finished=False)
-        asker.go.set()
+        answerer.go.set()
         final = await strict.until_said("Remove the flag.", thread_ts=said.ts)
         assert final.ts != early.ts
         await settled(bot)
@@ -168,10 +168,10 @@ def test_with_live_text_a_message_that_verification_changed_is_replaced(
 def test_an_answer_longer_than_a_message_goes_on_in_the_next(
     strict: LocalSlack, streaming: Callable[..., None]
 ) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        asker.go.set()
+        answerer.go.set()
         await strict.until_said("Helped", thread_ts=said.ts)
         answers = [each for each in strict.replies(said.ts) if each.bot_id]
         assert len(answers) >= 3
@@ -184,14 +184,14 @@ def test_an_answer_longer_than_a_message_goes_on_in_the_next(
 def test_a_workspace_without_streams_gets_an_edited_message(strict: LocalSlack, streaming: Callable[..., None]) -> None:
     strict.fault("chat.startStream", Fault(error="feature_disabled", times=None))
 
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         for number in (1, 2):
-            asker.go.clear()
+            answerer.go.clear()
             said = strict.says(f"<@U0BOT> {QUESTION}")
             early = await strict.until_said("Cause found", thread_ts=said.ts)
             assert "✗ Looked for" in early.shown
             assert "<!channel>" not in json.dumps(early.sent)
-            asker.go.set()
+            answerer.go.set()
             final = await strict.until_said("Helped", thread_ts=said.ts)
             assert final.ts == early.ts
             await settled(bot)
@@ -208,10 +208,10 @@ def test_a_stream_that_breaks_is_replaced_by_the_whole_answer(
     strict.fault("chat.appendStream", Fault(error=error, times=None))
     strict.fault("chat.stopStream", Fault(error=error, times=None))
 
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         started = await strict.until_call("chat.startStream")
-        asker.go.set()
+        answerer.go.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.ts != started.answer["ts"]
         await settled(bot)
@@ -223,13 +223,13 @@ def test_a_stream_that_breaks_is_replaced_by_the_whole_answer(
 def test_a_limited_append_keeps_its_text(strict: LocalSlack, streaming: Callable[..., None]) -> None:
     strict.fault("chat.appendStream", Fault(status=429, retry_after=1, times=1))
 
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        asker.end.clear()
-        asker.go.set()
+        answerer.end.clear()
+        answerer.go.set()
         await strict.until_call("chat.appendStream", times=2)
-        asker.end.set()
+        answerer.end.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.ts == early.ts
         assert final.markdown.count("uno") == final.markdown.count("dos") == 1
@@ -250,10 +250,10 @@ def test_an_answer_that_fails_on_its_way_says_so(
     if not native:
         strict.fault("chat.startStream", Fault(error="feature_disabled", times=None))
 
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
-        asker.go.set()
+        answerer.go.set()
         await strict.until_said("something went wrong on our side", thread_ts=said.ts)
         await settled(bot)
         assert [stream.state for stream in strict.streams] == (["stopped"] if native else [])
@@ -268,13 +268,13 @@ def test_an_answer_that_fails_on_its_way_says_so(
 def test_a_question_that_takes_long_to_read_is_seen_to_be_read(
     strict: LocalSlack, streaming: Callable[..., None]
 ) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
-        asker.start.clear()
-        asker.go.set()
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
+        answerer.start.clear()
+        answerer.go.set()
         said = strict.says(f"<@U0BOT> {QUESTION}")
         started = await strict.until_call("chat.startStream")
         assert "Read what was pasted" in json.dumps(started.args["chunks"])
-        asker.start.set()
+        answerer.start.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.markdown.startswith("**🔎 Cause found**")
         assert {card["status"] for card in final.blocks if card["type"] == "task_card"} == {"complete"}
@@ -288,7 +288,7 @@ def test_a_model_that_writes_is_followed_to_its_verified_text(
     async def act() -> None:
         model = ChatModel(ModelOptions(base_url=fake.url))
         try:
-            async with bot_in(strict, advisor, tmp_path, asker=Assistant(advisor, model), flush_s=QUICK) as bot:
+            async with bot_in(strict, advisor, tmp_path, answerer=Assistant(advisor, model), flush_s=QUICK) as bot:
                 said = strict.says(f"<@U0BOT> {QUESTION}")
                 early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
                 fake.release()
@@ -328,12 +328,12 @@ def test_streams_are_written_to_less_often_the_more_there_are() -> None:
 
 
 def test_the_readers_stop_button_ends_the_answer(strict: LocalSlack, streaming: Callable[..., None]) -> None:
-    async def act(bot: SlackBot, asker: Slowly) -> None:
+    async def act(bot: SlackBot, answerer: Slowly) -> None:
         said = strict.says(QUESTION, channel=DM)
         early = await strict.until_said("Cause found", thread_ts=said.ts, finished=False)
         await strict.until_acked(strict.stops(early.ts))
         await settled(bot)
-        assert asker.ended == 1
+        assert answerer.ended == 1
         assert strict.statuses[-1]["status"] == "active"
         assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1
 
@@ -342,7 +342,7 @@ def test_the_readers_stop_button_ends_the_answer(strict: LocalSlack, streaming: 
 
 def test_an_open_stream_is_ended_at_shutdown(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:
     async def act() -> Message:
-        async with bot_in(strict, advisor, tmp_path, asker=Slowly(advisor), leaving_s=0.1, flush_s=QUICK):
+        async with bot_in(strict, advisor, tmp_path, answerer=Slowly(advisor), leaving_s=0.1, flush_s=QUICK):
             said = strict.says(f"<@U0BOT> {QUESTION}")
             return await strict.until_said("Cause found", channel=GENERAL, thread_ts=said.ts, finished=False)
 

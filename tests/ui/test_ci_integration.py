@@ -57,12 +57,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
         check=True,
     ).stdout.split("\0")
-    parts = ("kb/", "service/", "ingest/", "ui/", ".github/", ".pre-commit-hooks.yaml", "pyproject.toml", "README.md")
+    folders = ("trainmedic/", "kb/", "service/", "ingest/", "ui/", ".github/")
+    files = (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE", "constraints.txt")
     folder = tmp_path_factory.mktemp("project")
-    for name in (each for each in listed if each.startswith((*parts, "LICENSE", "constraints.txt"))):
-        if (ROOT / name).is_file():
+    for name in (each for each in listed if each.startswith((*folders, *files))):
+        if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, folder / name)
+            shutil.copyfile(ROOT / name, folder / name, follow_symlinks=False)
     commit(folder)
     return folder
 

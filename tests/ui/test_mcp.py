@@ -25,7 +25,7 @@ from tests.live import Live
 from trainmedic.kb.mask import mask
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Parts, Run, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
@@ -43,12 +43,12 @@ PROGRAM = "from trainmedic.ui.cli import main; raise SystemExit(main(['mcp']))"
 RULE = "openrlhf-kto-vanilla-loss-single-class"
 
 
-def wired(advisor: Advisor, asker: Answerer | None = None, **settings: Any) -> AppContext:
+def context(advisor: Advisor, answerer: Answerer | None = None, **settings: Any) -> AppContext:
     return AppContext(
         settings=Settings.model_validate(settings),
         advisor=advisor,
-        asker=asker or TemplateAnswerer(advisor),
-        run=run_inline,
+        answerer=answerer or TemplateAnswerer(advisor),
+        executor=run_inline,
     )
 
 
@@ -56,7 +56,7 @@ def in_process(advisor: Advisor, use: Callable[[Client], Awaitable[None]], mode:
     """``use`` a client of a server over ``advisor``."""
 
     async def go() -> None:
-        async with Client(make_server(wired(advisor, **settings)), mode=mode) as client:
+        async with Client(make_server(context(advisor, **settings)), mode=mode) as client:
             assert client.protocol_version == REVISIONS[mode]
             await use(client)
 
@@ -230,13 +230,13 @@ def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
     advisor: Advisor, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(TemplateAnswerer):
-        async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
             if request.question:
                 raise RuntimeError(f"no such file: {request.question}")
             yield ""
 
     async def go() -> None:
-        async with Client(make_server(wired(advisor, Broken(advisor)))) as client:
+        async with Client(make_server(context(advisor, Broken(advisor)))) as client:
             text = refused(await client.call_tool("diagnose", {"question": f"use {TOKEN}"}))
             assert text == "internal: something went wrong on our side"
 
@@ -261,7 +261,7 @@ def test_a_page_that_is_not_there_is_a_protocol_error(advisor: Advisor, uri: str
 @both
 def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str) -> None:
     class Stepping(TemplateAnswerer):
-        async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+        async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
             assert request.mode == "investigate"
             async for part in super().stream(request, trace_id, run):
                 if isinstance(part, str):
@@ -275,7 +275,7 @@ def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str)
         heard.append((progress, message))
 
     async def go() -> None:
-        async with Client(make_server(wired(advisor, Stepping(advisor))), mode=mode) as client:
+        async with Client(make_server(context(advisor, Stepping(advisor))), mode=mode) as client:
             sent = {"question": "loss is nan", "mode": "investigate"}
             content(await client.call_tool("diagnose", sent, progress_callback=hear))
 
@@ -375,7 +375,7 @@ def service(knowledge_advisor: Advisor) -> Iterator[Callable[..., Live]]:
         history = History("sqlite://")
         histories.append(history)
         advisor = Advisor(knowledge_advisor.knowledge, history)
-        parts = wired(advisor, **settings)
+        parts = context(advisor, **settings)
         app = create_app(advisor, parts.settings)
         attach(app, parts)
         live = Live(app)
@@ -482,7 +482,7 @@ def test_the_rest_api_stands_beside_it_as_before(open_to_all: Live) -> None:
 
 
 def test_before_the_service_runs_it_says_that_it_does_not(advisor: Advisor) -> None:
-    parts = wired(advisor)
+    parts = context(advisor)
     app = create_app(advisor, parts.settings)
     attach(app, parts)
 

@@ -56,7 +56,7 @@ HEADERS = (
 )
 
 
-def attach(app: FastAPI, wired: AppContext) -> None:
+def attach(app: FastAPI, context: AppContext) -> None:
     """Serve the pages for every path that no route of ``app`` has. Call it last, once all other routes are there.
 
     Loading begins when the application starts. Nothing is attached where the framework is not installed.
@@ -64,7 +64,7 @@ def attach(app: FastAPI, wired: AppContext) -> None:
     if find_spec("gradio") is None:
         log.warning("no pages: install the extra 'ui' for them")
         return
-    shell = Shell(wired)
+    shell = Shell(context)
     app.router.routes.append(LastMount("/", shell, app))
     before = app.router.lifespan_context
 
@@ -96,9 +96,9 @@ class LastMount(Mount):
 class Shell:
     """Stands before the pages: who may enter, in which language, and what is said while they load."""
 
-    def __init__(self, wired: AppContext) -> None:
-        self._wired = wired
-        self._entry = Entry(wired.settings.keys)
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._entry = Entry(context.settings.keys)
         self._static = static_files()
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
@@ -134,7 +134,7 @@ class Shell:
     def _load(self) -> FastAPI:
         from trainmedic.ui.chat.pages import make_pages
 
-        return make_pages(self._wired, {name: f"{STATIC}{name}?v={each.tag}" for name, each in self._static.items()})
+        return make_pages(self._context, {name: f"{STATIC}{name}?v={each.tag}" for name, each in self._static.items()})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -65,13 +65,13 @@ FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
 
 
 class DiagnosePage:
-    """The page of one language over the wired service."""
+    """The page of one language."""
 
-    def __init__(self, wired: AppContext, language: Language) -> None:
-        self._wired = wired
+    def __init__(self, context: AppContext, language: Language) -> None:
+        self._context = context
         self._language = language
         self._words = words(language)
-        self._rules = len(wired.advisor.knowledge.rules.rules)
+        self._rules = len(context.advisor.knowledge.rules.rules)
 
     def build(self) -> gr.Blocks:
         """The widgets, with their events."""
@@ -79,7 +79,7 @@ class DiagnosePage:
         with gr.Blocks(
             title=t["page_title"], fill_width=True, analytics_enabled=False, delete_cache=(600, 3600)
         ) as page:
-            gr.HTML(top(self._wired, self._language, ""), elem_id="tm-head", **bare())
+            gr.HTML(top(self._context, self._language, ""), elem_id="tm-head", **bare())
             self._session = gr.State(Session())
             with gr.Row(elem_id="main"):
                 with gr.Column(elem_id="talk"):
@@ -131,7 +131,7 @@ class DiagnosePage:
             "examples.html",
             self._language,
             examples=examples(self._language),
-            model=bool(self._wired.settings.model_base_url),
+            model=bool(self._context.settings.model_base_url),
         )
         self._examples = gr.HTML(start, elem_id="tm-examples-box", **bare(EXAMPLES_JS))
 
@@ -156,11 +156,11 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """What was written and dropped, asked. ``on_page`` is the id of the answer that the page shows."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        limit = self._wired.settings.max_attachments
+        limit = self._context.settings.max_attachments
         if len(paths) > limit:
             gr.Warning(self._words["too_many_files"].format(count=limit))
             return
-        files = await self._wired.run(lambda: taken(paths))
+        files = await self._context.executor(lambda: taken(paths))
         if len(files) < len(paths):
             gr.Warning(self._words["files_gone"].format(count=len(paths) - len(files)))
         if not text.strip() and not files:
@@ -221,8 +221,8 @@ class DiagnosePage:
             question=question,
             attachments=tuple(files),
             conversation_id=session.conversation,
-            language=self._wired.settings.language,  # type: ignore[arg-type]
-            top_k=self._wired.settings.top_k,
+            language=self._context.settings.language,  # type: ignore[arg-type]
+            top_k=self._context.settings.top_k,
             mode=mode,
         )
         try:
@@ -238,7 +238,7 @@ class DiagnosePage:
         text, steps, last = "", list[StepView](), 0.0
         draft: dict[str, Any] = {}
         sources: tuple[Source, ...] = ()
-        async with aclosing(self._wired.asker.stream(request, trace_id, self._wired.run)) as parts:
+        async with aclosing(self._context.answerer.stream(request, trace_id, self._context.executor)) as parts:
             async for part in parts:
                 if isinstance(part, Draft):
                     draft, sources = wire(part.answer), part.sources
@@ -280,10 +280,10 @@ class DiagnosePage:
         self, answer: Mapping[str, Any], sources: Sequence[Source], session: Session, first: tuple[Follow, ...] = ()
     ) -> str:
         causes = answer["causes"]
-        case = self._wired.advisor.case(causes[0]["case_id"]) if causes else None
-        model = bool(self._wired.settings.model_base_url)
+        case = self._context.advisor.case(causes[0]["case_id"]) if causes else None
+        model = bool(self._context.settings.model_base_url)
         session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
-        kept = self._wired.advisor.history is not None
+        kept = self._context.advisor.history is not None
         return evidence.after(answer, self._language, [wire(each) for each in session.follow], feedback=kept)
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
@@ -308,14 +308,14 @@ class DiagnosePage:
     async def received(self, value: Mapping[str, Any] | None) -> str:
         """What each file that waits to be sent was recognised as."""
         paths = [str(path) for path in (value or {}).get("files") or ()]
-        inputs = await self._wired.run(lambda: [peeked(path, number) for number, path in enumerate(paths)])
+        inputs = await self._context.executor(lambda: [peeked(path, number) for number, path in enumerate(paths)])
         return evidence.chips([each for each in inputs if each is not None], self._language)
 
     async def dropped(self, value: Mapping[str, Any] | None, event: gr.EventData) -> Changes:
         """The input without one of its files. The chips are drawn here: what a program changes is no change event."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files):
-            await self._wired.run(lambda: taken([files.pop(event.index)]))
+            await self._context.executor(lambda: taken([files.pop(event.index)]))
         left = {"text": (value or {}).get("text") or "", "files": files}
         return {self._box: left, self._chips: await self.received(left)}
 
@@ -326,7 +326,7 @@ class DiagnosePage:
             return gr.skip()
         given = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
         try:
-            await self._wired.run(lambda: self._wired.advisor.give_feedback(given))
+            await self._context.executor(lambda: self._context.advisor.give_feedback(given))
         except TrainmedicError as error:
             gr.Warning(error.message)
             return gr.skip()
@@ -345,7 +345,7 @@ class DiagnosePage:
 
     async def _recalled(self, answer_id: str, session: Session) -> Changes:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
-        found = await restored(self._wired, answer_id, session, self._language)
+        found = await restored(self._context, answer_id, session, self._language)
         if found is None:
             session.messages = [said("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: shown_messages(session)}
@@ -360,14 +360,14 @@ class DiagnosePage:
     async def _resumed(self, session: Session, on_page: str | None) -> None:
         """Go on where the page is, when what the server knew of it has gone: after a restart, or a night asleep."""
         if session.conversation is None and on_page:
-            found = await restored(self._wired, on_page[:64], session, self._language)
+            found = await restored(self._context, on_page[:64], session, self._language)
             if found is not None:
                 kept, sources = found
                 self._next(kept.answer, kept_sources(sources), session, self._again(kept))
 
     def _again(self, kept: StoredAnswer) -> tuple[Follow, ...]:
         """The question once more, where the knowledge has changed since it was answered."""
-        if kept.answer["kb_version"] == self._wired.advisor.knowledge.cases.version or not kept.turns:
+        if kept.answer["kb_version"] == self._context.advisor.knowledge.cases.version or not kept.turns:
             return ()
         turn = kept.turns[-1]
         label = self._words["follow_again"]

@@ -17,14 +17,14 @@ def bare(script: str | None = None) -> dict[str, Any]:
     return {"apply_default_css": False, "js_on_load": script, "padding": False, "container": False}
 
 
-def top(wired: AppContext, language: Language, page: str) -> str:
+def top(context: AppContext, language: Language, page: str) -> str:
     """The header of a page."""
-    settings = wired.settings
+    settings = context.settings
     return evidence.render(
         "top.html",
         language,
         page=page,
         other="en" if language == "zh" else "zh",
         model=(settings.model_name or "LLM") if settings.model_base_url else "",
-        version=wired.advisor.knowledge.cases.version,
+        version=context.advisor.knowledge.cases.version,
     )

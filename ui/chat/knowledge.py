@@ -23,13 +23,13 @@ MAX_QUERY = 500
 
 
 class KnowledgePage:
-    """The page of one language over the wired service."""
+    """The page of one language."""
 
-    def __init__(self, wired: AppContext, language: Language) -> None:
-        self._wired = wired
+    def __init__(self, context: AppContext, language: Language) -> None:
+        self._context = context
         self._language = language
         self._words = words(language)
-        knowledge = wired.advisor.knowledge
+        knowledge = context.advisor.knowledge
         self._cases = dict(sorted(knowledge.published.items()))
         self._rules = {rule.id: rule for rule in knowledge.rules.rules}
 
@@ -37,7 +37,7 @@ class KnowledgePage:
         """The widgets, with their events."""
         t = self._words
         with gr.Blocks(title=t["knowledge_page_title"], fill_width=True, analytics_enabled=False) as page:
-            gr.HTML(top(self._wired, self._language, "knowledge"), elem_id="tm-head", **bare())
+            gr.HTML(top(self._context, self._language, "knowledge"), elem_id="tm-head", **bare())
             with gr.Column(elem_id="tm-kb"):
                 head = gr.HTML("", elem_id="tm-kb-head", **bare())
                 body = gr.Markdown(
@@ -122,7 +122,7 @@ class KnowledgePage:
         """Cases that hold all the words, in their own order; then the nearest by meaning."""
         wanted = query.casefold().split()
         literal = [case for case in self._cases.values() if all(word in haystack(case) for word in wanted)]
-        near = [self._cases[hit.case_id] for hit in self._wired.advisor.search(query, FOUND)]
+        near = [self._cases[hit.case_id] for hit in self._context.advisor.search(query, FOUND)]
         ranks = {case.id: rank for rank, case in enumerate(near)}
         literal.sort(key=lambda case: ranks.get(case.id, FOUND))
         return [*literal, *(case for case in near if case not in literal)][:FOUND]

@@ -53,7 +53,7 @@ TOKENS = {
 """Which of our colours stands for which of the framework's."""
 
 
-def make_pages(wired: AppContext, static: Mapping[str, str]) -> FastAPI:
+def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
     """All pages in one application, to be run within its lifespan. ``static`` maps our files to their addresses."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()
@@ -63,14 +63,14 @@ def make_pages(wired: AppContext, static: Mapping[str, str]) -> FastAPI:
         f'<link rel="icon" href="{static["icon.svg"]}" type="image/svg+xml">'
         '<meta name="robots" content="noindex">'
     )
-    limit = f"{wired.settings.max_request_mb}mb"
+    limit = f"{context.settings.max_request_mb}mb"
     # The shorter path comes last: a page mounted at the root answers for everything below it.
     for language in reversed(LANGUAGES):
         for page, kind in (("knowledge", KnowledgePage), ("", DiagnosePage)):
             path = path_of(language, page)
             gr.mount_gradio_app(
                 app,
-                kind(wired, language).build(),
+                kind(context, language).build(),
                 path.rstrip("/") or "/",
                 theme=look,
                 head=head,

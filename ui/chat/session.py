@@ -34,20 +34,20 @@ def said(role: str, content: str) -> dict[str, Any]:
 
 
 async def restored(
-    wired: AppContext, answer_id: str, session: Session, language: Language
+    context: AppContext, answer_id: str, session: Session, language: Language
 ) -> tuple[StoredAnswer, tuple[Source, ...]] | None:
     """The conversation up to an answer, from the history into ``session``.
 
     Returns that answer and all texts sent so far; None where it is not kept.
     """
-    kept = await wired.run(lambda: wired.advisor.answer(answer_id))
+    kept = await context.executor(lambda: context.advisor.answer(answer_id))
     if kept is None:
         return None
     session.conversation = str(kept.answer["conversation_id"])
     sources: dict[str | None, Source] = {}
     session.messages = []
     for turn in kept.turns[-TURNS_SHOWN:]:
-        earlier = await wired.run(lambda turn=turn: wired.advisor.answer(turn.answer_id))  # type: ignore[misc]
+        earlier = await context.executor(lambda turn=turn: context.advisor.answer(turn.answer_id))  # type: ignore[misc]
         files = [(each.name, lines_of(each.content)) for each in turn.attachments]
         session.messages.append(said("user", markdown.question(turn.question, files, language)))
         if earlier is not None:

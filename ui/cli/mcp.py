@@ -49,6 +49,6 @@ async def _serve(settings: Settings) -> None:
 
     service = build_service(settings)
     async with AsyncExitStack() as stack:
-        for start in service.running:
+        for start in service.background:
             await stack.enter_async_context(start())
-        await make_server(service.wired).run_stdio_async()
+        await make_server(service.context).run_stdio_async()

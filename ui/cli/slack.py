@@ -59,9 +59,9 @@ async def _by_socket(settings: Settings) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        for start in service.running:
+        for start in service.background:
             await stack.enter_async_context(start())
-        bot = await stack.enter_async_context(SlackBot(service.wired))
+        bot = await stack.enter_async_context(SlackBot(service.context))
         print(f"trainmedic answers in Slack (team {bot.identity.team}, Socket Mode)", file=sys.stderr, flush=True)
         for scope in bot.identity.missing:
             print(f"missing permission: {scope}", file=sys.stderr)
@@ -81,12 +81,12 @@ def _by_http(settings: Settings) -> None:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
-            for start in service.running:
+            for start in service.background:
                 await stack.enter_async_context(start())
-            await stack.enter_async_context(running(service.wired))
+            await stack.enter_async_context(running(service.context))
             yield
 
     app = FastAPI(openapi_url=None, lifespan=lifespan)
-    attach(app, service.wired)
+    attach(app, service.context)
     print(f"trainmedic listens for Slack on http://{settings.host}:{settings.port}/slack/events", file=sys.stderr)
     uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)

@@ -42,8 +42,8 @@ class NotServing(TrainmedicError):
 class Endpoint:
     """The ASGI application at ``/mcp``. Serves while `running` is entered."""
 
-    def __init__(self, wired: AppContext) -> None:
-        self._wired = wired
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
         self._open = False
         self._starting = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -88,7 +88,7 @@ class Endpoint:
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
         try:
-            app, manager = await asyncio.to_thread(made, self._wired)
+            app, manager = await asyncio.to_thread(made, self._context)
         except ImportError:
             ready.set_exception(NotServing("the package mcp is not installed", hint="pip install 'trainmedic[mcp]'"))
             return
@@ -101,14 +101,14 @@ class Endpoint:
             await self._stop.wait()
 
 
-def made(wired: AppContext) -> tuple[ASGIApp, Any]:
+def made(context: AppContext) -> tuple[ASGIApp, Any]:
     """The protocol's application and its session manager, which is to be run around it."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     from trainmedic.ui.mcp.server import make_server
 
-    server = make_server(wired)
-    names = allowed_hosts(wired)
+    server = make_server(context)
+    names = allowed_hosts(context)
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=bool(names),
         allowed_hosts=[each for name in names for each in (name, f"{name}:*")],
@@ -125,18 +125,18 @@ def made(wired: AppContext) -> tuple[ASGIApp, Any]:
     return app, server.session_manager
 
 
-def allowed_hosts(wired: AppContext) -> tuple[str, ...]:
+def allowed_hosts(context: AppContext) -> tuple[str, ...]:
     """Names under which the service may be called; empty: any, as then every call needs a key, which no page has."""
-    settings = wired.settings
+    settings = context.settings
     if settings.keys:
         return ()
     public = urlsplit(settings.public_url).hostname
     return (*LOOPBACK_HOSTS, public) if public else LOOPBACK_HOSTS
 
 
-def attach(app: FastAPI, wired: AppContext) -> None:
+def attach(app: FastAPI, context: AppContext) -> None:
     """Serve ``/mcp`` on ``app`` for as long as it lives. To be called before anything that takes all paths."""
-    endpoint = Endpoint(wired)
+    endpoint = Endpoint(context)
     app.router.routes.insert(0, Route(PATH, endpoint=endpoint, include_in_schema=False))
     outer = app.router.lifespan_context
 

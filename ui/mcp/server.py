@@ -97,10 +97,10 @@ def told(error: TrainmedicError) -> str:
 class Tools:
     """The tools' bodies. Each raises `TrainmedicError` for what is wrong with a call."""
 
-    def __init__(self, wired: AppContext) -> None:
-        self._wired = wired
-        self._advisor = wired.advisor
-        self._rules = {rule.id: rule for rule in wired.advisor.knowledge.rules.rules}
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._advisor = context.advisor
+        self._rules = {rule.id: rule for rule in context.advisor.knowledge.rules.rules}
 
     async def diagnose(
         self,
@@ -136,7 +136,7 @@ patch, what does not help, and what to ask the user for where that is not enough
             top_k=top_k,
             mode=mode,
         )
-        async with aclosing(self._wired.asker.stream(request, "", self._wired.run)) as parts:
+        async with aclosing(self._context.answerer.stream(request, "", self._context.executor)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
                     return diagnosis(part)
@@ -157,7 +157,7 @@ language model, nothing stored."""
         if not files:
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
-        report = await self._wired.run(lambda: advisor.check(files, language))
+        report = await self._context.executor(lambda: advisor.check(files, language))
         shown = as_dict(report)
         return Checked.model_validate({**shown, **shown["run"], **shown["receipt"]})
 
@@ -174,7 +174,7 @@ language model, nothing stored."""
         if not 1 <= top_k <= 50:
             raise InvalidRequest("top_k: between 1 and 50")
         advisor, filters = self._advisor, {"framework": framework} if framework else None
-        hits = await self._wired.run(lambda: advisor.search(query, top_k, filters))
+        hits = await self._context.executor(lambda: advisor.search(query, top_k, filters))
         cases = [(hit, advisor.case(hit.case_id)) for hit in hits]
         return CaseHits(
             hits=[
@@ -237,7 +237,7 @@ language model, nothing stored."""
     def _bounded(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
         """The files as the core takes them. Raises `TooLarge`."""
         files = files or []
-        most = self._wired.settings.max_attachments
+        most = self._context.settings.max_attachments
         if len(files) > most:
             raise TooLarge(f"{len(files)} attachments; at most {most} in one call")
         if len(question) > longest:
@@ -262,7 +262,7 @@ def as_dict(value: object) -> dict[str, Any]:
     return shown
 
 
-def make_server(wired: AppContext) -> Server:
+def make_server(context: AppContext) -> Server:
     """A server over one advisor; it holds no state of its own."""
     server = Server(
         name="trainmedic",
@@ -276,7 +276,7 @@ def make_server(wired: AppContext) -> Server:
             for method in ("tools/list", "resources/list", "resources/templates/list")
         },
     )
-    tools = Tools(wired)
+    tools = Tools(context)
     titles = {
         "diagnose": "Diagnose a training run",
         "check_config": "Check configuration with the rules",

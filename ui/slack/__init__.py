@@ -1,6 +1,6 @@
-"""The Slack bot: mentions, threads, direct messages, a command and a message shortcut, over the same asker.
+"""The Slack bot: mentions, threads, direct messages, a command and a message shortcut, over the same answerer.
 
-``running(wired)`` lives with the service where Slack's tokens are set; ``attach(app, wired)`` adds the address that
+``running(context)`` lives with the service where Slack's tokens are set; ``attach(app, context)`` adds the address that
 Slack posts to where there is no app token for Socket Mode. slack_bolt is imported only when a token is set.
 """
 
@@ -25,7 +25,7 @@ log = logging.getLogger("trainmedic.slack")
 RETRY_S = (5.0, 15.0, 60.0)
 """Pauses between attempts to reach Slack at start; the last one again and again."""
 _serving: dict[int, SlackBot] = {}
-"""The bot of each wired service, which the address of HTTP events hands on to."""
+"""The bot of each running service, for the HTTP events endpoint."""
 
 
 def configured(settings: Settings) -> bool:
@@ -43,24 +43,24 @@ def configured(settings: Settings) -> bool:
     return bot
 
 
-def attach(app: FastAPI, wired: AppContext) -> None:
+def attach(app: FastAPI, context: AppContext) -> None:
     """Add the address of Slack's HTTP events, where these are used. The bot behind it lives in `running`."""
-    if not configured(wired.settings) or wired.settings.slack_app_token.get_secret_value():
+    if not configured(context.settings) or context.settings.slack_app_token.get_secret_value():
         return
     from trainmedic.ui.slack.http import PATH
     from trainmedic.ui.slack.route import endpoint
 
-    app.add_route(PATH, endpoint(wired.settings, lambda: _serving.get(id(wired))), methods=["POST"])
+    app.add_route(PATH, endpoint(context.settings, lambda: _serving.get(id(context))), methods=["POST"])
 
 
 @asynccontextmanager
-async def running(wired: AppContext) -> AsyncIterator[None]:
+async def running(context: AppContext) -> AsyncIterator[None]:
     """The bot, connected as long as this context. Slack that cannot be reached is tried again, and holds up nothing."""
-    if not configured(wired.settings):
+    if not configured(context.settings):
         yield
         return
     stop = asyncio.Event()
-    task = asyncio.create_task(_kept(wired, stop))
+    task = asyncio.create_task(_kept(context, stop))
     try:
         yield
     finally:
@@ -68,7 +68,7 @@ async def running(wired: AppContext) -> AsyncIterator[None]:
         await task
 
 
-async def _kept(wired: AppContext, stop: asyncio.Event) -> None:
+async def _kept(context: AppContext, stop: asyncio.Event) -> None:
     """Start the bot, again and again while Slack cannot be reached; then wait for the end."""
     from trainmedic.ui.slack.bot import SlackBot
     from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
@@ -76,9 +76,9 @@ async def _kept(wired: AppContext, stop: asyncio.Event) -> None:
     for attempt in range(10**9):
         try:
             async with AsyncExitStack() as stack:
-                bot = await stack.enter_async_context(SlackBot(wired))
-                _serving[id(wired)] = bot
-                stack.callback(_serving.pop, id(wired), None)
+                bot = await stack.enter_async_context(SlackBot(context))
+                _serving[id(context)] = bot
+                stack.callback(_serving.pop, id(context), None)
                 await stop.wait()
             return
         except SlackLogin as error:

@@ -88,12 +88,17 @@ class Socket(AsyncSocketModeHandler):
 
 
 class SlackBot:
-    """One workspace's bot. ``async with SlackBot(wired) as bot`` while the event loop runs."""
+    """One workspace's bot. ``async with SlackBot(context) as bot`` while the event loop runs."""
 
     def __init__(
-        self, wired: AppContext, *, streams: Streams | None = None, ping_s: float = PING_S, leaving_s: float = LEAVING_S
+        self,
+        context: AppContext,
+        *,
+        streams: Streams | None = None,
+        ping_s: float = PING_S,
+        leaving_s: float = LEAVING_S,
     ) -> None:
-        self.wired = wired
+        self.context = context
         self.app: AsyncApp
         self.identity: Identity
         self.desk: Desk
@@ -109,7 +114,7 @@ class SlackBot:
     @property
     def by_socket(self) -> bool:
         """Whether events come through Socket Mode, not over HTTP."""
-        return bool(self.wired.settings.slack_app_token.get_secret_value())
+        return bool(self.context.settings.slack_app_token.get_secret_value())
 
     async def __aenter__(self) -> SlackBot:
         await self.start()
@@ -120,7 +125,7 @@ class SlackBot:
 
     async def start(self) -> None:
         """Log in, then connect where Socket Mode is used. Raises `SlackLogin` or `SlackUnavailable`."""
-        settings = self.wired.settings
+        settings = self.context.settings
         token = settings.slack_bot_token.get_secret_value()
         self._session = aiohttp.ClientSession(trust_env=True)
         try:
@@ -163,7 +168,7 @@ class SlackBot:
         return self._handler is not None and bool(await self._handler.client.is_connected())
 
     def _client(self, token: str | None) -> AsyncWebClient:
-        url = self.wired.settings.slack_api_url
+        url = self.context.settings.slack_api_url
         client = AsyncWebClient(
             token=token, base_url=url, session=self._session, timeout=TIMEOUT_S, retry_handlers=[], logger=bolt_log
         )
@@ -173,7 +178,7 @@ class SlackBot:
 
     def _tools(self, calls: Calls, token: str) -> Tools:
         assert self._session is not None
-        settings, identity = self.wired.settings, self.identity
+        settings, identity = self.context.settings, self.identity
         downloads = Downloads(
             calls=calls,
             session=self._session,
@@ -184,7 +189,7 @@ class SlackBot:
             may=identity.may,
         )
         return Tools(
-            wired=self.wired,
+            context=self.context,
             calls=calls,
             poster=Poster(calls=calls, session=self._session),
             gatherer=Gatherer(calls=calls, downloads=downloads, bot_user=identity.user, bot_id=identity.bot),
@@ -226,7 +231,7 @@ class SlackBot:
             logger=bolt_log,
             client=self._client(None),
             authorize=authorize,
-            signing_secret=self.wired.settings.slack_signing_secret.get_secret_value(),
+            signing_secret=self.context.settings.slack_signing_secret.get_secret_value(),
             request_verification_enabled=False,  # done before, see `ui.slack.http`
         )
         clicks = Clicks(self.desk)
@@ -326,7 +331,7 @@ class SlackBot:
 
     async def _status(self, place: Place, language: str, url: str) -> None:
         how = f"Socket Mode ({self.connections})" if self.by_socket else "HTTP"
-        lines = await status_lines(self.wired, self.identity, language, how, self.desk.running)
+        lines = await status_lines(self.context, self.identity, language, how, self.desk.running)
         await self.desk.say(place, "\n".join(lines), url=url, alone=True)
 
     async def _shortcut(self, ack: AsyncAck, body: dict[str, Any]) -> None:

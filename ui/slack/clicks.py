@@ -72,7 +72,7 @@ class Clicks:
 
     async def _store(self, named: Mapping[str, str], reaction: str) -> None:
         feedback = Feedback(answer_id=named.get("answer", ""), reaction=reaction, reason="slack")
-        await self._tools.wired.run(lambda: self._tools.wired.advisor.give_feedback(feedback))
+        await self._tools.context.executor(lambda: self._tools.context.advisor.give_feedback(feedback))
 
     async def _resolved(self, place: Place, named: Mapping[str, str], language: str, url: str, *, since: str) -> None:
         """``since`` is the message clicked on; empty where only its reader sees it."""
@@ -85,8 +85,8 @@ class Clicks:
         permalink = ""
         if since:
             afterwards, permalink = await self._afterwards(place, since), await self._permalink(place)
-        folder = self._tools.wired.settings.data_dir / FOLDER
-        draft = await self._tools.wired.run(
+        folder = self._tools.context.settings.data_dir / FOLDER
+        draft = await self._tools.context.executor(
             lambda: write_draft(folder, told.answer, told.question, told.attachments, afterwards, permalink)
         )
         text = words.RESOLVED.get(language).format(user=place.user, draft=draft)
@@ -112,7 +112,7 @@ class Clicks:
 
     async def _human(self, place: Place, named: Mapping[str, str], language: str, url: str, *, alone: bool) -> None:
         told = await self._desk.recall(named.get("answer", ""))
-        settings = self._tools.wired.settings
+        settings = self._tools.context.settings
         group = f"<!subteam^{settings.slack_human_group}>" if settings.slack_human_group else ""
         asks = words.ASKED_HUMAN.get(language).format(group=group, user=place.user).strip()
         private = place.direct or alone

@@ -1,4 +1,4 @@
-"""Where questions from Slack are answered: evidence gathered, the asker asked, the answer put where it belongs."""
+"""Where questions from Slack are answered: evidence gathered, answered, and the answer posted where it belongs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LEAVING_S = 20.0
 class Tools:
     """What the bot works with in its workspace."""
 
-    wired: AppContext
+    context: AppContext
     calls: Calls
     poster: Poster
     gatherer: Gatherer
@@ -93,7 +93,7 @@ class Desk:
 
     def options(self, channel: str) -> SlackChannel:
         """How this channel is answered."""
-        channels = self.tools.wired.settings.slack_channels
+        channels = self.tools.context.settings.slack_channels
         return channels.get(channel) or channels.get("*") or SlackChannel()
 
     def language(self, channel: str, text: str) -> str:
@@ -140,11 +140,11 @@ class Desk:
 
     async def turns(self, place: Place) -> tuple[Turn, ...]:
         """What was answered in this thread before."""
-        history = self.tools.wired.advisor.history
+        history = self.tools.context.advisor.history
         if history is None:
             return ()
         conversation = place.conversation_id(self.tools.key)
-        return await self.tools.wired.run(lambda: history.turns(conversation))
+        return await self.tools.context.executor(lambda: history.turns(conversation))
 
     async def alone(self, question: str, place: Place, url: str) -> None:
         """Answer a command: to the asker alone, with a button to share it."""
@@ -152,7 +152,9 @@ class Desk:
         trace_id = uuid.uuid4().hex
         try:
             request = Ask(question=question, language="zh" if language == "zh" else "en")
-            async with aclosing(self.tools.wired.asker.stream(request, trace_id, self.tools.wired.run)) as parts:
+            async with aclosing(
+                self.tools.context.answerer.stream(request, trace_id, self.tools.context.executor)
+            ) as parts:
                 sources: tuple[Source, ...] = ()
                 async for part in parts:
                     if isinstance(part, Draft):
@@ -170,9 +172,9 @@ class Desk:
     async def _answered(
         self, place: Place, gathered: Gathered, trace_id: str, *, in_thread: bool, addressed: bool, url: str
     ) -> None:
-        wired, options = self.tools.wired, self.options(place.channel)
-        attachments = gathered.attachments[: wired.settings.max_attachments]
-        left = gathered.attachments[wired.settings.max_attachments :]
+        context, options = self.tools.context, self.options(place.channel)
+        attachments = gathered.attachments[: context.settings.max_attachments]
+        left = gathered.attachments[context.settings.max_attachments :]
         request = Ask(
             question=gathered.question,
             attachments=attachments,
@@ -180,14 +182,14 @@ class Desk:
             language=gathered.language if options.language == "auto" else options.language,
         )
         many = words.NOT_READ["many"].get(spoken(gathered.question)).format(limit=len(attachments))
-        live = Live(self.tools.poster, self.tools.streams, place, live_text=wired.settings.slack_live_text)
+        live = Live(self.tools.poster, self.tools.streams, place, live_text=context.settings.slack_live_text)
         task = asyncio.current_task()
         assert task is not None
         sources: tuple[Source, ...] = ()
         answer: Answer | None = None
         self._lives[(place.channel, place.thread_ts)] = (live, task)
         try:
-            async with aclosing(wired.asker.stream(request, trace_id, wired.run)) as parts, live:
+            async with aclosing(context.answerer.stream(request, trace_id, context.executor)) as parts, live:
                 if addressed and not options.ephemeral and not options.quiet:
                     live.open(spoken(gathered.question))
                 async for part in parts:
@@ -265,8 +267,8 @@ class Desk:
         """An answer given before: from this process, else from the history. Raises `NotFound`."""
         if told := self.told.get(answer_id):
             return told
-        advisor = self.tools.wired.advisor
-        kept = await self.tools.wired.run(lambda: advisor.answer(answer_id))
+        advisor = self.tools.context.advisor
+        kept = await self.tools.context.executor(lambda: advisor.answer(answer_id))
         if kept is None or not kept.turns:
             raise NotFound(f"no answer {answer_id!r}")
         turn = kept.turns[-1]
@@ -276,7 +278,7 @@ class Desk:
         self, place: Place, *, not_read: tuple[str, ...] = (), notes: tuple[str, ...] = (), share: bool = False
     ) -> Extras:
         """What the messages in this place have besides the answer."""
-        settings = self.tools.wired.settings
+        settings = self.tools.context.settings
         group, elsewhere = settings.slack_human_group, settings.slack_human_channel
         private = place.direct or share
         return Extras(

@@ -11,9 +11,9 @@ from trainmedic.ui.slack import words
 from trainmedic.ui.slack.scopes import Identity
 
 
-async def status_lines(wired: AppContext, identity: Identity, language: str, how: str, running: int) -> list[str]:
+async def status_lines(context: AppContext, identity: Identity, language: str, how: str, running: int) -> list[str]:
     """The state of the bot and of what it answers from, in mrkdwn."""
-    knowledge, said = wired.advisor.knowledge, words.STATUS
+    knowledge, said = context.advisor.knowledge, words.STATUS
     failed = len(knowledge.rules.failures) + len(knowledge.cases.failures)
     lines = [
         said["title"].get(language).format(version=version("trainmedic")),
@@ -21,7 +21,7 @@ async def status_lines(wired: AppContext, identity: Identity, language: str, how
         said["versions"]
         .get(language)
         .format(kb=knowledge.cases.version, rules=knowledge.rules.version, index=knowledge.index.manifest.id),
-        await model_line(wired, language),
+        await model_line(context, language),
         said["delivery"].get(language).format(how=how, count=running - 1),
     ]
     if failed:
@@ -33,13 +33,13 @@ async def status_lines(wired: AppContext, identity: Identity, language: str, how
     return [escape(line) for line in (*lines, *(missing or [said["scopes"].get(language)]))]
 
 
-async def model_line(wired: AppContext, language: str) -> str:
+async def model_line(context: AppContext, language: str) -> str:
     """Whether the language model can be asked."""
-    if not wired.settings.model_base_url:
+    if not context.settings.model_base_url:
         return words.STATUS["no_model"].get(language)
     from trainmedic.ui.app import build_model
 
-    model = build_model(wired.settings)
+    model = build_model(context.settings)
     try:
         why = await model.probe()
     finally:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.answering import Draft, Parts, Run
+from trainmedic.service.answering import Draft, Executor, Parts
 from trainmedic.service.api.routes import Worker
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
@@ -38,7 +38,7 @@ class Together:
         self._advisor = advisor
         self._all = asyncio.Barrier(count)
 
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """See the class."""
         prepared = await run(lambda: self._advisor.prepare(request, trace_id))
         yield Draft(answer=prepared.answer, sources=prepared.context.evidence.sources)
@@ -51,13 +51,13 @@ class Together:
 
 
 @asynccontextmanager
-async def serving(advisor: Advisor, asker: Together) -> AsyncIterator[str]:
+async def serving(advisor: Advisor, answerer: Together) -> AsyncIterator[str]:
     """The pages on a port of loopback, until the end."""
     settings = Settings()
     run = Worker(settings.concurrency, PATIENCE_S).run
-    wired = AppContext(settings=settings, advisor=advisor, asker=asker, run=run)
+    context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=run)
     # Made here and not in a thread, where the framework would make an event loop and leave it open.
-    app = make_pages(wired, dict.fromkeys(static_files(), ""))
+    app = make_pages(context, dict.fromkeys(static_files(), ""))
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     task = asyncio.create_task(server.serve(sockets=[listening]))

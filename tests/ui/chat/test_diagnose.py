@@ -14,7 +14,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Draft, Parts, Run, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
 from trainmedic.ui.chat.texts import examples, words
@@ -38,7 +38,7 @@ class Scripted:
         self._script = script
         self.closed = False
 
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """See the class."""
         try:
             prepared = await run(lambda: self._advisor.prepare(request, trace_id))
@@ -56,15 +56,15 @@ class Failing:
     def __init__(self, error: Exception | None) -> None:
         self._error = error
 
-    async def stream(self, request: Ask, trace_id: str, run: Run) -> Parts:
+    async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """See the class."""
         if self._error is not None:
             raise self._error
         yield ""
 
 
-def page_of(advisor: Advisor, asker: Answerer) -> DiagnosePage:
-    page = DiagnosePage(AppContext(settings=Settings(), advisor=advisor, asker=asker, run=run_inline), "en")
+def page_of(advisor: Advisor, answerer: Answerer) -> DiagnosePage:
+    page = DiagnosePage(AppContext(settings=Settings(), advisor=advisor, answerer=answerer, executor=run_inline), "en")
 
     async def build() -> None:  # within a loop, else the framework makes one and leaves it open
         page.build()

@@ -108,7 +108,9 @@ async def pages(scope: Scope, receive: Receive, send: Send) -> None:
 def client_of(advisor: Advisor, keys: str = "", *, loaded: bool = True) -> TestClient:
     settings = Settings(api_keys=SecretStr(keys))
     app: FastAPI = create_app(advisor, settings)
-    shell = Shell(AppContext(settings=settings, advisor=advisor, asker=TemplateAnswerer(advisor), run=run_inline))
+    shell = Shell(
+        AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
+    )
     app.router.routes.append(LastMount("/", shell, app))
     if loaded:
         shell._pages = pages

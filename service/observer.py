@@ -1,0 +1,19 @@
+"""Hooks into what happened, whatever channel it came through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from trainmedic.service.answer import Answer
+from trainmedic.service.history import Feedback
+
+
+class Observer(Protocol):
+    """Notified once of every answer and every feedback. Called from worker threads; must neither block nor raise."""
+
+    def on_answer(self, answer: Answer) -> None:
+        """An answer is complete and stored."""
+
+    def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
+        """Feedback was stored. ``previous`` is the feedback that it replaces, ``answer`` the stored answer as JSON."""
