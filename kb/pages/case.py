@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.model.case import Case, Question, Refutation
 from trainmedic.kb.model.page import Page, PageProblem
-from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, load, page_id
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, load, page_id, suggestion
 from trainmedic.kb.pages.sections import documentation, sections
 
 HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -25,6 +25,8 @@ OPTIONAL = (
     *("rules", "no_rule", "refutations", "ask", "related", "status", "secondary"),
 )
 STATUSES = ("published", "draft")
+READERS = ("author", "second reader")
+"""Who compared a page with its sources; the second reader is somebody who did not write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,9 @@ def load_cases(paths: Iterable[Path] = ()) -> CaseSet:
 def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
     """One page's case, and the page with the lines of its sections. Raises `PageError`."""
     fields = front.fields(REQUIRED, OPTIONAL)
+    reviewed, _, reader = fields.text("reviewed").partition(", ")
+    if reader and reader not in READERS:
+        raise fields["reviewed"].error(f"unknown reader {reader!r}{suggestion(reader, READERS)}")
     texts, lines = documentation(page, sections(page, tuple(HEADINGS)), HEADINGS)
     case = Case(
         id=page_id(fields, path),
@@ -65,7 +70,8 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
         family=fields.text("family"),
         frameworks=fields.texts("frameworks"),
         evidence=fields.text("evidence"),
-        reviewed=fields.text("reviewed"),
+        reviewed=reviewed,
+        reviewed_by=reader or READERS[0],
         sections=MappingProxyType({language: MappingProxyType(found) for language, found in texts.items()}),
         sources=tuple(item.reference() for item in fields.items("sources")),
         algorithms=fields.texts("algorithms"),

@@ -93,6 +93,13 @@ def test_scalars_stay_the_text_that_was_written() -> None:
     assert case(PAGE.replace("[trl]", "[no]")).frameworks == ("no",)
 
 
+def test_the_reader_of_a_review_is_named() -> None:
+    assert case().reviewed_by == "author"
+    second = case(PAGE.replace("reviewed: 2026-11-21", 'reviewed: "2026-11-21, second reader"'))
+    assert (second.reviewed, second.reviewed_by) == ("2026-11-21", "second reader")
+    assert "reviewed 2026-11-21 by a second reader." in render(second)
+
+
 def test_windows_line_ends_change_nothing() -> None:
     assert case(PAGE.replace("\n", "\r\n")) == case()
 
@@ -113,6 +120,7 @@ def test_windows_line_ends_change_nothing() -> None:
         ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a]", 7, "field 'zh' is missing"),
         ("says: reporter, ", "", 13, "field 'says' is missing"),
         ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 15, "unknown field 'because'"),
+        ("reviewed: 2026-11-21", "reviewed: 2026-11-21, a friend", 11, "unknown reader 'a friend'"),
         ("### Cause", "### Reason", 23, "unknown section 'Reason'"),
         ("### Cause", "### Symptom", 23, "occurs twice"),
         ("## zh", "## fr", 32, "unknown chapter 'fr'; known: en, zh"),
