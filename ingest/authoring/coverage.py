@@ -14,8 +14,8 @@ FEW = 5
 """A framework or class with fewer cases is named as a gap."""
 HEAD = """# What is covered
 
-Made by `trainmedic kb coverage`; do not edit. Every case and every rule stands on its own page under
-[kb/cases](../kb/cases) and [kb/rules](../kb/rules), and each names the other.
+Written by `trainmedic kb coverage` for each release; the command prints the current state. Every case and every rule is
+a page of its own under [kb/cases](../kb/cases) and [kb/rules](../kb/rules); each names the other.
 """
 
 

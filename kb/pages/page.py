@@ -35,16 +35,16 @@ _CONSTRUCTOR: Any = SafeConstructor()
 class PageError(InvalidPage):
     """A page breaks its format."""
 
-    def __init__(self, problem: PageProblem) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
+    def __init__(self, problem: PageProblem | str, *, hint: str | None = None) -> None:
+        super().__init__(str(problem), hint=hint)
+        self.problem = PageProblem("", 1, problem) if isinstance(problem, str) else problem
 
 
 def suggestion(word: str, known: Collection[str]) -> str:
     """What to write instead of an unknown word: the nearest known one, or all of them if they are few."""
     near = closest(word, known)
     if near is not None:
-        return f"; did you mean {near!r}?"
+        return f"; did you mean {str(near)!r}?"
     return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= MOST_LISTED else ""
 
 
@@ -279,7 +279,7 @@ def load(
 def discover(root: Path) -> Iterator[tuple[Path, str]]:
     """The pages under a folder, sorted, with the names that messages show. README.md and _*.md are not pages."""
     if root.is_file():
-        yield root, root.name
+        yield root, root.as_posix()
         return
     above = f"kb/{root.name}" if root.parent == KNOWLEDGE else root.name
     for path in sorted(root.rglob("*.md")):
