@@ -16,11 +16,10 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Advisor, Ask, Prepared
-from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.answering import Draft, Executor, Parts, run_inline
+from trainmedic.service.answer import Answer, Citation, Section, markdown
+from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition import phrases
-from trainmedic.service.composition.compose import Citations, behind, receipt_line, shown_name
-from trainmedic.service.composition.what_if import supposition
+from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
 from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, Source
@@ -52,7 +51,8 @@ class Assistant:
             if self.model is not None:
                 answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language), *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
-            yield answer.answer
+            for delta in deltas(answer.sections):
+                yield delta
         else:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
@@ -98,24 +98,26 @@ class Assistant:
         language = composed.language
         if not composed.causes:
             # Nothing is known that a text could be grounded in.
-            yield composed.answer
+            for delta in deltas(composed.sections):
+                yield delta
             yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
             return
-        said = False
         writing = Generation(prepared, model)
+        text = ModelText(lambda: opening_of(prepared, writing.prompt.sources))
         try:
             async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
                 async for piece in pieces:
-                    yield piece if said else opening(prepared, writing.prompt.sources) + piece
-                    said = True
+                    for delta in text.write(piece):
+                        yield delta
             answer, tail = finished(prepared, writing.prompt, writing.draft, await model.name(), cut=writing.cut)
             answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
-            if tail:
-                yield f"\n\n{tail}" if said else opening(prepared, writing.prompt.sources) + tail
+            for delta in text.end(tail):
+                yield delta
         except ModelError as failure:
             answer = replace(composed, notices=(failed(failure.kind, language),))
         if answer.mode == "deterministic":
-            yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if said else composed.answer
+            for delta in text.replace(composed, answer.notices[0]):
+                yield delta
         yield _timed(answer, started, writing.first)
 
 
@@ -142,12 +144,12 @@ def _timed(answer: Answer, started: float, first: float | None = None) -> Answer
 
 def finished(
     prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
-) -> tuple[Answer, str]:
-    """The answer with the model's text, verified; and the program's own parts, which stand behind that text. Pure.
+) -> tuple[Answer, Sections]:
+    """The answer with the model's text, verified; and the program's own sections after that text. Pure.
 
-    ``cut``: the limit of tokens ended the text, so that its last sentence is none. ``looked_up`` are cases beside the
-    causes that the model has read. Where no sentence of the model's could stand, the answer is the composed one, with
-    notices that say so.
+    ``cut``: the token limit ended the text, so that its last sentence is incomplete. ``looked_up`` are further cases
+    that the model has read. If no sentence of the model's could be kept, the answer is the composed one, with notices
+    that say so.
     """
     composed, context = prepared.answer, prepared.context
     language = composed.language
@@ -155,15 +157,18 @@ def finished(
     if not checked.text:
         return replace(
             composed, notices=(failed("garbage", language), *notices(checked, prompt, language, cut=cut))
-        ), ""
+        ), ()
     citations = _Citations(prompt.sources, language)
-    head = _opening(prepared, citations)
+    head = opening(prepared.diagnosis, context, citations, prepared.supposed)
+    written = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
+    sections = [*head, written]
     citations.use(checked.citations)
-    tail = behind(prepared.diagnosis, context, citations)
-    text = "\n\n".join(part for part in (f"{head}{checked.text}".rstrip(), tail) if part)
+    tail = appended(prepared.diagnosis, context, citations)
+    sections += tail
     answer = replace(
         composed,
-        answer=text,
+        answer=markdown(sections),
+        sections=tuple(sections),
         mode="llm",
         model=model,
         citations=citations.all(),
@@ -172,19 +177,10 @@ def finished(
     return answer, tail
 
 
-def opening(prepared: Prepared, sources: Sequence[Source]) -> str:
-    """What the program says before a text that a model writes from these sources: what was read, and what a supposed
-    change does. Ends with a blank line, or is empty."""
-    return _opening(prepared, _Citations(sources, prepared.answer.language))
-
-
-def _opening(prepared: Prepared, citations: Citations) -> str:
-    language = citations.language
-    parts = [receipt_line(prepared.context.evidence.receipt, language)]
-    if prepared.supposed is not None:
-        lead = next(iter(prepared.diagnosis.causes), None)
-        parts.append(supposition(prepared.supposed, lead, citations.effect, language))
-    return "".join(f"{part}\n\n" for part in parts if part)
+def opening_of(prepared: Prepared, sources: Sequence[Source]) -> Sections:
+    """The sections before a text that a model writes from these sources."""
+    citations = _Citations(sources, prepared.answer.language)
+    return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
 
 
 def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
@@ -218,7 +214,7 @@ class _Citations(Citations):
         self._known = {(source.kind, source.id): source for source in sources}
         self._by_marker = {source.marker: source for source in sources}
 
-    def effect(self, effect: Effect) -> str:
+    def effect(self, effect: Effect) -> int:
         """The marker of a rule that a supposed change concerns."""
         source = self._known.get(("rule", effect.rule_id))
         if source is not None:

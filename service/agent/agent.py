@@ -30,9 +30,10 @@ from trainmedic.service.agent.task import Task, task_of
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Executor, Parts
-from trainmedic.service.assistant import opening
+from trainmedic.service.answering import Executor, ModelText, Parts, deltas
+from trainmedic.service.assistant import opening_of
 from trainmedic.service.composition import phrases
+from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.chat_client import text_of, thinks
 from trainmedic.service.llm.model import ChatModel, ModelError
 
@@ -50,27 +51,31 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
     composed = prepared.answer
     language = composed.language
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
-        yield composed.answer  # nothing is known that an investigation could begin with
+        for delta in deltas(composed.sections):  # nothing is known that an investigation could begin with
+            yield delta
         yield replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),))
         return
     # Where no cause is known, the model's words stand behind the program's, under numbers of its citations.
     shown = StreamedText(quiet=not composed.causes)
     steps: list[StepView] = []
     usage: dict[str, int] = {}
+    opening: Sections = ()
+    text = ModelText(lambda: opening)
     try:
         task = await task_of(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
-        usage, shown.head = task.usage, opening(prepared, tuple(task.toolbox.sources.values()))
+        usage, opening = task.usage, opening_of(prepared, tuple(task.toolbox.sources.values()))
         async with aclosing(_parts(task, shown)) as parts:
             async for part in parts:
                 if isinstance(part, StepView):
                     steps.append(part)
-                yield part
+                    yield part
+                else:
+                    for delta in text.write(part):
+                        yield delta
         draft = Draft(text=task.text, model=await model.name(), cut=task.cut)
         answer, tail = finished(prepared, task.prompt, task.toolbox, draft)
-        if not composed.causes:
-            yield answer.answer
-        elif tail:
-            yield shown.behind(tail)
+        for delta in text.end(tail) if composed.causes else deltas(answer.sections):
+            yield delta
     except InvestigationStopped as given_up:
         answer = _alone(composed, says.WHY[given_up.why].get(language))
     except ModelError as failure:
@@ -81,7 +86,8 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
         _log.warning("an investigation ended with %s", type(error).__name__)
         answer = _alone(composed, phrases.FAILURES["garbage"].get(language))
     if answer.mode == "deterministic":
-        yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if shown.said else composed.answer
+        for delta in text.replace(composed, answer.notices[0]):
+            yield delta
     yield replace(answer, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
 
 

@@ -16,10 +16,9 @@ REMARK = 280
 
 
 class StreamedText:
-    """The text of one answer as it is streamed. ``head`` stands before its first words; ``quiet``: nothing is shown."""
+    """The model's text of one answer as it is streamed; ``quiet``: nothing is shown."""
 
-    def __init__(self, head: str = "", *, quiet: bool = False) -> None:
-        self.head = head
+    def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self.said = False
         self._waiting = ""
@@ -58,14 +57,10 @@ class StreamedText:
             return ""
         return self._out()
 
-    def behind(self, tail: str) -> str:
-        """The program's own parts, behind the model's text."""
-        return f"\n\n{tail}" if self.said else f"{self.head}{tail}"
-
     def _out(self) -> str:
         text, self._waiting = self._waiting, ""
         if self._quiet or not text:
             return ""
-        before = "" if self._released else "\n\n" if self.said else self.head
+        before = "" if self._released else "\n\n" if self.said else ""
         self.said = self._released = True
         return before + text
