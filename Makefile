@@ -9,7 +9,7 @@ PORT ?= 8000
 PARALLEL ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 # Tests that need neither the index nor a server.
 FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary tests/test_mask.py tests/test_messages.py
-# What covers the packages of pyproject.toml's coverage settings, in every branch.
+# What covers the packages of pyproject.toml's coverage settings, in every branch. `slow` tests measure growth.
 COVERING := tests/parse tests/rules tests/test_mask.py tests/service/test_verify.py
 
 .PHONY: help install serve test test-fast coverage test-vllm lint format bench clean
@@ -55,10 +55,10 @@ test: $(VENV)/.installed-dev
 
 test-fast: export HYPOTHESIS_PROFILE = fast
 test-fast: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL) $(FAST)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' $(FAST)
 
 coverage: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered $(COVERING)
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' --cov --cov-report=term:skip-covered $(COVERING)
 
 # Apart from `test`: the server's packages get an environment of their own, made once for each lock.
 test-vllm: $(VENV)/.installed-dev

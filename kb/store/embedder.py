@@ -8,17 +8,18 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import cachetools
 import numpy as np
 import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
+from trainmedic.kb.breaker import Breaker
 from trainmedic.kb.errors import InvalidSettings, StoreError
 
 ASSETS = Path(__file__).parent / "assets"
@@ -27,14 +28,13 @@ BULK = 64
 """Texts from which every core takes part."""
 MAX_CHARACTERS = 4_000
 """What is tokenised of a text: far more than the 256 tokens that the model sees."""
-REMEMBERED = 512
-"""Query vectors kept: the same question asked again costs nothing."""
+CACHED_QUERIES = 512
 ASKED_AT_ONCE = 64
 """Texts in one request to an endpoint."""
 BULK_S, QUESTION_S = 60.0, 4.0
 """How long an endpoint may take for one request: of many texts, and of a question that somebody waits for."""
 REST_S = 30.0
-"""How long an endpoint that failed is not asked for questions."""
+"""How long questions are not sent to an endpoint that failed."""
 LEAST_CHARACTERS = 100
 """Texts are not cut below this for a model that calls them too long."""
 PROBES = ("loss is nan", "CUDA out of memory", "stock prices fell in London")
@@ -73,11 +73,11 @@ class Embedder(Protocol):
         ...
 
 
-class _Remembering(Embeddings):
-    """LangChain's methods over ``vectors``, with a bounded memory of queries. Safe to share between threads."""
+class CachedEmbeddings(Embeddings):
+    """LangChain's methods over ``vectors``, with a cache of queries. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, list[float]] = OrderedDict()
+        self._queries: cachetools.LRUCache[str, list[float]] = cachetools.LRUCache(CACHED_QUERIES)
         self._lock = threading.Lock()
 
     def vectors(self, texts: Sequence[str]) -> Array:
@@ -98,21 +98,18 @@ class _Remembering(Embeddings):
         return [list(map(float, row)) for row in self.vectors(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """LangChain's interface; remembered."""
+        """LangChain's interface; cached."""
         key = " ".join(text.split())
         with self._lock:
-            if key in self._seen:
-                self._seen.move_to_end(key)
-                return self._seen[key]
-        vector = list(map(float, self._embedded(key)))
-        with self._lock:
-            self._seen[key] = vector
-            while len(self._seen) > REMEMBERED:
-                self._seen.popitem(last=False)
+            vector = self._queries.get(key)
+        if vector is None:
+            vector = list(map(float, self._embedded(key)))
+            with self._lock:
+                self._queries[key] = vector
         return vector
 
 
-class OnnxEmbedder(_Remembering):
+class OnnxEmbedder(CachedEmbeddings):
     """all-MiniLM-L6-v2, int8, by onnxruntime on one thread: 0.2 s to load, about a millisecond a question."""
 
     def __init__(self, folder: Path = ASSETS) -> None:
@@ -177,7 +174,7 @@ class OnnxEmbedder(_Remembering):
         return Tokenizer.from_file(str(self._folder / "tokenizer.json")), session
 
 
-class SentenceTransformerEmbedder(_Remembering):
+class SentenceTransformerEmbedder(CachedEmbeddings):
     """Any sentence-transformers model, by name or folder. Needs the ``st`` extra.
 
     A model's own prompts for questions and for documents (E5, Qwen3-Embedding and others have them) are used.
@@ -213,12 +210,11 @@ class SentenceTransformerEmbedder(_Remembering):
         return np.asarray(found, np.float32)
 
 
-class OpenAIEmbedder(_Remembering):
+class OpenAIEmbedder(CachedEmbeddings):
     """An OpenAI-compatible embeddings endpoint, such as vLLM serves.
 
-    At start and while an index is built, a failure is a `StoreError` with a hint. A question is not held up by one:
-    what the endpoint cannot embed in a few seconds is searched for by its words alone, and the endpoint is left alone
-    for half a minute.
+    At start and while an index is built, a failure is a `StoreError` with a hint. Questions do not wait for a failing
+    endpoint: if it cannot embed one in a few seconds, the search uses the words alone, and the breaker opens.
     """
 
     def __init__(
@@ -231,9 +227,9 @@ class OpenAIEmbedder(_Remembering):
         query_prefix: str = "",
         document_prefix: str = "",
     ) -> None:
-        """Ask the endpoint who it is. The prefixes are what the model wants before a question and before a document.
+        """Identify the endpoint's model. The prefixes are those that the model expects for queries and documents.
 
-        Raises `InvalidSettings` without an address, `StoreError` where the endpoint does not answer.
+        Raises `InvalidSettings` without an address, `StoreError` if the endpoint does not respond.
         """
         super().__init__()
         import openai
@@ -242,9 +238,8 @@ class OpenAIEmbedder(_Remembering):
             raise InvalidSettings(f"the embedder openai:{model} needs embedder_base_url")
         self._model = model
         self._client = openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=1, timeout=BULK_S)
-        self._clock = clock
         self._query_prefix, self._document_prefix = query_prefix, document_prefix
-        self._resting_until: float | None = None
+        self._breaker = Breaker(clock, failures=1, rest_s=REST_S)
         self._trouble: str | None = None
         probe = self._asked(PROBES, BULK_S)
         digest = fingerprint(_normalised(probe), document_prefix)
@@ -252,7 +247,7 @@ class OpenAIEmbedder(_Remembering):
 
     @property
     def trouble(self) -> str | None:
-        """Why the last question was not embedded, in a few words; None where it was."""
+        """Why the last question was not embedded; None if it was."""
         return self._trouble
 
     def vectors(self, texts: Sequence[str]) -> Array:
@@ -260,16 +255,22 @@ class OpenAIEmbedder(_Remembering):
         return self._rows([self._document_prefix + text for text in texts], BULK_S)
 
     def known_share(self, text: str) -> float:
-        """1, or 0 where the endpoint does not embed the text in time: then it is searched for by its words alone."""
-        if self._resting_until is not None and self._clock() < self._resting_until:
+        """1, or 0 if the endpoint does not embed the text in time; the search then uses its words alone."""
+        with self._lock:
+            call = self._breaker.admit()
+        if not call:
             return 0.0
         try:
             self.embed_query(text)
         except StoreError as error:
-            self._resting_until, self._trouble = self._clock() + REST_S, error.message
+            with self._lock:
+                self._breaker.failed(call)
+            self._trouble = error.message
             log.warning("questions are searched for by their words alone for %d s: %s", REST_S, error.message)
             return 0.0
-        self._resting_until = self._trouble = None
+        with self._lock:
+            self._breaker.succeeded()
+        self._trouble = None
         return 1.0
 
     def _embedded(self, text: str) -> Array:

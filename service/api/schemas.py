@@ -168,67 +168,6 @@ COMPLETION_EVENTS = streams(
 )
 
 
-class HitOut(BaseModel):
-    """One search hit."""
-
-    case_id: str
-    title: str
-    score: float
-    why: list[str]
-
-
-class SearchOut(BaseModel):
-    """Search hits, best first."""
-
-    hits: list[HitOut]
-    kb_version: str
-
-
-class CaseSummary(BaseModel):
-    """One line of the case list."""
-
-    id: str
-    title: str
-    kind: str
-    family: str
-    frameworks: list[str]
-    evidence: str
-
-
-class RuleSummary(BaseModel):
-    """One line of the rule list."""
-
-    id: str
-    title: str
-    severity: str
-    status: str
-    frameworks: list[str]
-    cases: list[str]
-
-
-class CasePage(BaseModel):
-    """A page of cases."""
-
-    items: list[CaseSummary]
-    total: int
-    offset: int
-
-
-class RulePage(BaseModel):
-    """A page of rules."""
-
-    items: list[RuleSummary]
-    total: int
-    offset: int
-
-
-class FeedbackOut(BaseModel):
-    """The feedback as stored."""
-
-    answer_id: str
-    reaction: str
-
-
 class ErrorBody(BaseModel):
     """What went wrong. Branch on ``code``, never on the text."""
 

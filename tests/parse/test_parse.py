@@ -189,6 +189,7 @@ def test_a_log_with_tracebacks_and_versions() -> None:
     check_spans(evidence)
 
 
+@pytest.mark.slow
 def test_a_long_log_is_read_at_both_ends_with_the_users_line_numbers() -> None:
     lines = [f"{{'loss': 0.5, 'grad_norm': 1.0, 'epoch': {n}.0}}" for n in range(100_000)]
     lines[-1] = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 100000.0}"

@@ -66,6 +66,7 @@ def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
     assert {key: found.get(key, "missing") for key in full} == full
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],

@@ -732,6 +732,7 @@ def test_binary_junk_is_verified(junk: bytes) -> None:
     verify(junk.decode("utf-8", "surrogateescape"), HARD, "zh")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
