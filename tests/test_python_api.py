@@ -55,10 +55,10 @@ def test_check_runs_the_rules_on_files_texts_and_attachments_of_one_run(tmp_path
     script.write_text(KTO_SINGLE)
     attachment = trainmedic.Attachment(name="train.sh", content=KTO_SINGLE)
     for given in (script, KTO_SINGLE, attachment):
-        report = trainmedic.check(given, "openrlhf==0.3.5")
+        report = trainmedic.check(given, "openrlhf==0.3.2")
         assert isinstance(report, trainmedic.Report)
         assert RULE in {finding.rule_id for finding in report.fired}
-        assert report.run.versions["openrlhf"] == "0.3.5"
+        assert report.run.versions["openrlhf"] == "0.3.2"
     chinese = trainmedic.check(script, language="zh")
     assert [finding.rule_id for finding in chinese.fired] == [f.rule_id for f in trainmedic.check(script).fired]
     assert chinese.fired[0].title != report.fired[0].title

@@ -25,18 +25,18 @@ from trainmedic.kb.errors import InvalidSettings, StoreError
 ASSETS = Path(__file__).parent / "assets"
 BATCH = 16
 BULK = 64
-"""Texts from which every core takes part."""
+"""The number of texts from which all cores are used."""
 MAX_CHARACTERS = 4_000
-"""What is tokenised of a text: far more than the 256 tokens that the model sees."""
+"""Code points tokenised of a text: far more than the 256 tokens that the model uses."""
 CACHED_QUERIES = 512
-ASKED_AT_ONCE = 64
+REQUEST_TEXTS = 64
 """Texts in one request to an endpoint."""
 BULK_S, QUESTION_S = 60.0, 4.0
-"""How long an endpoint may take for one request: of many texts, and of a question that somebody waits for."""
+"""Timeouts of one request: for many texts, and for a question that a user waits for."""
 REST_S = 30.0
 """How long questions are not sent to an endpoint that failed."""
 LEAST_CHARACTERS = 100
-"""Texts are not cut below this for a model that calls them too long."""
+"""The shortest length to which a text is cut for a model with a small context."""
 PROBES = ("loss is nan", "CUDA out of memory", "stock prices fell in London")
 log = logging.getLogger("trainmedic.embedder")
 Array = npt.NDArray[np.float32]
@@ -69,7 +69,7 @@ class Embedder(Protocol):
         ...
 
     def known_share(self, text: str) -> float:
-        """The share of the text's tokens that the model knows (0 to 1): what its vector is worth."""
+        """The share of the text's tokens that the model knows (0 to 1), a measure of its vector's value."""
         ...
 
 
@@ -85,7 +85,7 @@ class CachedEmbeddings(Embeddings):
         raise StoreError("this embedder makes no vectors")
 
     def known_share(self, text: str) -> float:
-        """Without a vocabulary to look at, everything counts as known."""
+        """1, because the vocabulary is not known."""
         return 1.0
 
     def _embedded(self, text: str) -> Array:
@@ -129,7 +129,7 @@ class OnnxEmbedder(CachedEmbeddings):
         # (cosine 0.985); and on one thread a batch is no faster.
         if len(texts) < BULK:
             return np.stack([self._vector(text) for text in texts])
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # an index is built: nobody else waits for a core
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # building an index: no question competes for the cores
             return np.stack(list(threads.map(self._vector, texts)))
 
     def known_share(self, text: str) -> float:
@@ -144,7 +144,7 @@ class OnnxEmbedder(CachedEmbeddings):
         return vector
 
     def _tokens(self, text: str) -> Any:
-        """The tokens, ``[CLS]`` and ``[SEP]`` around them. A question is weighed first, then embedded: read once."""
+        """The tokens, with ``[CLS]`` and ``[SEP]``. Cached, because `known_share` and the embedding both need them."""
         last = self._last
         if last is not None and last[0] == text:
             return last[1]
@@ -205,9 +205,8 @@ class SentenceTransformerEmbedder(CachedEmbeddings):
         return row
 
     def _rows(self, encode: Callable[..., Any], texts: Sequence[str]) -> Array:
-        given = list(texts)
-        found = encode(given, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
-        return np.asarray(found, np.float32)
+        rows = encode(list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(rows, np.float32)
 
 
 class OpenAIEmbedder(CachedEmbeddings):
@@ -241,7 +240,7 @@ class OpenAIEmbedder(CachedEmbeddings):
         self._query_prefix, self._document_prefix = query_prefix, document_prefix
         self._breaker = Breaker(clock, failures=1, rest_s=REST_S)
         self._trouble: str | None = None
-        probe = self._asked(PROBES, BULK_S)
+        probe = self._request(PROBES, BULK_S)
         digest = fingerprint(_normalised(probe), document_prefix)
         self.identity = Identity(name=f"openai:{model}", dimension=int(probe.shape[1]), digest=digest)
 
@@ -251,7 +250,7 @@ class OpenAIEmbedder(CachedEmbeddings):
         return self._trouble
 
     def vectors(self, texts: Sequence[str]) -> Array:
-        """One normalised row for each text, `ASKED_AT_ONCE` in a request. Raises `StoreError` where that fails."""
+        """One normalised row per text, `REQUEST_TEXTS` in each request. Raises `StoreError`."""
         return self._rows([self._document_prefix + text for text in texts], BULK_S)
 
     def known_share(self, text: str) -> float:
@@ -279,36 +278,36 @@ class OpenAIEmbedder(CachedEmbeddings):
 
     def _rows(self, texts: Sequence[str], timeout_s: float) -> Array:
         dimension = self.identity.dimension
-        found = np.zeros((len(texts), dimension), np.float32)
-        for start in range(0, len(texts), ASKED_AT_ONCE):
-            rows = self._asked(texts[start : start + ASKED_AT_ONCE], timeout_s)
+        vectors = np.zeros((len(texts), dimension), np.float32)
+        for start in range(0, len(texts), REQUEST_TEXTS):
+            rows = self._request(texts[start : start + REQUEST_TEXTS], timeout_s)
             if rows.shape[1] != dimension:
                 raise StoreError(
                     f"the embeddings endpoint sent {rows.shape[1]} dimensions, {dimension} before",
                     hint="another model is served under this name: start again, and the index is built anew",
                 )
-            found[start : start + ASKED_AT_ONCE] = _normalised(rows)
-        return found
+            vectors[start : start + REQUEST_TEXTS] = _normalised(rows)
+        return vectors
 
-    def _asked(self, texts: Sequence[str], timeout_s: float) -> Array:
-        """One request. Texts too long for the model are cut until it takes them, as a local model would cut them."""
+    def _request(self, texts: Sequence[str], timeout_s: float) -> Array:
+        """One request. Texts too long for the model are cut until it accepts them, as a local model would cut them."""
         import openai
 
         client = self._client.with_options(timeout=timeout_s)
         # An empty text is refused by most servers.
-        given = [text[:MAX_CHARACTERS] or " " for text in texts]
+        inputs = [text[:MAX_CHARACTERS] or " " for text in texts]
         while True:
             try:
-                return _rows_of(client.embeddings.create(model=self._model, input=given), len(given))
+                return _rows_of(client.embeddings.create(model=self._model, input=inputs), len(inputs))
             except openai.APIStatusError as error:
-                longest = max(map(len, given))
+                longest = max(map(len, inputs))
                 if error.status_code in (400, 413, 422) and _says_too_long(str(error)) and longest > LEAST_CHARACTERS:
-                    given = [text[: longest // 2] for text in given]
+                    inputs = [text[: longest // 2] for text in inputs]
                     continue
                 hint = _HINTS.get(error.status_code, "see the log of that server")
                 raise StoreError(f"the embeddings endpoint answers {error.status_code}", hint=hint) from None
             except openai.OpenAIError as error:
-                # Not its message or its cause: they may repeat the key and what was pasted.
+                # Not its message or its cause: they may repeat the key and the input.
                 name = type(error).__name__
                 raise StoreError("the embeddings endpoint does not answer", hint=f"{ADDRESS} ({name})") from None
             except (ValueError, TypeError, AttributeError):
@@ -334,7 +333,7 @@ def _says_too_long(message: str) -> bool:
 
 
 def _rows_of(answer: Any, count: int) -> Array:
-    """The rows of an embeddings response in the order asked for. Raises `ValueError` where it is none."""
+    """The rows of an embeddings response in the order of the texts. Raises `ValueError` for any other response."""
     data = sorted(answer.data, key=lambda item: int(item.index))
     rows = np.asarray([item.embedding for item in data], np.float32)
     if rows.ndim != 2 or len(rows) != count or not rows.shape[1] or not np.isfinite(rows).all():
@@ -347,10 +346,10 @@ def _normalised(rows: Array) -> Array:
 
 
 def fingerprint(rows: Array, prefix: str = "") -> str:
-    """Tells models of one name and dimension apart by how near the normalised `PROBES` are to each other.
+    """Distinguishes models of the same name and dimension by the cosines between the normalised `PROBES`.
 
-    The vectors themselves differ from card to card and from batch to batch; these cosines do not, to two digits.
-    ``prefix`` stands before every document of the index, so that it is another index without it.
+    The vectors themselves differ between GPUs and batches; these cosines agree to two digits. ``prefix`` is part of the
+    identity, because every document of the index is embedded with it.
     """
     cosines = [f"{round(float(rows[a] @ rows[b]) * 20)}" for a, b in ((0, 1), (0, 2), (1, 2))]
     return hashlib.sha256(" ".join([*cosines, *([prefix] if prefix else [])]).encode()).hexdigest()[:16]
@@ -359,7 +358,7 @@ def fingerprint(rows: Array, prefix: str = "") -> str:
 def make_embedder(
     setting: str, *, base_url: str = "", api_key: str = "", query_prefix: str = "", document_prefix: str = ""
 ) -> Embedder:
-    """The embedder of a setting: ``default``, ``st:<model>`` or ``openai:<model>``. The rest is for the last."""
+    """The embedder of a setting: ``default``, ``st:<model>`` or ``openai:<model>``; only the last uses the rest."""
     kind, _, model = setting.partition(":")
     if setting == "default":
         return OnnxEmbedder()

@@ -57,7 +57,7 @@ def internal_error(trace_id: str) -> JSONResponse:
 
 
 def log_unexpected(error: Exception, trace_id: str) -> None:
-    """The traceback for the operator, masked: an exception's message may quote what was pasted."""
+    """The traceback for the operator, masked: an exception's message may quote the input."""
     trace = "".join(traceback.format_exception(error))
     log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
 

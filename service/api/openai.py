@@ -162,7 +162,7 @@ def question_of(messages: Sequence[Message]) -> Ask:
 
 
 def unread_parts(messages: Sequence[Message]) -> str:
-    """What the user sent besides text, as ``image_url (2), file (1)``; empty where there is nothing else."""
+    """What the user sent besides text, as ``image_url (2), file (1)``; empty if there is nothing else."""
     parts = [
         part
         for message in messages
@@ -199,7 +199,7 @@ def extra(answer: Answer) -> dict[str, Any]:
 
 
 def usage_of(answer: Answer) -> dict[str, int]:
-    """Tokens of a model; none where the answer was composed."""
+    """Tokens of the model; 0 without one."""
     prompt, completion = answer.usage.get("prompt_tokens", 0), answer.usage.get("completion_tokens", 0)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
