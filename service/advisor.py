@@ -42,7 +42,7 @@ from trainmedic.service.history import Feedback, History, StoredAnswer, Turn
 from trainmedic.service.observer import Observer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.domain import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, length, says_failed
-from trainmedic.service.question.negation import denied
+from trainmedic.service.question.negation import negated_concepts
 from trainmedic.service.question.neighbours import SPOILT_OUTPUT, is_elsewhere
 from trainmedic.service.question.query import MAX_QUESTION, Query, build_query
 from trainmedic.service.question.query_text import spoken
@@ -278,7 +278,7 @@ class Advisor:
             concepts=rarity(concepts, self.knowledge.concepts),
             case_concepts=self.knowledge.concepts,
             case_titles=self.knowledge.titles,
-            denied=denied(question, glossary),
+            denied=negated_concepts(question, glossary),
         )
 
     def _candidates(self, hits: Sequence[Hit], report: Report) -> tuple[Scored, ...]:

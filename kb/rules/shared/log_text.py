@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.negation import LOG_LINE
 
 MOST = 20
 """No more places of one text are looked at: a warning repeated a million times says it once."""
@@ -19,9 +20,6 @@ _CODE = frozenset({"python", "json", "toml", "command"})
 _PAIRS = frozenset({"yaml", "ini"})
 _FILES = (".yaml", ".yml", ".ini", ".cfg", ".conf")
 """Lines of the form ``name: words`` are a configuration in such a file; elsewhere a log may look like that."""
-_DENIED = re.compile(
-    r"(?i)\b(?:no longer|not any ?more|without|never|is gone|went away|instead of)\b|不再|没有出现|已经没有|消失"
-)
 
 
 def lines(facts: Facts, literal: str, pattern: re.Pattern[str] | None = None, most: int = MOST) -> Iterator[Span]:
@@ -58,7 +56,7 @@ def _in_source(
         end = len(text) if end < 0 else end
         number = text.count("\n", 0, start) + 1
         kind = _kind(facts, source.name, number)
-        if _is_code(kind, source.name) or (kind == "prose" and _DENIED.search(text, start, end)):
+        if _is_code(kind, source.name) or (kind == "prose" and LOG_LINE.within(text[start:end])):
             continue
         match = pattern.search(text, start, end) if pattern is not None else None
         if pattern is not None and match is None:
