@@ -19,7 +19,7 @@ from trainmedic.ingest.extract_frameworks import FRAMEWORKS, extract
 from trainmedic.ingest.extract_source import GitTree
 from trainmedic.ingest.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
 from trainmedic.ingest.extract_table import settings_table
-from trainmedic.kb.frameworks.versions import bare
+from trainmedic.kb.versions import bare
 
 DATA = Path(__file__).resolve().parent.parent / "kb" / "frameworks" / "data"
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from trainmedic.kb.frameworks.versions import bare, version_key
+from trainmedic.kb.versions import bare, version_key
 
 Entry: TypeAlias = dict[str, Any]
 """One option at one release: type, default, choices, aliases, nargs, action, deprecated, in, *_by."""

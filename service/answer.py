@@ -6,7 +6,7 @@ wire names; `service.serialization.plain` turns any of these into JSON-ready dic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
@@ -180,6 +180,32 @@ class SeriesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of the answer's text; joined by blank lines, all sections are the text.
+
+    ``kind`` says what the part is, independent of the language; readers skip kinds that they do not know. ``body`` is
+    Markdown without the heading. A section without a heading continues the one before it. ``items`` are the entries of
+    a list or the lines of the receipt, without their details; ``markers`` the citations in the body.
+    """
+
+    kind: str
+    heading: str = ""
+    body: str
+    items: tuple[str, ...] = ()
+    markers: tuple[int, ...] = ()
+
+    @property
+    def markdown(self) -> str:
+        """The section with its heading."""
+        return f"### {self.heading}\n\n{self.body}" if self.heading else self.body
+
+
+def markdown(sections: Iterable[Section]) -> str:
+    """The text of an answer with these sections."""
+    return "\n\n".join(section.markdown for section in sections)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
     """One step of an investigation: the tool asked, what that was in the reader's words, and what came back."""
 
@@ -205,7 +231,8 @@ class ReportView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The whole answer. ``answer`` is Markdown with citation markers; ``causes`` is ordered, best first."""
+    """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
+    ordered, best first."""
 
     id: str
     conversation_id: str
@@ -229,3 +256,4 @@ class Answer:
     trace_id: str = ""
     series: tuple[SeriesView, ...] = ()
     steps: tuple[StepView, ...] = ()
+    sections: tuple[Section, ...] = ()

@@ -16,16 +16,15 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Advisor, Ask, Prepared
-from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.answering import Draft, Executor, Parts, run_inline
+from trainmedic.service.answer import Answer, Citation, Section, markdown
+from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition import phrases
-from trainmedic.service.composition.compose import Citations, behind, receipt_line, shown_name
-from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.llm.generation import Writing
+from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
+from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, Source
-from trainmedic.service.llm.query_rewrite import restated
-from trainmedic.service.llm.verify import Denial, Ground, Verified, complete, denials_of, verify
+from trainmedic.service.llm.query_rewrite import rewritten_query
+from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 from trainmedic.service.what_if.apply import Effect
 
 MAX_FLAGGED = 10
@@ -52,7 +51,8 @@ class Assistant:
             if self.model is not None:
                 answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language), *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
-            yield answer.answer
+            for delta in deltas(answer.sections):
+                yield delta
         else:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
@@ -72,7 +72,7 @@ class Assistant:
 
     async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
         """The question looked up once more in the model's words, where that finds a clearer answer."""
-        words = await restated(prepared.context.evidence.question, model)
+        words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
             return prepared
         try:
@@ -98,24 +98,26 @@ class Assistant:
         language = composed.language
         if not composed.causes:
             # Nothing is known that a text could be grounded in.
-            yield composed.answer
+            for delta in deltas(composed.sections):
+                yield delta
             yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
             return
-        said = False
-        writing = Writing(prepared, model)
+        writing = Generation(prepared, model)
+        text = ModelText(lambda: opening_of(prepared, writing.prompt.sources))
         try:
             async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
                 async for piece in pieces:
-                    yield piece if said else opening(prepared, writing.prompt.sources) + piece
-                    said = True
+                    for delta in text.write(piece):
+                        yield delta
             answer, tail = finished(prepared, writing.prompt, writing.draft, await model.name(), cut=writing.cut)
             answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
-            if tail:
-                yield f"\n\n{tail}" if said else opening(prepared, writing.prompt.sources) + tail
+            for delta in text.end(tail):
+                yield delta
         except ModelError as failure:
             answer = replace(composed, notices=(failed(failure.kind, language),))
         if answer.mode == "deterministic":
-            yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if said else composed.answer
+            for delta in text.replace(composed, answer.notices[0]):
+                yield delta
         yield _timed(answer, started, writing.first)
 
 
@@ -142,12 +144,12 @@ def _timed(answer: Answer, started: float, first: float | None = None) -> Answer
 
 def finished(
     prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
-) -> tuple[Answer, str]:
-    """The answer with the model's text, verified; and the program's own parts, which stand behind that text. Pure.
+) -> tuple[Answer, Sections]:
+    """The answer with the model's text, verified; and the program's own sections after that text. Pure.
 
-    ``cut``: the limit of tokens ended the text, so that its last sentence is none. ``looked_up`` are cases beside the
-    causes that the model has read. Where no sentence of the model's could stand, the answer is the composed one, with
-    notices that say so.
+    ``cut``: the token limit ended the text, so that its last sentence is incomplete. ``looked_up`` are further cases
+    that the model has read. If no sentence of the model's could be kept, the answer is the composed one, with notices
+    that say so.
     """
     composed, context = prepared.answer, prepared.context
     language = composed.language
@@ -155,15 +157,18 @@ def finished(
     if not checked.text:
         return replace(
             composed, notices=(failed("garbage", language), *notices(checked, prompt, language, cut=cut))
-        ), ""
+        ), ()
     citations = _Citations(prompt.sources, language)
-    head = _opening(prepared, citations)
+    head = opening(prepared.diagnosis, context, citations, prepared.supposed)
+    written = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
+    sections = [*head, written]
     citations.use(checked.citations)
-    tail = behind(prepared.diagnosis, context, citations)
-    text = "\n\n".join(part for part in (f"{head}{checked.text}".rstrip(), tail) if part)
+    tail = appended(prepared.diagnosis, context, citations)
+    sections += tail
     answer = replace(
         composed,
-        answer=text,
+        answer=markdown(sections),
+        sections=tuple(sections),
         mode="llm",
         model=model,
         citations=citations.all(),
@@ -172,25 +177,16 @@ def finished(
     return answer, tail
 
 
-def opening(prepared: Prepared, sources: Sequence[Source]) -> str:
-    """What the program says before a text that a model writes from these sources: what was read, and what a supposed
-    change does. Ends with a blank line, or is empty."""
-    return _opening(prepared, _Citations(sources, prepared.answer.language))
+def opening_of(prepared: Prepared, sources: Sequence[Source]) -> Sections:
+    """The sections before a text that a model writes from these sources."""
+    citations = _Citations(sources, prepared.answer.language)
+    return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
 
 
-def _opening(prepared: Prepared, citations: Citations) -> str:
-    language = citations.language
-    parts = [receipt_line(prepared.context.evidence.receipt, language)]
-    if prepared.supposed is not None:
-        lead = next(iter(prepared.diagnosis.causes), None)
-        parts.append(supposition(prepared.supposed, lead, citations.effect, language))
-    return "".join(f"{part}\n\n" for part in parts if part)
-
-
-def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Ground:
+def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """What the model's sentences are held against; ``looked_up`` are cases beside the causes that it has read."""
     evidence = prepared.context.evidence
-    return Ground(
+    return Grounding(
         sources=prompt.sources,
         corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
         known=is_option,
@@ -218,7 +214,7 @@ class _Citations(Citations):
         self._known = {(source.kind, source.id): source for source in sources}
         self._by_marker = {source.marker: source for source in sources}
 
-    def effect(self, effect: Effect) -> str:
+    def effect(self, effect: Effect) -> int:
         """The marker of a rule that a supposed change concerns."""
         source = self._known.get(("rule", effect.rule_id))
         if source is not None:
@@ -238,7 +234,7 @@ class _Citations(Citations):
             )
 
 
-def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
+def notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """What was done to the model's text, and what it was not shown."""
     said = [phrases.CUT_SHORT.get(language)] if cut else []
     if checked.withdrawn:

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
-from trainmedic.kb.engine.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
+from trainmedic.kb.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
 
 T = TypeVar("T")
 RECOGNISED = ("framework", "algorithm", "stage", "model", "model_family")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
-from trainmedic.kb.engine.versions import parse_range
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.run import Value
+from trainmedic.kb.versions import parse_range
 
 _PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TEXT_LIMIT = 4096  # a pattern looks at no more of a user's text than this

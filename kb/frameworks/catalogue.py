@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from trainmedic.kb.frameworks.tables import Table, side, table
-from trainmedic.kb.frameworks.versions import bare, satisfies, version_key
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.suggest import closest
+from trainmedic.kb.versions import permits, version_key
 
 _FRAMEWORKS = (
     "openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl",
@@ -149,7 +149,7 @@ def history(framework: str) -> Mapping[str, Life]:
 def pins(framework: str, version: str) -> Mapping[str, str]:
     """Package → range that this release requires. Between two catalogued releases only what both require alike."""
     known: Mapping[str, Mapping[str, str]] = side("pins").get(framework, {})
-    wanted = version_key(bare(version))
+    wanted = version_key(version)
     before = [each for each in known if version_key(each) <= wanted]
     after = [each for each in known if version_key(each) >= wanted]
     if not before or not after:
@@ -191,7 +191,7 @@ def inherited_from(framework: str, version: str | None, transformers: str | None
         return every
     near = nearest(framework, version)
     spec = side("pins").get(framework, {}).get(near, {}).get("transformers", "")
-    return tuple(each for each in every if satisfies(each, spec)) or every[-1:]
+    return tuple(each for each in every if permits(spec, each)) or every[-1:]
 
 
 @lru_cache(maxsize=4096)
@@ -382,7 +382,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
             return Suggestion(key=other, why="renamed", framework=framework, first=step.first_new, last=step.last_old)
     if name in found.names:
         life = _life(found, name)
-        gone = version is None or version_key(bare(version)) > version_key(life.first)
+        gone = version is None or version_key(version) > version_key(life.first)
         return Suggestion(
             key=name, why="removed" if gone else "later", framework=framework, first=life.first, last=life.last
         )

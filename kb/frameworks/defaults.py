@@ -12,8 +12,8 @@ from trainmedic.kb.frameworks.entries import ALGORITHM_WORDS
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.frameworks.values import Nothing, normalise
-from trainmedic.kb.frameworks.versions import bare, version_key
 from trainmedic.kb.model.run import Option, Value, VersionFact
+from trainmedic.kb.versions import bare, version_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks.catalogue import INHERITS
-from trainmedic.kb.frameworks.versions import version_key
 from trainmedic.kb.model.run import Option, Setting, Unresolved, Value, VersionFact
+from trainmedic.kb.versions import version_key
 
 _PRESET = re.compile(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
 PEFT_CALLS = ("LoraConfig", "AdaLoraConfig", "PeftConfig", "LoraModelConfig", "get_peft_model")

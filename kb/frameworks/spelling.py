@@ -10,8 +10,8 @@ from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo
 from trainmedic.kb.frameworks.derive import PEFT_CALLS
 from trainmedic.kb.frameworks.owners import owners
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
-from trainmedic.kb.frameworks.versions import bare, version_key
 from trainmedic.kb.model.run import CAST, Origin, Value
+from trainmedic.kb.versions import version_key
 
 _CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
               "offloads")  # fmt: skip
@@ -95,7 +95,7 @@ def _with_command(framework: str, version: str | None, mine: tuple[str, ...]) ->
     upto = version or (known[-1] if known else "")
     if not known or set(mine) & catalogue.commands(framework, upto):
         return version
-    earlier = [each for each in known if version_key(each) <= version_key(bare(upto))]
+    earlier = [each for each in known if version_key(each) <= version_key(upto)]
     return next((each for each in reversed(earlier) if set(mine) & catalogue.commands(framework, each)), version)
 
 

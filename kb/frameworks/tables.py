@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from trainmedic.kb.frameworks.versions import bare, version_key
+from packaging.version import Version
+
+from trainmedic.kb.versions import version_key
 
 DATA = Path(__file__).parent / "data"
 
@@ -91,15 +93,15 @@ class Table:
         return found
 
     def _find_nearest(self, version: str) -> str:
-        wanted = version_key(bare(version))
+        wanted = version_key(version)
         before = [known for key, known in self._keys if key <= wanted]
         best = before[-1] if before else self.versions[0]
         for digits in (2, 1):
-            series = _padded(wanted[0])[:digits]
-            if _padded(version_key(best)[0])[:digits] == series:
+            series = _padded(wanted)[:digits]
+            if _padded(version_key(best))[:digits] == series:
                 return best
-            same = [known for key, known in self._keys if _padded(key[0])[:digits] == series]
-            if same and (digits == 2 or not before or wanted[0][0] > 0):
+            same = [known for key, known in self._keys if _padded(key)[:digits] == series]
+            if same and (digits == 2 or not before or wanted.major > 0):
                 return same[0] if version_key(same[0]) > wanted else same[-1]
         return best
 
@@ -109,7 +111,7 @@ class Table:
         if line is None:
             return False
         life = line["life"]
-        wanted = version_key(bare(version))
+        wanted = version_key(version)
         first, last = version_key(life[0]), None if life[1] is None else version_key(life[1])
         if first <= wanted and (last is None or wanted <= last):
             if len(life) == 2:
@@ -122,8 +124,8 @@ class Table:
         return False if after < len(self._examined) and wanted >= self._examined[after] else None
 
 
-def _padded(numbers: Sequence[int]) -> tuple[int, ...]:
-    return (*numbers, 0, 0, 0)
+def _padded(version: Version) -> tuple[int, ...]:
+    return (*version.release, 0, 0)
 
 
 @lru_cache(maxsize=32)

@@ -21,10 +21,10 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.placeholders import Template, compile_template
 from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
-from trainmedic.kb.engine.versions import parse_range
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.report import Reference, RuleFailure, Safety, Severity, Text
+from trainmedic.kb.versions import parse_range
 
 Front: TypeAlias = Mapping[str, Any]
 

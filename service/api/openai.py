@@ -223,7 +223,7 @@ async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "")
                     yield chunk({"content": text})
                 continue
             if not isinstance(part, Answer):
-                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part):
+                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part.text):
                     yield chunk({"content": text})
                 continue
             for text in pieces(behind_text(part)):

@@ -270,7 +270,7 @@ async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
                 elif isinstance(part, StepView):
                     yield sse("answer.step", to_json(part))
                 elif not isinstance(part, Draft):
-                    for text in pieces(part):
+                    for text in pieces(part.text):
                         yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
         except TrainmedicError as error:
             yield sse("error", json.dumps({"error": {"code": error.code, "message": error.message}}))

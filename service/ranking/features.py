@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from trainmedic.kb.engine.versions import Interval, holds, interval_holds, parse_range, parse_version
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.kb.model.run import Recognised, VersionFact
 from trainmedic.kb.parse.signal_kinds import BENIGN as NO_SYMPTOM
+from trainmedic.kb.versions import Interval, holds, interval_holds, parse_range, parse_version
 
 NON_FINITE = frozenset(
     {"loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan"}

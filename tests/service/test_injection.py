@@ -23,6 +23,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.service.advisor import Advisor, Ask, Prepared
 from trainmedic.service.answer import Answer
+from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant, finished, ground_of
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
@@ -254,8 +255,8 @@ def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = part
-                    elif isinstance(part, str):
-                        streamed += part
+                    elif isinstance(part, Delta):
+                        streamed += part.text
         finally:
             await model.aclose()
         assert answer is not None

@@ -21,7 +21,7 @@ from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.agent import agent, says
 from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Draft, TemplateAnswerer, final_answer
+from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition import phrases
 from trainmedic.service.history import History
@@ -45,14 +45,14 @@ BROKEN = Reply(calls=[("search_cases", "no arguments at all")])
 class Asked:
     """What came of one question, in the order it came, and what the model was asked."""
 
-    parts: tuple[StepView | str, ...]
+    parts: tuple[StepView | Delta, ...]
     answer: Answer
     requests: tuple[Request, ...]
 
     @property
     def streamed(self) -> str:
         """All text that was shown as it came."""
-        return "".join(part for part in self.parts if isinstance(part, str))
+        return "".join(part.text for part in self.parts if isinstance(part, Delta))
 
     @property
     def tools(self) -> list[str]:
@@ -76,7 +76,7 @@ async def asked_of(model: ChatModel, advisor: Advisor, request: Ask, server: Fak
     draft, *between, answer = parts
     assert isinstance(draft, Draft)
     assert isinstance(answer, Answer)
-    shown = tuple(part for part in between if isinstance(part, StepView | str))
+    shown = tuple(part for part in between if isinstance(part, StepView | Delta))
     assert len(shown) == len(between)
     assert draft.answer.id == answer.id
     return Asked(parts=shown, answer=answer, requests=tuple(server.texts))
@@ -182,7 +182,7 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     asked = ask(knowledge_advisor, about(), remark, Reply(*[sentence] * 8))
     assert "Let me look" not in asked.streamed
     assert "Let me look" not in asked.answer.answer
-    texts = [part for part in asked.parts if isinstance(part, str)]
+    texts = [part.text for part in asked.parts if isinstance(part, Delta)]
     assert len(texts) > 4
     assert texts[0].startswith("> Read: ")
     assert asked.streamed.count(sentence.strip()) == 8
@@ -565,7 +565,7 @@ def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
             async with chat(server.url) as model:
                 async with aclosing(Assistant(knowledge_advisor, model).stream(about())) as parts:
                     async for part in parts:
-                        if isinstance(part, str):
+                        if isinstance(part, Delta):
                             break
                 await server.until_disconnected()
                 assert model.state == "closed"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer
+from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
@@ -102,15 +102,20 @@ class Slowly:
                     if isinstance(part, Draft):
                         yield part
                         for word in self._said:
-                            yield word
+                            yield part_of(word)
                         await self.go.wait()
                         for word in self._later:
-                            yield word
+                            yield part_of(word)
                         await self.end.wait()
                     elif isinstance(part, Answer):
                         yield self._final(part)
         finally:
             self.ended += 1
+
+
+def part_of(said: str | StepView) -> Delta | StepView:
+    """A step as it is; text as the model's."""
+    return Delta("model_text", said) if isinstance(said, str) else said
 
 
 class Failing:
@@ -123,4 +128,4 @@ class Failing:
         """Nothing but the error."""
         if request.question:
             raise self._error
-        yield ""
+        yield Delta("lead", "")

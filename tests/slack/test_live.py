@@ -19,7 +19,7 @@ from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import STARTS, WINDOW_S, Streams, opened
+from trainmedic.ui.slack.live import STARTS, WINDOW_S, Streams
 
 STEP = StepView(number=1, tool="rules", what="Checked the rules again", arguments={}, result="2 fired")
 FAILED_STEP = replace(STEP, number=2, what="Looked for <!channel> releases", ok=False)
@@ -348,10 +348,3 @@ def test_an_open_stream_is_ended_at_shutdown(strict: LocalSlack, advisor: Adviso
 
     early = asyncio.run(act())
     assert [stream.state for stream in strict.streams if stream.ts == early.ts] == ["stopped"]
-
-
-def test_the_receipt_is_left_out_of_live_text_only_when_it_is_over() -> None:
-    assert opened("> Re") == ""
-    assert opened("> Read: a\n> Masked") == ""
-    assert opened("> Read: a\n\nThe") == "The"
-    assert opened("The > b") == "The > b"

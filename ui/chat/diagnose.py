@@ -249,8 +249,8 @@ class DiagnosePage:
                     yield {self._steps: evidence.steps([wire(each) for each in steps], self._language)}
                 elif isinstance(part, Answer):
                     yield self._settled(wire(part), draft, kept_sources(sources), session)
-                else:
-                    text += part
+                elif part.kind != "receipt":  # the page shows it in its own place
+                    text += part.text
                     if time.monotonic() - last >= EVERY_S:
                         last = time.monotonic()
                         session.messages[-1] = said("assistant", markdown.streamed(draft, text, self._language))

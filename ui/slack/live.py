@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmedic.service.answer import StepView
+from trainmedic.service.answering import Delta
 from trainmedic.ui.present.slack import (
     BODY,
     MESSAGE,
@@ -152,12 +153,12 @@ class Live:
         """One step of an investigation."""
         self._card(f"step-{step.number}", step.what, "complete" if step.ok else "error")
 
-    def write(self, text: str) -> None:
+    def write(self, delta: Delta) -> None:
         """Words of the model as they come, before they are verified."""
-        if not self._live_text:
+        if not self._live_text or delta.kind == "receipt":
             return
-        self._raw += text
-        whole = opened(self._raw)
+        self._raw += delta.text
+        whole = self._raw.lstrip("\n")
         # A "<" at the end may become a mention by what follows it.
         shown = self._lead + neutral(whole[:-1] if whole.endswith("<") else whole)
         if len(shown) > BODY:
@@ -334,15 +335,6 @@ class Live:
             self._streams.closed()
             self._counted = False
         self._native = False
-
-
-def opened(text: str) -> str:
-    """The text after the receipt that it opens with; nothing while only lines of the receipt have come."""
-    lines = text.split("\n")
-    start = 0
-    while start < len(lines) and (lines[start].startswith(">") or not lines[start].strip()):
-        start += 1
-    return "\n".join(lines[start:])
 
 
 def _text(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Draft
+from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.history import Turn
 from trainmedic.service.serialization import plain
 from trainmedic.service.settings import SlackChannel
@@ -200,7 +200,7 @@ class Desk:
                         live.begin(_wire(part.answer))
                     elif isinstance(part, StepView):
                         live.step(part)
-                    elif isinstance(part, str):
+                    elif isinstance(part, Delta):
                         live.write(part)
                     else:
                         answer = part

@@ -14,8 +14,8 @@ from functools import lru_cache
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo, commands, exists, inherited_from, option
 from trainmedic.kb.frameworks.tables import Table, table
-from trainmedic.kb.frameworks.versions import bare, version_key
 from trainmedic.kb.model.run import Option, Origin, VersionFact
+from trainmedic.kb.versions import version_key
 
 KNOWN, RETIRED, GONE, LATER, ELSEWHERE, UNKNOWN, OPEN = (
     "known", "retired", "gone", "later", "elsewhere", "unknown", "open",
@@ -283,7 +283,7 @@ def judge(reader: Reader, name: str) -> Verdict:
 
 def _examined(own: Table, version: str) -> bool:
     """Whether a release lies within those that the catalogue was made from."""
-    wanted = version_key(bare(version))
+    wanted = version_key(version)
     return version_key(own.examined[0]) <= wanted <= version_key(own.examined[-1])
 
 
@@ -308,7 +308,7 @@ def _elsewhere(reader: Reader, own: Table, info: OptionInfo) -> Verdict:
     had = [each for each in own.versions if _owns(own, info.key, each, reader.owners)]
     if reader.exact is None:
         return Verdict(OPEN if had else ELSEWHERE, info.key, info, info.first, info.last)
-    wanted = version_key(bare(reader.exact))
+    wanted = version_key(reader.exact)
     around = [each for each in own.versions if version_key(each) <= wanted][-1:]
     around += [each for each in own.versions if version_key(each) >= wanted][:1]
     if any(each in had for each in around):
@@ -395,4 +395,4 @@ def _prefix_of_any(own: Table, name: str) -> bool:
 
 
 def _after(left: str, right: str) -> bool:
-    return version_key(bare(left)) > version_key(bare(right))
+    return version_key(left) > version_key(right)

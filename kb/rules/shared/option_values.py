@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo
 from trainmedic.kb.frameworks.tables import table
-from trainmedic.kb.frameworks.versions import bare, version_key
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.rules.shared.accepts import KNOWN, RETIRED, Reader, Verdict
 from trainmedic.kb.suggest import closest
+from trainmedic.kb.versions import version_key
 
 _OPTIONAL = re.compile(r"^Optional\[(.*)\]$|^(.*?) \| None$")
 _WORDS = frozenset(["yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"])
@@ -60,7 +60,7 @@ def _declared_at(
         return ()
     places: Sequence[str] = known.versions
     if release is not None:
-        wanted = version_key(bare(release))
+        wanted = version_key(release)
         before = [each for each in places if version_key(each) <= wanted]
         after = [each for each in places if version_key(each) >= wanted]
         places = (*before[-1:], *after[:1])
@@ -114,7 +114,7 @@ def _takes_none(option: Option, reader: Reader) -> bool:
     """Whether ``none`` may stand for nothing: TRL's own parser takes it from 1.6.0 on for options that may be unset."""
     if reader.catalogue != "trl" or (option.raw or "").lower() not in ("none", "null"):
         return False
-    return reader.exact is None or version_key(bare(reader.exact)) >= version_key("1.6.0")
+    return reader.exact is None or version_key(reader.exact) >= version_key("1.6.0")
 
 
 def _refuses(wanted: str, raw: str) -> bool:

@@ -14,7 +14,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
 from trainmedic.ui.chat.texts import examples, words
@@ -60,7 +60,7 @@ class Failing:
         """See the class."""
         if self._error is not None:
             raise self._error
-        yield ""
+        yield Delta("lead", "")
 
 
 def page_of(advisor: Advisor, answerer: Answerer) -> DiagnosePage:
