@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 SHORT = 200
 """Letters of a text that may be a single question."""
@@ -12,7 +13,7 @@ _ENGLISH = re.compile(
 )
 
 
-def language_of(text: str) -> str:
+def language_of(text: str) -> Literal["en", "zh"]:
     """``zh`` if at least a tenth of the letters are Chinese characters, else ``en``.
 
     A short text without any English function word is ``zh`` as soon as it holds two Chinese characters: people write

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer, Citation, Section, markdown
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition import phrases
@@ -25,6 +25,7 @@ from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, Source
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
+from trainmedic.service.question.request import Ask
 from trainmedic.service.what_if.apply import Effect
 
 MAX_FLAGGED = 10

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Literal
 
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of
@@ -58,7 +59,7 @@ class Message:
     relation: Relation = Relation.NEW_TOPIC
     changes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     unread: int = 0
-    language: str = ""
+    language: Literal["en", "zh", ""] = ""
 
 
 def read(question: str, attachments: Sequence[Attachment], turns: Sequence[Turn], glossary: Glossary) -> Message:
@@ -167,7 +168,7 @@ def _current_topic(turns: Sequence[Turn], texts: Sequence[str], glossary: Glossa
     return start, words, current or Topic()
 
 
-def _language(text: str) -> str:
+def _language(text: str) -> Literal["en", "zh", ""]:
     """The language of a message; empty for one of names and numbers alone."""
     if language_of(text) == "zh":
         return "zh"

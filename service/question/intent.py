@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Literal
 
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of, width
@@ -46,7 +47,7 @@ class Intent:
     """
 
     text: str = ""
-    language: str = "en"
+    language: Literal["en", "zh"] = "en"
     relation: Relation = Relation.FOLLOW_UP
     changes: Mapping[str, str] = _NO_CHANGES
     concepts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -68,7 +69,7 @@ def understand(
     evidence: Evidence,
     glossary: Glossary,
     *,
-    language: str = "",
+    language: Literal["en", "zh", ""] = "",
     relation: Relation = Relation.FOLLOW_UP,
     changes: Mapping[str, str] = _NO_CHANGES,
 ) -> Intent:
@@ -100,7 +101,7 @@ def understand(
     )
 
 
-def _language(question: str, text: str, core: str, evidence: Evidence) -> str:
+def _language(question: str, text: str, core: str, evidence: Evidence) -> Literal["en", "zh"]:
     if text != question and question.strip():
         return language_of(question)  # the words that were added are English
     return language_of(core or evidence_facts(evidence))

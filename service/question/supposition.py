@@ -1,4 +1,4 @@
-"""Changes that a message only supposes ("what about ZeRO-2?", "把 attention 换成 eager 呢"): no facts of the run. Pure."""
+"""Changes that a message only supposes ("what about ZeRO-2?", "换成 eager 呢"): no facts of the run. Pure."""
 
 from __future__ import annotations
 
@@ -125,9 +125,8 @@ def _settings(clause: str) -> dict[str, str]:
     """The settings that people call by a name of their own."""
     changes: dict[str, str] = {}
     if (stage := phrases("zero_stage").search(clause)) is not None:
-        changes["zero_stage"] = (
-            "0" if _switched_off(clause, *stage.span()) else next(group for group in stage.groups() if group)
-        )
+        number = next(group for group in stage.groups() if group)
+        changes["zero_stage"] = "0" if _switched_off(clause, *stage.span()) else number
     for name, pattern in wordings("attention").items():
         if (match := pattern.search(clause)) is not None:
             changes["attention"] = UNSET if _switched_off(clause, *match.span()) else name

@@ -17,11 +17,12 @@ from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, TRL_COMMAND, Incid
 from tests.service.schema import problems
 from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.limits import Metrics
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [

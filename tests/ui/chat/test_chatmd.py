@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.question.request import Ask
 from trainmedic.service.serialization import plain
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.texts import Language, examples, words

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
+from trainmedic.service.question.request import Ask
 from trainmedic.service.serialization import plain
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
