@@ -25,7 +25,7 @@ FEW = 3
 """The most concepts that such a question names."""
 NAMES = frozenset({"framework", "algorithm", "symptom", "metric", "model"})
 """Kinds of concepts that say what is run and what is seen, but do not tell one cause from another."""
-_NO_CHANGES: Mapping[str, str] = MappingProxyType({})
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Relation(StrEnum):
@@ -49,8 +49,8 @@ class Intent:
     text: str = ""
     language: Literal["en", "zh"] = "en"
     relation: Relation = Relation.FOLLOW_UP
-    changes: Mapping[str, str] = _NO_CHANGES
-    concepts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    changes: Mapping[str, str] = field(default_factory=lambda: _NONE)
+    concepts: Mapping[str, str] = field(default_factory=lambda: _NONE)
     negated: frozenset[str] = frozenset()
     symptoms: frozenset[str] = frozenset()
     domain_score: float = 0.0
@@ -71,7 +71,7 @@ def understand(
     *,
     language: Literal["en", "zh", ""] = "",
     relation: Relation = Relation.FOLLOW_UP,
-    changes: Mapping[str, str] = _NO_CHANGES,
+    changes: Mapping[str, str] = _NONE,
 ) -> Intent:
     """The intent of a question, given the evidence that came with it and before it.
 
