@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from tests.fake_model import FakeModel, Reply, form
 from tests.slack.desk import bot_in
 from tests.slack.fake import LocalSlack
-from tests.slack.fake.fixtures import own_slack, slack, strict
+from tests.slack.fake.fixtures import own_slack, strict
 from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
@@ -33,7 +33,7 @@ from trainmedic.service.webhook import Webhook
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
-__all__ = ["own_slack", "slack", "strict"]
+__all__ = ["own_slack", "strict"]
 SOME = ("huggingface_token", "aws_access_key", "private_key", "url_password")
 """Kinds for the channels that take longer; those of these names that there are, and one with a name before it."""
 SLOWER = [kind for kind in SECRETS if kind in SOME or kind.startswith("keyed: ")][:4]

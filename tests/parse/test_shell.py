@@ -410,6 +410,7 @@ def test_self_feeding_variables_stay_bounded() -> None:
     assert time.thread_time() - began < 15
 
 
+@pytest.mark.slow
 def test_ten_thousand_flags_are_read_in_linear_time() -> None:
     def seconds(count: int) -> float:
         text = "swift sft " + " \\\n".join(f"--flag_{n} {n}" for n in range(count))
@@ -487,6 +488,7 @@ def test_any_text_at_all_can_be_read(text: str) -> None:
     read(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opener", ["$(", "${a:-", "$(("])
 def test_brackets_that_never_close_take_no_time(opener: str) -> None:
     started = time.thread_time()

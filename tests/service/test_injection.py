@@ -38,7 +38,7 @@ CHOSEN = tuple(
 )
 SECRET = f"hf_{BODY[:34]}"
 FOREIGN = 99
-PIECES = 7
+PIECES = 31
 """Letters of a piece in which the fake model streams."""
 
 every_attempt = pytest.mark.parametrize("attempt", ATTEMPTS, ids=[attempt["id"] for attempt in ATTEMPTS])

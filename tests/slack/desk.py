@@ -130,3 +130,9 @@ class Failing:
         if request.question:
             raise self._error
         yield Delta("lead", "")
+
+
+async def settled(bot: SlackBot) -> None:
+    """Wait until the bot has nothing to do."""
+    while bot.desk.running:
+        await asyncio.sleep(0.005)

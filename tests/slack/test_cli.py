@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.slack.fake import LocalSlack
-from tests.slack.fake.values import ALL_EVENTS, ALL_SCOPES
+from tests.slack.fake.model import ALL_EVENTS, ALL_SCOPES
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings, load_settings

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.slack.desk import QUESTION, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
@@ -20,18 +18,6 @@ from trainmedic.ui.slack.post import Pace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 FEEDBACK, RESOLVED, HUMAN = "trainmedic_feedback", "trainmedic_resolved", "trainmedic_human"
-
-
-@pytest.fixture
-def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    def run(act: Callable[[SlackBot], Awaitable[None]], **more: Any) -> None:
-        async def acting() -> None:
-            async with bot_in(strict, advisor, tmp_path, **more) as bot:
-                await act(bot)
-
-        asyncio.run(acting())
-
-    return run
 
 
 async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Message:

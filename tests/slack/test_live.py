@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fake_model import FakeModel, Reply
-from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in
+from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
@@ -39,11 +39,6 @@ def streaming(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[
         asyncio.run(acting())
 
     return run
-
-
-async def settled(bot: SlackBot) -> None:
-    while bot.desk.running:
-        await asyncio.sleep(0.005)
 
 
 def only_answer(slack: LocalSlack, ts: str) -> Message:
