@@ -1,7 +1,7 @@
 """The answer as clients see it: the contract's objects, as frozen values in one language.
 
 Not the reasoning behind it (`service.ranking.diagnose`) and not its rendering (`ui.present`). Field names are the
-wire names; `service.serialization.plain` turns any of these into JSON-ready dicts and lists.
+wire names; `kb.serialization.plain` turns any of these into JSON-ready dicts and lists.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.observers.webhook import Webhook
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import Webhook
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 

@@ -20,10 +20,10 @@ from trainmedic.kb.store.index import ensure
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.history import History
-from trainmedic.service.observer import Observer
+from trainmedic.service.observers.observer import Observer
+from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import webhook_of
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.errors import trace_id_of
@@ -29,7 +30,6 @@ from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from trainmedic.service.composition import phrases
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 200

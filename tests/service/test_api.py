@@ -636,7 +636,7 @@ def test_the_same_question_gets_the_same_answer(client: TestClient) -> None:
 
 
 def test_the_answer_of_the_api_is_that_of_the_advisor(client: TestClient, advisor: Advisor) -> None:
-    from trainmedic.service.serialization import plain
+    from trainmedic.kb.serialization import plain
 
     incident = INCIDENTS[3]
     direct = advisor.ask(Ask(question=incident.en, attachments=incident.files))

@@ -16,6 +16,7 @@ from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, failing, f
 from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
@@ -25,7 +26,6 @@ from trainmedic.service.history import Feedback
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import to_json
 
 T = TypeVar("T")
 KTO = INCIDENTS[0]

@@ -21,6 +21,7 @@ from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta
@@ -29,7 +30,6 @@ from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.verify import verify
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
 ATTEMPTS: list[dict[str, str]] = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]

@@ -17,6 +17,7 @@ import pytest
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, Thought, calling, failing
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent import agent, says
 from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
@@ -27,7 +28,6 @@ from trainmedic.service.composition import phrases
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import to_json
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.model.report import Severity
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.service.serialization import plain, to_json
+from trainmedic.kb.serialization import plain, to_json
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from trainmedic.service.answer import Answer as ServedAnswer
 from trainmedic.service.answer import ReportView
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
+from trainmedic.service.observers.webhook import signature
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import signature
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, Report, ServiceError, Step, read_files, verified
 from trainmedic.ui.client.models import read
 

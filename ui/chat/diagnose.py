@@ -15,11 +15,11 @@ import gradio as gr
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
 from trainmedic.service.history import Feedback, StoredAnswer
 from trainmedic.service.question.request import Ask, Mode, safely_named
-from trainmedic.service.serialization import plain
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import Follow, follow_ups, kept_sources
 from trainmedic.ui.chat.frame import QUIET, bare, top

@@ -1,6 +1,6 @@
 """An answer as the HTML beside the chat. Pure: the same answer gives the same text, everything pasted is escaped.
 
-Answers come as on the wire (`service.serialization.plain`), so that one asked now and one from the history look the
+Answers come as on the wire (`kb.serialization.plain`), so that one asked now and one from the history look the
 same.
 """
 

@@ -25,9 +25,9 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case_render import render as render_case
 from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 from trainmedic.ui.mcp.shapes import CaseHit, CaseHits, CasePage, Checked, Diagnosis, File, RulePage
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import Any, cast
 from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.history import Turn
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, messages, section

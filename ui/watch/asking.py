@@ -16,9 +16,9 @@ Spoken = Literal["auto", "en", "zh"]
 
 def here(settings: Settings, language: Spoken) -> Ask:
     """The knowledge installed here, loaded when it is first needed: a run that goes well costs nothing."""
+    from trainmedic.kb.serialization import plain
     from trainmedic.service.advisor import Advisor
     from trainmedic.service.question.request import Ask as Question
-    from trainmedic.service.serialization import plain
 
     loaded: list[Advisor] = []
 

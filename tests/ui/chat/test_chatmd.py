@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.texts import Language, examples, words
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
 from trainmedic.ui.chat.spark import spark

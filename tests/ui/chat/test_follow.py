@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.question.request import Ask
-from trainmedic.service.serialization import plain
 from trainmedic.ui.chat.follow import Follow, applied, follow_ups, kept_sources, short, upgraded
 from trainmedic.ui.chat.texts import examples, words
 

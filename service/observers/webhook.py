@@ -25,11 +25,10 @@ from urllib.parse import urlsplit
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.answer import Answer
 from trainmedic.service.history import Feedback
+from trainmedic.service.settings import Settings
 
 if TYPE_CHECKING:
     import httpx
-
-    from trainmedic.service.settings import Settings
 
 SIGNATURE = "X-Trainmedic-Signature"
 DELIVERY = "X-Trainmedic-Delivery"
