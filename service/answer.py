@@ -1,7 +1,7 @@
-"""The answer as clients see it: the contract's objects, as frozen values in one language.
+"""The answer as clients see it: the one schema of the REST API, the Python client and MCP, texts in one language.
 
-Not the reasoning behind it (`service.ranking.diagnose`) and not its rendering (`ui.present`). Field names are the
-wire names; `kb.serialization.plain` turns any of these into JSON-ready dicts and lists.
+`kb.serialization` encodes and decodes these. A field added later needs a default: clients use it for answers of
+older services.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
 from trainmedic.kb.model.place import Span
+from trainmedic.kb.serialization import NonFinite, OpenChoice
 
-Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault"]
-Confidence = Literal["high", "medium", "low"]
-Language = Literal["en", "zh"]
+Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
+Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
+Language = Annotated[Literal["en", "zh"], OpenChoice()]
+Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
+CitationKind = Annotated[Literal["case", "rule", "input"], OpenChoice()]
+Number = Annotated[float, NonFinite()]
+"""May be NaN or infinite: ``"nan"``, ``"inf"``, ``"-inf"`` in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +82,7 @@ class Citation:
     """What a marker such as ``[1]`` in the answer points at."""
 
     marker: int
-    kind: Literal["case", "rule", "input"]
+    kind: CitationKind
     id: str
     title: str
     url: str | None = None
@@ -90,7 +95,7 @@ class SignalView:
 
     kind: str
     meaning: str
-    value: float | str | None  # "nan", "inf", "-inf" on the wire: JSON has no such numbers
+    value: Number | None
     step: int | None
     stated: bool
     evidence: Span
@@ -170,13 +175,13 @@ class SeriesView:
     name: str
     attachment: str | None
     steps: tuple[int, ...]
-    values: tuple[float | str, ...]  # "nan", "inf", "-inf" on the wire
+    values: tuple[Number, ...]
     marked: int | None = None
 
     @property
     def points(self) -> tuple[tuple[int, float], ...]:
         """(step, value) in order; not every value is finite."""
-        return tuple(zip(self.steps, map(float, self.values), strict=True))
+        return tuple(zip(self.steps, self.values, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +233,11 @@ class ReportView:
     ruleset_version: str
     failures: tuple[str, ...] = ()
 
+    @property
+    def fired(self) -> tuple[FindingView, ...]:
+        """The findings that are certain."""
+        return tuple(finding for finding in self.findings if finding.status == "fired")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
@@ -238,7 +248,7 @@ class Answer:
     conversation_id: str
     verdict: Verdict
     language: Language
-    mode: Literal["llm", "deterministic"]
+    mode: Mode
     model: str | None
     answer: str
     causes: tuple[CauseView, ...]

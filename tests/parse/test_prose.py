@@ -256,7 +256,6 @@ def test_a_stated_signal_has_its_place() -> None:
     assert (signal.span.line, signal.span.column, signal.span.text) == (2, 4, "loss 变成 nan")
 
 
-@pytest.mark.slow
 def test_only_the_beginning_of_an_endless_text_is_read() -> None:
     assert stated("x " * prose.MAX_CHARACTERS + " loss is nan") == set()
     assert stated("loss is nan " + "x " * prose.MAX_CHARACTERS) == {"loss_nan"}

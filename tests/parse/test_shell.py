@@ -410,7 +410,6 @@ def test_self_feeding_variables_stay_bounded() -> None:
     assert time.thread_time() - began < 15
 
 
-@pytest.mark.slow
 def test_ten_thousand_flags_are_read_in_linear_time() -> None:
     def seconds(count: int) -> float:
         text = "swift sft " + " \\\n".join(f"--flag_{n} {n}" for n in range(count))

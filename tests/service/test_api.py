@@ -21,7 +21,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
-from trainmedic.service.api.limits import Metrics
+from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 

@@ -141,4 +141,4 @@ def test_the_program_answers_and_finishes_when_told_to_stop(
         program.wait()
     assert program.returncode == 0, told
     assert "answers in Slack (team T0LOCAL, Socket Mode)" in told
-    assert "finishing what was asked" in told
+    assert "finishing the open questions" in told

@@ -15,7 +15,7 @@ from trainmedic.kb.glossary.terms import Concept, Glossary
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.store.embedder import Identity, _Remembering
+from trainmedic.kb.store.embedder import CachedEmbeddings, Identity
 
 
 @cache
@@ -25,7 +25,7 @@ def direction(word: str, dimension: int) -> npt.NDArray[np.float32]:
     return np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
 
 
-class HashEmbedder(_Remembering):
+class HashEmbedder(CachedEmbeddings):
     """A bag of words: every word has its own direction, so texts with common words are near."""
 
     def __init__(self, name: str = "hash", dimension: int = 64) -> None:

@@ -21,7 +21,7 @@ from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse import parse
 from trainmedic.kb.store import embedder as module
 from trainmedic.kb.store import index as store
-from trainmedic.kb.store.embedder import ASKED_AT_ONCE, PROBES, REST_S, Embedder, OpenAIEmbedder, make_embedder
+from trainmedic.kb.store.embedder import PROBES, REQUEST_TEXTS, REST_S, Embedder, OpenAIEmbedder, make_embedder
 from trainmedic.service.question.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
@@ -77,9 +77,9 @@ def test_the_key_is_sent(endpoint: Endpoint) -> None:
 def test_many_texts_are_asked_in_batches_and_come_back_in_order(endpoint: Endpoint) -> None:
     embedder = made(endpoint)
     endpoint.backwards = True
-    texts = [f"text number {n}" for n in range(2 * ASKED_AT_ONCE + 3)]
+    texts = [f"text number {n}" for n in range(2 * REQUEST_TEXTS + 3)]
     found = embedder.vectors(texts)
-    assert [len(batch) for batch in endpoint.texts[1:]] == [ASKED_AT_ONCE, ASKED_AT_ONCE, 3]
+    assert [len(batch) for batch in endpoint.texts[1:]] == [REQUEST_TEXTS, REQUEST_TEXTS, 3]
     assert found == pytest.approx(np.stack([words(text, 32) for text in texts]), abs=1e-6)
 
 

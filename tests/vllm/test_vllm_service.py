@@ -21,7 +21,7 @@ from tests.vllm import tiny
 from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
 from tests.vllm.service import Event, events, served, serving
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.probes import HOLDS_S
+from trainmedic.service.api.probes import CACHE_S
 from trainmedic.service.composition import phrases
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.query_rewrite import rewritten_query
@@ -289,7 +289,7 @@ def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
             assert answer["verdict"] == INCIDENTS[number].verdict
             reasons.append(reason(answer["notices"]))
         assert reasons == ["absent", "absent", "open", "open"]
-        time.sleep(HOLDS_S)  # so long the endpoint's last word holds
+        time.sleep(CACHE_S)  # so long the endpoint's last word holds
         ready = client.get("/readyz")
         assert ready.status_code == 200
         assert ready.json()["status"] == "degraded"
