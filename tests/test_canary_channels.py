@@ -30,6 +30,7 @@ from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
@@ -253,7 +254,7 @@ def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None
         ) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
-                assistant = Assistant(kept, model)
+                assistant = Assistant(kept, model, load_agent=load_agent)
                 first = Ask(question=QUESTION.format(secret), attachments=files, mode=mode)
                 answer = await final_answer(assistant.stream(first, "", run_inline))
                 again = Ask(question=f"and {secret}?", conversation_id=answer.conversation_id, mode=mode)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from trainmedic.service.api.app import Background
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
+    from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
 
 
@@ -122,7 +123,7 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        answerer = Assistant(advisor, model, restate=settings.model_restate)
+        answerer = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
         background.append(partial(serving, model))
     worker = Worker(settings.concurrency, settings.request_timeout_s)
     context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=worker.run)
@@ -158,6 +159,13 @@ def build_app(settings: Settings) -> FastAPI:
     if settings.pages:
         pages.attach(app, context)  # last: it takes all remaining paths
     return app
+
+
+def load_agent() -> Investigate:
+    """Import the agent; LangGraph takes about a second to load, so only an investigation does."""
+    from trainmedic.service.agent import investigated
+
+    return investigated
 
 
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:

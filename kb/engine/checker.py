@@ -28,7 +28,7 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
     A finding that two runs share (same rule, places and words) is given once, for the first run.
     """
     findings: dict[tuple[object, ...], Finding] = {}
-    failures = {failure.rule_id: failure for failure in ruleset.failures}
+    failures = {page.stem: RuleFailure(rule_id=page.stem, message=str(page)) for page in ruleset.failures}
     ruled_out: set[str] = set()
     for run in evidence.runs or (evidence.run,):
         facts = Facts(evidence, run)

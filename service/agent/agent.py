@@ -31,11 +31,11 @@ from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Executor, ModelText, Parts, deltas
-from trainmedic.service.assistant import opening_of
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.chat_client import text_of, thinks
 from trainmedic.service.llm.model import ChatModel, ModelError
+from trainmedic.service.llm.verified_answer import opening_sections
 
 _log = logging.getLogger(__name__)
 _GRAPH = 6 * STEPS + 12
@@ -63,7 +63,7 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
     text = ModelText(lambda: opening)
     try:
         task = await task_of(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
-        usage, opening = task.usage, opening_of(prepared, tuple(task.toolbox.sources.values()))
+        usage, opening = task.usage, opening_sections(prepared, tuple(task.toolbox.sources.values()))
         async with aclosing(_parts(task, shown)) as parts:
             async for part in parts:
                 if isinstance(part, StepView):

@@ -12,10 +12,9 @@ from trainmedic.service.agent import says
 from trainmedic.service.agent.budget import InvestigationStopped
 from trainmedic.service.agent.toolbox import ENTRY, Toolbox
 from trainmedic.service.answer import Answer, Citation, Section, markdown
-from trainmedic.service.assistant import finished as written
-from trainmedic.service.assistant import ground_of, notices
 from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.prompts import Prompt
+from trainmedic.service.llm.verified_answer import grounding_of, text_notices, verified_answer
 from trainmedic.service.llm.verify import complete, verify
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
@@ -40,7 +39,7 @@ def finished(prepared: Prepared, prompt: Prompt, toolbox: Toolbox, draft: Draft)
     prompt = replace(prompt, sources=tuple(toolbox.sources[marker] for marker in sorted(toolbox.sources)))
     cases = toolbox.looked_up()
     if prepared.answer.causes:
-        answer, tail = written(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
+        answer, tail = verified_answer(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
     else:
         answer, tail = _added(prepared, prompt, draft, cases), ()
     if answer.mode == "deterministic":
@@ -52,7 +51,7 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
     """The composed answer, which says that no cause is known, and behind it what was found out."""
     composed, language = prepared.answer, prepared.answer.language
     text = complete(draft.text) if draft.cut else draft.text
-    checked = verify(text, ground_of(prepared, prompt, looked_up), language)
+    checked = verify(text, grounding_of(prepared, prompt, looked_up), language)
     if not checked.citations:
         raise InvestigationStopped("unsupported")
     by_marker = {source.marker: source for source in prompt.sources}
@@ -80,7 +79,7 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
         mode="llm",
         model=draft.model,
         citations=tuple(citations.values()),
-        notices=notices(checked, prompt, language, cut=draft.cut),
+        notices=text_notices(checked, prompt, language, cut=draft.cut),
     )
 
 

@@ -15,10 +15,11 @@ from statistics import median
 from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import T, final_answer
-from trainmedic.service.assistant import Assistant, ground_of
+from trainmedic.service.assistant import Assistant
 from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, given, request_of
 from trainmedic.service.llm.model import ChatModel, Delta, Form, Message, ModelError, ModelLimits
 from trainmedic.service.llm.prompts import build
+from trainmedic.service.llm.verified_answer import grounding_of
 from trainmedic.service.llm.verify import verify
 
 
@@ -109,7 +110,7 @@ async def written(item: Item, advisor: Advisor, model: ChatModel, *, restate: bo
         limits = await model.limits()
         prepared = next(each for each in seen if each.answer.id == answer.id)
         prompt = await build(prepared, model.count, context_tokens=limits.context_tokens, max_tokens=limits.max_tokens)
-        checked = verify("".join(overheard.draft), ground_of(prepared, prompt), answer.language)
+        checked = verify("".join(overheard.draft), grounding_of(prepared, prompt), answer.language)
         return Written(answer=answer, stats=checked.stats)
     finally:
         await overheard.aclose()

@@ -28,6 +28,7 @@ from trainmedic.service.composition import phrases
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.question.request import Ask
+from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
@@ -73,7 +74,7 @@ async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
 
 async def asked_of(model: ChatModel, advisor: Advisor, request: Ask, server: FakeModel) -> Asked:
     async with asyncio.timeout(PATIENCE_S):
-        parts = [part async for part in Assistant(advisor, model, restate=False).stream(request)]
+        parts = [part async for part in Assistant(advisor, model, restate=False, load_agent=load_agent).stream(request)]
     draft, *between, answer = parts
     assert isinstance(draft, Draft)
     assert isinstance(answer, Answer)
@@ -523,7 +524,7 @@ def test_an_endpoint_that_is_not_there_is_said_to_be_absent(knowledge_advisor: A
         with FakeModel(SAID) as gone:
             url = gone.url
         async with chat(url) as model:
-            return await final_answer(Assistant(knowledge_advisor, model).stream(about()))
+            return await final_answer(Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about()))
 
     answer = asyncio.run(scenario())
     assert answer.notices == (says.UNFINISHED.en.format(why=phrases.FAILURES["absent"].en),)
@@ -564,7 +565,9 @@ def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
     async def scenario() -> None:
         with FakeModel(EAGER, Reply("The mean " * 60, end="hold")) as server:
             async with chat(server.url) as model:
-                async with aclosing(Assistant(knowledge_advisor, model).stream(about())) as parts:
+                async with aclosing(
+                    Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about())
+                ) as parts:
                     async for part in parts:
                         if isinstance(part, Delta):
                             break
@@ -676,7 +679,7 @@ def test_where_there_is_nothing_to_begin_with_the_model_is_not_asked(knowledge_a
 
 
 def test_without_a_model_the_answer_is_the_programs_and_says_so(knowledge_advisor: Advisor) -> None:
-    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
+    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None, load_agent=load_agent)):
         answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
         assert (answer.mode, answer.notices) == ("deterministic", (phrases.NO_MODEL.en,))
 

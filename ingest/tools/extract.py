@@ -1,10 +1,9 @@
 """Option catalogues from the frameworks' own sources, read statically: nothing of a framework is ever imported or run.
 
-``python -m trainmedic.ingest.extract --from-catalog FILE`` imports a collected catalogue;
-``python -m trainmedic.ingest.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a git
-checkout
-(bare or not, shallow is enough) and adds it to that framework's file; ``--compare`` only reports how it differs from
-what is stored. ``--table FILE`` writes the table of canonical settings for the documentation.
+``python -m trainmedic.ingest.tools.extract --from-catalog FILE`` imports a collected catalogue;
+``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a
+git checkout (bare or not, shallow is enough) and adds it to that framework's file; ``--compare`` only reports how it
+differs from what is stored. ``--table FILE`` writes the table of canonical settings for the documentation.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmedic.ingest.extract_frameworks import FRAMEWORKS, extract
-from trainmedic.ingest.extract_source import GitTree
-from trainmedic.ingest.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
-from trainmedic.ingest.extract_table import settings_table
+from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract
+from trainmedic.ingest.tools.extract_source import GitTree
+from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
+from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.kb.versions import bare
 
-DATA = Path(__file__).resolve().parent.parent / "kb" / "frameworks" / "data"
+DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks" / "data"
 
 
 def import_catalogue(source: Path, folder: Path) -> list[Path]:
@@ -57,7 +56,7 @@ def differences(stored: Mapping[str, Entry], found: Mapping[str, Entry]) -> list
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; 0 when it wrote or compared, 2 on misuse."""
-    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.extract", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract", description=__doc__)
     parser.add_argument("--from-catalog", type=Path, help="a collected catalogue (JSON)")
     parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
     parser.add_argument("--framework", choices=sorted(FRAMEWORKS))

@@ -1,10 +1,9 @@
-"""Keep digests of the sentences that the pages' sources hold, and check that the sources named exist.
+"""Store digests of the sentences in the pages' sources, and check that the sources exist.
 
-``python -m trainmedic.ingest.originals OWNER/NAME=CHECKOUT … [--texts FOLDER …]`` looks at every page of cases and
-rules. A source
-that is a file (or commit) of a repository given is read at the tag its address names; one that is not there is
-reported. Plain texts of threads that were read can be given as folders. The digests are added to
-`kb/source-sentences.txt`, against which ``trainmedic kb lint`` compares every page. Nothing but digests is kept.
+``python -m trainmedic.ingest.tools.originals OWNER/NAME=CHECKOUT … [--texts FOLDER …]`` reads each source of a page
+that is a file or commit of a given repository, at the tag in its address, and reports those that do not exist. The
+texts of threads can be given as folders. The digests are added to `source-sentences.txt`, with which
+`tests/test_originality.py` compares every page; the texts themselves are not stored.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from trainmedic.ingest.authoring.originality import digest, sentences
+from trainmedic.ingest.tools.originality import digest, sentences
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.kb.pages.rule import load_rules
 
-KEPT = Path(__file__).resolve().parent.parent / "kb" / "source-sentences.txt"
+STORED = Path(__file__).with_name("source-sentences.txt")
 _FILE = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|raw)/([^#?]+)")
 _COMMIT = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/commit/([0-9a-f]{7,40})")
 _MARKS = re.compile(r"^[ \t]*(?:#+|//|\*|\"\"\")[ \t]?", re.MULTILINE)
@@ -72,7 +71,7 @@ def digests(texts: Iterable[str]) -> set[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Read, report, keep. 1 where a source named by a page is not there."""
-    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.originals", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.originals", description=__doc__)
     parser.add_argument("checkout", nargs="*", metavar="OWNER/NAME=PATH")
     parser.add_argument("--texts", action="append", default=[], type=Path, metavar="FOLDER")
     options = parser.parse_args(argv)
@@ -90,9 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     read = len(texts)
     for folder in options.texts:
         texts += [p.read_text(encoding="utf-8", errors="replace") for p in sorted(folder.rglob("*")) if p.is_file()]
-    kept = set(KEPT.read_text(encoding="utf-8").split()) if KEPT.exists() else set()
-    kept |= digests(texts)
-    KEPT.write_text("".join(f"{each}\n" for each in sorted(kept)), encoding="utf-8")
+    stored = set(STORED.read_text(encoding="utf-8").split()) if STORED.exists() else set()
+    stored |= digests(texts)
+    STORED.write_text("".join(f"{line}\n" for line in sorted(stored)), encoding="utf-8")
     sys.stdout.write("".join(f"not there: {url}\n" for url in absent))
     sys.stdout.write(
         f"{read} sources read, {len(absent)} not there, {elsewhere} of repositories not given or threads\n"

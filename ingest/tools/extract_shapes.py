@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from trainmedic.ingest.extract_source import Sources
-from trainmedic.ingest.extract_store import Entry
+from trainmedic.ingest.tools.extract_source import Sources
+from trainmedic.ingest.tools.extract_store import Entry
 
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 

@@ -1,8 +1,7 @@
-"""Whether a page repeats a sentence of what it is drawn from: facts may be carried over, sentences may not.
+"""Whether a page repeats a sentence of its sources: facts may be carried over, sentences may not.
 
-What was read is kept as digests of its sentences (`kb/source-sentences.txt`, by ``python -m
-trainmedic.ingest.originals``),
-so that the check needs no copy of anybody's text. Pure, but for `kept`.
+The sources' sentences are stored as digests (`source-sentences.txt`, written by `originals`), so that the check needs
+no copy of anybody's text.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ def digest(sentence: str) -> str:
     return hashlib.blake2b(sentence.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def kept() -> frozenset[str]:
-    """The digests that ship with the package."""
-    return frozenset(files("trainmedic.kb").joinpath("source-sentences.txt").read_text(encoding="utf-8").split())
+def stored() -> frozenset[str]:
+    """The digests in the repository."""
+    return frozenset(files(__package__).joinpath("source-sentences.txt").read_text(encoding="utf-8").split())
 
 
 def repeated(text: str, known: Collection[str]) -> tuple[str, ...]:
     """The sentences of ``text`` whose digests are among ``known``, in order, each once."""
-    return tuple(dict.fromkeys(each for each in sentences(text) if digest(each) in known))
+    return tuple(dict.fromkeys(sentence for sentence in sentences(text) if digest(sentence) in known))

@@ -22,9 +22,9 @@ Entry: TypeAlias = dict[str, Any]
 """One option at one release: type, default, choices, aliases, nargs, action, deprecated, in, *_by."""
 
 INFO = (
-    "type", "default", "choices", "aliases", "nargs", "action", "deprecated", "ge", "le",
-    "default_by", "type_by", "choices_by",
-)  # fmt: skip
+    *("type", "default", "choices", "aliases", "nargs", "action", "deprecated", "ge", "le"),
+    *("default_by", "type_by", "choices_by"),
+)
 
 
 @dataclass(slots=True)
