@@ -672,5 +672,5 @@ def test_a_port_that_is_taken_is_one_line_before_anything_is_loaded(capsys: pyte
         assert main(["serve", "--port", str(port)]) == FAILED
     told = capsys.readouterr().err
     assert told.startswith(f"trainmedic: cannot listen on 127.0.0.1:{port} (")
-    assert "--port takes another port" in told
+    assert "choose another with --port" in told
     assert len(told.splitlines()) == 1

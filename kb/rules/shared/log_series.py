@@ -12,14 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.model.evidence import Metric, Row
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.metrics import median
 
-CLEAR = Outcome(value=None)
-"""Nothing to report. Not false: what was pasted is mostly an excerpt, and what it does not show rules no case out."""
 WATCHED = ("loss", "policy_loss", "value_loss", "nll_loss", "grad_norm", "kl", "reward")
 """What must be finite in a training row. Rewards by name may lack a class or a reward function and are left out."""
 EARLY_STEPS, EARLY_EPOCH = 50, 0.05
@@ -109,12 +106,6 @@ def peak_rate(facts: Facts, rows: Sequence[Row]) -> float:
     if is_number(configured) and configured > 0:
         return float(configured)
     return max(values(points(rows, "learning_rate")), default=0.0)
-
-
-def fires(spans: Iterable[Span], **shown: object) -> Outcome:
-    """The rule fires; ``shown`` fills the message (floats with four figures)."""
-    texts = {name: f"{value:.4g}" if isinstance(value, float) else str(value) for name, value in shown.items()}
-    return Outcome(value=True, evidence=tuple(dict.fromkeys(spans)), user_provided=True, values=texts)
 
 
 def configured(facts: Facts, name: str) -> float | None:

@@ -1,18 +1,19 @@
-"""What the shell reader found wrong with the commands that a run was read from."""
+"""Problems that the readers found in pasted files, for rules about the files themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run import Region
 
 _OMITTED = ("...", "…")
 
 
-def flaws(facts: Facts, codes: Sequence[str]) -> list[Problem]:
+def shell_problems(facts: Facts, codes: Sequence[str]) -> list[Problem]:
     """The problems of these codes within, or right before or behind, a command of the run that starts a program.
 
     Left out are places where the text itself says that something is omitted (a line of three dots).
@@ -32,17 +33,12 @@ def flaws(facts: Facts, codes: Sequence[str]) -> list[Problem]:
     ]
 
 
-def told(found: Sequence[Problem]) -> Outcome:
-    """The outcome of a rule about these problems; the message may use ``{lost}``, what the shell does not read."""
-    if not found:
-        return Outcome(value=False)
-    said = "; ".join(dict.fromkeys(each.message.partition("lost to it: ")[2] for each in found))
-    return Outcome(
-        value=True,
-        evidence=tuple(dict.fromkeys(each.span for each in found if each.span is not None)),
-        user_provided=True,
-        values={"lost": said},
-    )
+def shell_outcome(problems: Sequence[Problem]) -> Outcome:
+    """The outcome of a rule about these problems; the message may use ``{lost}``, the text that the shell skips."""
+    if not problems:
+        return CLEAR
+    lost = "; ".join(dict.fromkeys(problem.message.partition("lost to it: ")[2] for problem in problems))
+    return fires(*(problem.span for problem in problems if problem.span is not None), lost=lost)
 
 
 def _omission(span: Span, facts: Facts) -> bool:
@@ -55,3 +51,16 @@ def _omission(span: Span, facts: Facts) -> bool:
             last = next((line.strip(" \t\\#") for line in reversed(before) if line.strip(" \t\\#")), "")
             return last.endswith(_OMITTED)
     return False
+
+
+def deepspeed_problems(facts: Facts, code: str) -> Iterator[tuple[Region, Problem]]:
+    """Problems of one code in DeepSpeed files that were read whole, with the file they stand in."""
+    for region in facts.run.regions:
+        if region.kind != "json" or region.partial or not region.options or region.options[0].scope != "deepspeed":
+            continue
+        for problem in facts.evidence.receipt.problems:
+            span = problem.span
+            if problem.code != code or span is None or span.attachment != region.source:
+                continue
+            if region.start_line <= span.line <= region.end_line:
+                yield region, problem

@@ -17,9 +17,13 @@ from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin, VersionFact
 from trainmedic.kb.versions import version_key
 
-KNOWN, RETIRED, GONE, LATER, ELSEWHERE, UNKNOWN, OPEN = (
-    "known", "retired", "gone", "later", "elsewhere", "unknown", "open",
-)  # fmt: skip
+KNOWN = "known"
+RETIRED = "retired"
+GONE = "gone"
+LATER = "later"
+ELSEWHERE = "elsewhere"
+UNKNOWN = "unknown"
+OPEN = "open"
 """``retired``: no version is known and the newest lacks it. ``open``: nothing certain can be said."""
 
 MOST_OPTIONS = 1_000
@@ -203,9 +207,14 @@ class _Readers:
 
 @lru_cache(maxsize=512)
 def _interned(
-    catalogue: str, low: str | None, high: str | None, owners: tuple[str, ...], strict: bool, inherits: str | None,
+    catalogue: str,
+    low: str | None,
+    high: str | None,
+    owners: tuple[str, ...],
+    strict: bool,
+    inherits: str | None,
     how: str,
-) -> Reader:  # fmt: skip
+) -> Reader:
     """The same reader is the same object, so that `judge` finds its answers by identity."""
     return Reader(catalogue, low, high, owners, strict, inherits, how)
 

@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.frameworks.canonical import keys_of, name_of
 from trainmedic.kb.frameworks.catalogue import INHERITS, exists, keys, renamed, versions
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin
-from trainmedic.kb.rules.shared.accepts import LATER, Reader, Verdict
+from trainmedic.kb.rules.shared.option_readers import LATER, Reader, Verdict
 from trainmedic.kb.suggest import closest, is_slip
 
 _SHOWN = 8
@@ -117,7 +117,7 @@ def moved(reader: Reader, verdict: Verdict) -> tuple[str, str]:
 def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = ()) -> Outcome:
     """One finding for all offences; the versions that decided are evidence too."""
     if not offences:
-        return Outcome(value=False)
+        return CLEAR
     spans = list(dict.fromkeys(offence.option.span for offence in offences))
     for package in dict.fromkeys(packages):
         fact = facts.evidence.versions.get(package)
@@ -128,14 +128,10 @@ def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = 
     more = len(distinct) - len(shown)
     en = "; ".join(f"{written(o.option)}: {o.en}" if o.en else written(o.option) for o in shown)
     zh = "；".join(f"{written(o.option)}（{o.zh}）" if o.zh else written(o.option) for o in shown)
-    return Outcome(
-        value=True,
-        evidence=tuple(dict.fromkeys(spans)),
-        user_provided=True,
-        values={
-            "offences_en": en + (f"; and {more} more" if more else ""),
-            "offences_zh": zh + (f"；另有 {more} 处" if more else ""),
-        },
+    return fires(
+        *spans,
+        offences_en=en + (f"; and {more} more" if more else ""),
+        offences_zh=zh + (f"；另有 {more} 处" if more else ""),
     )
 
 
