@@ -27,7 +27,7 @@ from trainmedic.service.settings import Settings
 ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
     "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
-    "trace_id", "series", "steps",
+    "trace_id", "series", "steps", "sections",
 ]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {

@@ -15,7 +15,7 @@ from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import Streams
+from trainmedic.ui.slack.live import StreamLimits
 
 T = TypeVar("T")
 QUICK = 0.05
@@ -64,7 +64,7 @@ async def bot_in(
         settings=settings, advisor=advisor, answerer=answerer or TemplateAnswerer(advisor), executor=threads
     )
     async with SlackBot(
-        context, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
+        context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
     ) as bot:
         await slack.until_connected()
         yield bot
@@ -79,8 +79,8 @@ class Slowly:
     def __init__(
         self,
         advisor: Advisor,
-        *said: str | StepView,
-        later: tuple[str | StepView, ...] = (),
+        *said: str | StepView | Delta,
+        later: tuple[str | StepView | Delta, ...] = (),
         final: Callable[[Answer], Answer] = lambda answer: answer,
     ) -> None:
         self.go = asyncio.Event()
@@ -113,8 +113,8 @@ class Slowly:
             self.ended += 1
 
 
-def part_of(said: str | StepView) -> Delta | StepView:
-    """A step as it is; text as the model's."""
+def part_of(said: str | StepView | Delta) -> Delta | StepView:
+    """Bare text is the model's."""
     return Delta("model_text", said) if isinstance(said, str) else said
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmedic.service.answer import StepView
+from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta
 from trainmedic.ui.present.slack import (
     BODY,
@@ -26,7 +26,6 @@ from trainmedic.ui.present.slack import (
     Block,
     Extras,
     Reply,
-    Wire,
     footer,
     lead,
     markdown,
@@ -65,7 +64,7 @@ UNSUPPORTED = frozenset(
 
 
 @dataclass(slots=True)
-class Streams:
+class StreamLimits:
     """What the streams of one workspace share: how many are open, and how many were begun lately."""
 
     flush_s: float = FLUSH_S
@@ -102,7 +101,7 @@ class Streams:
 class Live:
     """One answer on its way. Used as a context: leaving it stops what is still open."""
 
-    def __init__(self, poster: Poster, streams: Streams, place: Place, *, live_text: bool = False) -> None:
+    def __init__(self, poster: Poster, streams: StreamLimits, place: Place, *, live_text: bool = False) -> None:
         self.stopped = asyncio.Event()
         self.ts = ""
         self._poster, self._streams, self._place, self._live_text = poster, streams, place, live_text
@@ -142,9 +141,9 @@ class Live:
         self._card("read", words.READING.get(language), "in_progress")
         self._flusher = asyncio.create_task(self._flushing())
 
-    def begin(self, draft: Wire) -> None:
+    def begin(self, draft: Answer) -> None:
         """What is certain at once."""
-        self._language = draft["language"]
+        self._language = draft.language
         self._lead = self._text = lead(draft)
         self._card("read", words.READING.get(self._language), "complete")
         self._card("write", words.WRITING.get(self._language), "in_progress")
@@ -166,7 +165,7 @@ class Live:
         if not self._full:
             self._text = shown
 
-    async def finish(self, answer: Wire, extras: Extras) -> None:
+    async def finish(self, answer: Answer, extras: Extras) -> None:
         """Put the whole answer there. Raises `SlackRefused` or `SlackLost` where nothing could be posted."""
         await self._still()
         if self.stopped.is_set():
@@ -196,7 +195,7 @@ class Live:
             await self._poster.delete(self._place.channel, partial)
         await self._post(replies)
 
-    async def _finish_stream(self, answer: Wire, extras: Extras) -> bool:
+    async def _finish_stream(self, answer: Answer, extras: Extras) -> bool:
         """End the stream with the rest of the text and the buttons; False where what was streamed is not the text."""
         body = neutral(text_of(answer))
         if self._text != self._lead:
