@@ -17,12 +17,13 @@ from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
 from trainmedic.kb.store.index import ensure
-from trainmedic.service.advisor import Advisor, Knowledge
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.history import History
-from trainmedic.service.observer import Observer
+from trainmedic.service.observers.observer import Observer
+from trainmedic.service.observers.webhook import webhook_of
+from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import webhook_of
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:

@@ -88,11 +88,11 @@ def test_a_rule_may_hold_always() -> None:
     text = page().replace("when: 'vanilla_loss'", "when: true")
     made = parsed(text)
     assert made.condition is not None
-    assert made.condition.run(facts(evidence())) is True
+    assert made.condition.evaluate(facts(evidence())) is True
     ranged = text.replace("framework: [openrlhf]", 'versions: {openrlhf: ">1"}')
     only_versions = parsed(ranged).condition
     assert only_versions is not None
-    assert only_versions.run(facts(evidence())) is UNKNOWN
+    assert only_versions.evaluate(facts(evidence())) is UNKNOWN
 
 
 def test_a_message_holds_any_expression_and_braces() -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.slack.fake import LocalSlack
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import model_probe
 from trainmedic.ui.context import AppContext
