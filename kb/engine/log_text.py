@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.negation import LOG_LINE
 
 MOST = 20
 """Occurrences of one text that are looked at: a warning may be repeated a million times."""
@@ -22,9 +23,6 @@ _CODE = frozenset({"python", "json", "toml", "command"})
 _PAIRS = frozenset({"yaml", "ini"})
 _FILES = (".yaml", ".yml", ".ini", ".cfg", ".conf")
 """Lines of the form ``name: words`` are a configuration in such a file; elsewhere a log may look like that."""
-_DENIED = re.compile(
-    r"(?i)\b(?:no longer|not any ?more|without|never|is gone|went away|instead of)\b|不再|没有出现|已经没有|消失"
-)
 _WILDCARDS = re.compile(r"(\*|\?|\[[^\]]+\])")
 
 
@@ -84,7 +82,7 @@ def _in_source(
         end = len(text) if end < 0 else end
         number = text.count("\n", 0, start) + 1
         kind = _kind(evidence, source.name, number)
-        if _is_code(kind, source.name) or (kind == "prose" and _DENIED.search(text, start, end)):
+        if _is_code(kind, source.name) or (kind == "prose" and LOG_LINE.within(text[start:end])):
             continue
         match = pattern.search(text, start, end) if pattern is not None else None
         if pattern is not None and match is None:
