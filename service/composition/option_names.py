@@ -16,10 +16,13 @@ from trainmedic.kb.model.evidence import Evidence
 
 TITLES: Mapping[str, str] = MappingProxyType(
     {
-        "llamafactory": "LLaMA-Factory", "ms-swift": "ms-swift", "axolotl": "axolotl", "openrlhf": "OpenRLHF",
+        "llamafactory": "LLaMA-Factory",
+        "ms-swift": "ms-swift",
+        "axolotl": "axolotl",
+        "openrlhf": "OpenRLHF",
         "verl": "verl",
     }
-)  # fmt: skip
+)
 """Frameworks whose option names differ from those of TRL and transformers, as people write them."""
 _ELSEWHERE = ("deepspeed", "accelerate", "env", "launcher")
 """Readers of files and variables of their own: their names hold whatever framework runs."""

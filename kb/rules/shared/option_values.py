@@ -9,7 +9,7 @@ from functools import lru_cache
 from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
-from trainmedic.kb.rules.shared.accepts import KNOWN, RETIRED, Reader, Verdict
+from trainmedic.kb.rules.shared.option_readers import KNOWN, RETIRED, Reader, Verdict
 from trainmedic.kb.suggest import closest
 from trainmedic.kb.versions import version_key
 

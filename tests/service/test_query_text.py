@@ -1,0 +1,91 @@
+"""A question that leaves open what is wrong is about what the log shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import parse
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.question.query_text import query_text
+from trainmedic.service.question.request import Ask
+
+SCRIPT = (
+    "import torch\nfrom transformers import AutoModelForCausalLM, TrainingArguments\n"
+    "model = AutoModelForCausalLM.from_pretrained('m', torch_dtype=torch.float16)\n"
+    "args = TrainingArguments(output_dir='o', learning_rate=1e-4, optim='adamw_torch', logging_steps=1)\n"
+)
+LOG = '{"step": 1, "loss": 4.1, "grad_norm": 1.0}\n{"step": 2, "loss": 0.0, "grad_norm": NaN}\n'
+FILES = (Attachment(name="run.py", content=SCRIPT), Attachment(name="log.jsonl", content=LOG))
+TRACE = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: bad batch\n'
+
+
+@pytest.fixture(scope="module")
+def glossary() -> Glossary:
+    return load_glossary()
+
+
+def test_a_question_with_a_symptom_stays_as_it_is(glossary: Glossary) -> None:
+    assert query_text("loss is nan from step 2", parse("", FILES), glossary) == "loss is nan from step 2"
+
+
+@pytest.mark.parametrize("question", ["", "why does my run fail?", "为什么训练失败了？"])
+def test_an_open_question_is_about_what_the_log_shows(question: str, glossary: Glossary) -> None:
+    found = query_text(question, parse(question, FILES), glossary)
+    assert found.startswith(question)
+    assert "grad norm nan" in found
+
+
+def test_what_ray_guesses_about_a_dead_worker_is_not_asked_about(glossary: Glossary) -> None:
+    guesses = (
+        "There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer due to high memory "
+        "usage. (2) ray stop --force is called. (3) The worker is crashed unexpectedly due to SIGSEGV or other "
+        "unexpected errors."
+    )
+    question = f"verl hangs, then: the worker exits. {guesses} what now?"
+    assert query_text(question, parse(question), glossary) == "verl hangs, then: the worker exits.  . what now?"
+
+
+def test_the_root_exception_is_put_into_words(glossary: Glossary) -> None:
+    assert "ValueError: bad batch" in query_text("", parse("", (Attachment(name="x.log", content=TRACE),)), glossary)
+
+
+def test_a_healthy_log_adds_nothing(glossary: Glossary) -> None:
+    healthy = "\n".join(f"{{'loss': {2 - n / 50}, 'grad_norm': 1.0, 'step': {n}}}" for n in range(1, 30))
+    assert query_text("", parse("", (Attachment(name="x.log", content=healthy),)), glossary) == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "language"), [("", "en"), ("why does it fail?", "en"), ("为什么训练失败了？", "zh")]
+)
+def test_files_alone_are_diagnosed(question: str, language: str, knowledge_advisor: Advisor) -> None:
+    answer = knowledge_advisor.ask(Ask(question=question, attachments=FILES))
+    assert answer.verdict == "answered"
+    assert answer.causes[0].case_id == "fp16-trainable-head-adam-eps-nan"
+    assert answer.language == language
+
+
+ASKED = "cuda out of memory in dpo, whatever I set"
+BLOCKS = (
+    "- `llamafactory` version: 0.9.2\n- PyTorch version: 2.6.0+cu124 (GPU)\n- Bitsandbytes version: 0.45.5",
+    "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: dpo\nfinetuning_type: full\ndeepspeed: ds_z3_offload_config.json\n"
+    "cutoff_len: 4096\noutput_dir: out",
+    "llamafactory-cli train \\\n  --stage dpo \\\n  --model_name_or_path m \\\n  --dataset d \\\n  --output_dir o",
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_block_pasted_into_the_question_is_not_what_is_asked(block: str, glossary: Glossary) -> None:
+    question = f"{ASKED}\n\n{block}\n"
+    assert query_text(question, parse(question), glossary).split() == ASKED.split()
+
+
+def test_a_line_of_options_is_part_of_the_question(glossary: Glossary) -> None:
+    question = "training fails with nan:\ndeepspeed train.py --offload_param cpu"
+    assert query_text(question, parse(question), glossary) == question
+
+
+def test_a_question_that_is_a_paste_alone_is_kept(glossary: Glossary) -> None:
+    question = f"{BLOCKS[1]}\n"
+    assert BLOCKS[1] in query_text(question, parse(question), glossary)
