@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trainmedic.kb.frameworks.profiles import title
 from trainmedic.ui.chat.excerpt import Excerpt, excerpts
 from trainmedic.ui.chat.spark import spark
 from trainmedic.ui.chat.texts import HERE, Language, Words, path_of, words
@@ -23,27 +24,14 @@ Wire: TypeAlias = Mapping[str, Any]
 STEPS = {"high": 3, "medium": 2, "low": 1}
 """Bars filled for a confidence."""
 REFUTED_SHOWN = 4
-FRAMEWORKS = {
-    "accelerate": "Accelerate",
-    "axolotl": "Axolotl",
-    "bitsandbytes": "bitsandbytes",
-    "deepspeed": "DeepSpeed",
+PACKAGES = {
     "flash-attn": "FlashAttention",
-    "llamafactory": "LLaMA-Factory",
     "megatron": "Megatron-LM",
-    "ms-swift": "ms-swift",
     "nccl": "NCCL",
-    "openrlhf": "OpenRLHF",
-    "peft": "PEFT",
     "ray": "Ray",
     "torch": "PyTorch",
-    "transformers": "Transformers",
-    "trl": "TRL",
-    "unsloth": "Unsloth",
-    "verl": "verl",
-    "vllm": "vLLM",
 }
-"""Names as their projects write them."""
+"""Names of packages that are not frameworks, as their projects write them."""
 LONGEST_ACRONYM = 5
 MAX_PATCHES = 1
 """Patches shown open; the others are behind a fold."""
@@ -261,7 +249,7 @@ def size(count: int) -> str:
 
 def framework_name(framework: str) -> str:
     """The framework's name as its project writes it."""
-    return FRAMEWORKS.get(framework, framework)
+    return PACKAGES.get(framework) or title(framework)
 
 
 def fact_name(fact: str) -> str:
