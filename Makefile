@@ -7,13 +7,20 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 # One test process for each core: the knowledge is indexed once for all of them.
 PARALLEL ?= --numprocesses logical --maxprocesses 8 --dist worksteal
+# Tests that need neither the index nor a server.
+FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary tests/test_mask.py tests/test_messages.py \
+  $(addprefix tests/service/test_,$(addsuffix .py,compose denial diagnose elsewhere followup query series whatif withhold))
+# What covers the packages of pyproject.toml's coverage settings, in every branch. `slow` tests measure growth.
+COVERING := tests/parse tests/rules tests/test_mask.py tests/service/test_verify.py
 
-.PHONY: help install serve test test-vllm unit lint format bench clean
+.PHONY: help install serve test test-fast coverage test-vllm lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
-	@echo "make test    run every test (installs the test tools and CPU torch first)"
+	@echo "make test    run the tests (installs the test tools and CPU torch first)"
+	@echo "make test-fast  the tests of reading, rules, pages, questions and composition: less than a minute"
+	@echo "make coverage   whether every branch of what reads user text, decides, masks and verifies is tested"
 	@echo "make test-vllm  the tests against the real vLLM server on CPU (installs it into the user's cache, 2.5 GB)"
 	@echo "make lint    ruff and mypy strict"
 	@echo "make bench   the benchmarks of benchmarks/README.md"
@@ -45,16 +52,19 @@ serve: install
 	$(BIN)/trainmedic serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term:skip-covered --cov-report=json:.cache/coverage.json
-	$(BIN)/python -m tests.gate .cache/coverage.json
+	$(BIN)/python -m pytest $(PARALLEL)
+
+test-fast: export HYPOTHESIS_PROFILE = fast
+test-fast: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' $(FAST)
+
+coverage: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow' --cov --cov-fail-under=100 --cov-report=term:skip-covered $(COVERING)
 
 # Apart from `test`: the server's packages get an environment of their own, made once for each lock.
 test-vllm: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.vllm.environment
 	$(BIN)/python -m pytest tests/vllm
-
-unit: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

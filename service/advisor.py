@@ -25,7 +25,7 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.parse import parse
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
-from trainmedic.service.answer import Answer, Language, ReportView
+from trainmedic.service.answer import Answer, Language, ReportView, markdown
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import NO_MODEL, cause_views, compose
 from trainmedic.service.composition.series import series_views
@@ -163,7 +163,8 @@ class Advisor:
         watch.lap("retrieve")
         context = self._context(evidence, report, question)
         diagnosis = diagnose(self._candidates(hits, report), context, self.knowledge.weights, request.top_k)
-        text, citations = compose(diagnosis, context, language, supposed, same=same_as(read.turns, diagnosis, evidence))
+        repeated = same_as(read.turns, diagnosis, evidence)
+        sections, citations = compose(diagnosis, context, language, supposed, same=repeated)
         watch.lap("compose")
         answer = Answer(
             id=uuid.uuid4().hex,
@@ -172,7 +173,8 @@ class Advisor:
             language=language,
             mode="deterministic",
             model=None,
-            answer=text,
+            answer=markdown(sections),
+            sections=sections,
             causes=cause_views(diagnosis, language),
             findings=tuple(finding_view(finding, language) for finding in report.findings),
             citations=citations,

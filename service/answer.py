@@ -1,21 +1,26 @@
-"""The answer as clients see it: the contract's objects, as frozen values in one language.
+"""The answer as clients see it: the one schema of the REST API, the Python client and MCP, texts in one language.
 
-Not the reasoning behind it (`service.ranking.diagnose`) and not its rendering (`ui.present`). Field names are the
-wire names; `service.serialization.plain` turns any of these into JSON-ready dicts and lists.
+`service.serialization` encodes and decodes these. A field added later needs a default: clients use it for answers of
+older services.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal
+from typing import Annotated, Literal
 
 from trainmedic.kb.model.place import Span
+from trainmedic.service.serialization import NonFinite, OpenChoice
 
-Verdict = Literal["answered", "need_input", "not_in_kb", "no_fault"]
-Confidence = Literal["high", "medium", "low"]
-Language = Literal["en", "zh"]
+Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
+Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
+Language = Annotated[Literal["en", "zh"], OpenChoice()]
+Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
+CitationKind = Annotated[Literal["case", "rule", "input"], OpenChoice()]
+Number = Annotated[float, NonFinite()]
+"""May be NaN or infinite: ``"nan"``, ``"inf"``, ``"-inf"`` in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +82,7 @@ class Citation:
     """What a marker such as ``[1]`` in the answer points at."""
 
     marker: int
-    kind: Literal["case", "rule", "input"]
+    kind: CitationKind
     id: str
     title: str
     url: str | None = None
@@ -90,7 +95,7 @@ class SignalView:
 
     kind: str
     meaning: str
-    value: float | str | None  # "nan", "inf", "-inf" on the wire: JSON has no such numbers
+    value: Number | None
     step: int | None
     stated: bool
     evidence: Span
@@ -170,13 +175,39 @@ class SeriesView:
     name: str
     attachment: str | None
     steps: tuple[int, ...]
-    values: tuple[float | str, ...]  # "nan", "inf", "-inf" on the wire
+    values: tuple[Number, ...]
     marked: int | None = None
 
     @property
     def points(self) -> tuple[tuple[int, float], ...]:
         """(step, value) in order; not every value is finite."""
-        return tuple(zip(self.steps, map(float, self.values), strict=True))
+        return tuple(zip(self.steps, self.values, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of the answer's text; joined by blank lines, all sections are the text.
+
+    ``kind`` says what the part is, independent of the language; readers skip kinds that they do not know. ``body`` is
+    Markdown without the heading. A section without a heading continues the one before it. ``items`` are the entries of
+    a list or the lines of the receipt, without their details; ``markers`` the citations in the body.
+    """
+
+    kind: str
+    heading: str = ""
+    body: str
+    items: tuple[str, ...] = ()
+    markers: tuple[int, ...] = ()
+
+    @property
+    def markdown(self) -> str:
+        """The section with its heading."""
+        return f"### {self.heading}\n\n{self.body}" if self.heading else self.body
+
+
+def markdown(sections: Iterable[Section]) -> str:
+    """The text of an answer with these sections."""
+    return "\n\n".join(section.markdown for section in sections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,16 +233,22 @@ class ReportView:
     ruleset_version: str
     failures: tuple[str, ...] = ()
 
+    @property
+    def fired(self) -> tuple[FindingView, ...]:
+        """The findings that are certain."""
+        return tuple(finding for finding in self.findings if finding.status == "fired")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The whole answer. ``answer`` is Markdown with citation markers; ``causes`` is ordered, best first."""
+    """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
+    ordered, best first."""
 
     id: str
     conversation_id: str
     verdict: Verdict
     language: Language
-    mode: Literal["llm", "deterministic"]
+    mode: Mode
     model: str | None
     answer: str
     causes: tuple[CauseView, ...]
@@ -229,3 +266,4 @@ class Answer:
     trace_id: str = ""
     series: tuple[SeriesView, ...] = ()
     steps: tuple[StepView, ...] = ()
+    sections: tuple[Section, ...] = ()

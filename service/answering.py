@@ -6,14 +6,14 @@ longer than everything else at start.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer import Answer, Section, StepView
 
 T = TypeVar("T")
 
@@ -36,7 +36,50 @@ class Draft:
     sources: tuple[Source, ...]
 
 
-StreamPart: TypeAlias = Draft | StepView | str | Answer
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of the answer's text as it comes, and the kind of section that it belongs to."""
+
+    kind: str
+    text: str
+
+
+def deltas(sections: Sequence[Section], *, after: bool = False) -> list[Delta]:
+    """Sections as they are streamed; ``after``: something was streamed before them."""
+    return [
+        Delta(section.kind, f"\n\n{section.markdown}" if after or number else section.markdown)
+        for number, section in enumerate(sections)
+    ]
+
+
+class ModelText:
+    """The deltas of an answer that a model writes: ``opening`` gives the sections before its first words."""
+
+    def __init__(self, opening: Callable[[], Sequence[Section]]) -> None:
+        self.begun = False
+        self._opening = opening
+
+    def write(self, text: str) -> list[Delta]:
+        """The model's next words."""
+        if self.begun:
+            return [Delta("model_text", text)]
+        self.begun = True
+        return deltas((*self._opening(), Section(kind="model_text", body=text)))
+
+    def end(self, sections: Sequence[Section]) -> list[Delta]:
+        """The program's sections after the model's words."""
+        if not sections or self.begun:
+            return deltas(sections, after=True)
+        return deltas((*self._opening(), *sections))
+
+    def replace(self, composed: Answer, reason: str) -> list[Delta]:
+        """The composed answer, after the reason why words already streamed do not count."""
+        if not self.begun:
+            return deltas(composed.sections)
+        return [Delta("notice", f"\n\n---\n\n{reason}"), *deltas(composed.sections, after=True)]
+
+
+StreamPart: TypeAlias = Draft | StepView | Delta | Answer
 Parts: TypeAlias = AsyncGenerator[StreamPart, None]
 """One draft; the steps of an investigation and pieces of the text as they come; then the answer."""
 
@@ -59,7 +102,8 @@ class TemplateAnswerer:
         prepared = await run(lambda: self._advisor.prepare(request, trace_id))
         answer = prepared.answer
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
-        yield answer.answer
+        for delta in deltas(answer.sections):
+            yield delta
         await run(lambda: self._advisor.remember(prepared, answer))
         yield answer
 

@@ -7,38 +7,43 @@ has nothing to add, the answer is the advisor's own, with a notice that says whi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.kb.frameworks.names import is_option
-from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Advisor, Ask, Prepared
-from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.answering import Draft, Executor, Parts, run_inline
+from trainmedic.service.answer import Answer
+from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition import phrases
-from trainmedic.service.composition.compose import Citations, behind, receipt_line, shown_name
-from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.llm.generation import Writing
+from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
-from trainmedic.service.llm.prompts import Prompt, Source
-from trainmedic.service.llm.query_rewrite import restated
-from trainmedic.service.llm.verify import Denial, Ground, Verified, complete, denials_of, verify
-from trainmedic.service.what_if.apply import Effect
+from trainmedic.service.llm.query_rewrite import rewritten_query
+from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
 
-MAX_FLAGGED = 10
-"""Names in one notice; the rest is counted."""
+Investigate: TypeAlias = Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]
+"""The text of one answer by an agent with tools; see `service.agent.agent.investigated`."""
 
 
 class Assistant:
     """Answers questions, with the model's words where there is a model. Belongs to one event loop."""
 
-    def __init__(self, advisor: Advisor, model: ChatModel | None = None, *, restate: bool = True) -> None:
+    def __init__(
+        self,
+        advisor: Advisor,
+        model: ChatModel | None = None,
+        *,
+        restate: bool = True,
+        load_agent: Callable[[], Investigate] | None = None,
+    ) -> None:
+        """``load_agent`` imports the agent on first use (LangGraph takes about a second to load); without it, the mode
+        ``investigate`` writes like any other."""
         self.advisor = advisor
         self.model = model
         self._restate = restate
+        self._load_agent = load_agent
 
     async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
         """The answer's text as it comes, then the whole answer.
@@ -52,14 +57,15 @@ class Assistant:
             if self.model is not None:
                 answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language), *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
-            yield answer.answer
+            for delta in deltas(answer.sections):
+                yield delta
         else:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
                 prepared = await self._restated(prepared, self.model, trace_id, run)
             answer = replace(prepared.answer, notices=())  # which ones there are shows when the model is done
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
-            write = self._investigated if request.mode == "investigate" else self._written
+            write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
             unread = prepared.answer.notices[1:]  # the first is that there is no model
             async with aclosing(write(prepared, self.model, started, run)) as parts:
                 async for part in parts:
@@ -72,7 +78,7 @@ class Assistant:
 
     async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
         """The question looked up once more in the model's words, where that finds a clearer answer."""
-        words = await restated(prepared.context.evidence.question, model)
+        words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
             return prepared
         try:
@@ -84,7 +90,8 @@ class Assistant:
 
     async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Executor) -> Parts:
         """The steps and the text of an investigation; by the advisor where it fails."""
-        investigated = await run(_machinery)
+        assert self._load_agent is not None
+        investigated = await run(self._load_agent)
         async with aclosing(investigated(prepared, model, self.advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
@@ -98,37 +105,27 @@ class Assistant:
         language = composed.language
         if not composed.causes:
             # Nothing is known that a text could be grounded in.
-            yield composed.answer
+            for delta in deltas(composed.sections):
+                yield delta
             yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
             return
-        said = False
-        writing = Writing(prepared, model)
+        writing = Generation(prepared, model)
+        text = ModelText(lambda: opening_sections(prepared, writing.prompt.sources))
         try:
             async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
                 async for piece in pieces:
-                    yield piece if said else opening(prepared, writing.prompt.sources) + piece
-                    said = True
-            answer, tail = finished(prepared, writing.prompt, writing.draft, await model.name(), cut=writing.cut)
+                    for delta in text.write(piece):
+                        yield delta
+            answer, tail = verified_answer(prepared, writing.prompt, writing.draft, await model.name(), cut=writing.cut)
             answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
-            if tail:
-                yield f"\n\n{tail}" if said else opening(prepared, writing.prompt.sources) + tail
+            for delta in text.end(tail):
+                yield delta
         except ModelError as failure:
-            answer = replace(composed, notices=(failed(failure.kind, language),))
+            answer = replace(composed, notices=(failure_notice(failure.kind, language),))
         if answer.mode == "deterministic":
-            yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if said else composed.answer
+            for delta in text.replace(composed, answer.notices[0]):
+                yield delta
         yield _timed(answer, started, writing.first)
-
-
-def _machinery() -> Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]:
-    """The agent's machinery, only for those who ask for it: loading it takes a second and must hold up nobody."""
-    from trainmedic.service.agent import investigated
-
-    return investigated
-
-
-def failed(kind: str, language: str) -> str:
-    """The notice for a `ModelError` of this kind."""
-    return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[kind].get(language))
 
 
 def _timed(answer: Answer, started: float, first: float | None = None) -> Answer:
@@ -138,123 +135,3 @@ def _timed(answer: Answer, started: float, first: float | None = None) -> Answer
     timings = {**answer.timings_ms, **{name: round(seconds * 1000, 3) for name, seconds in spent.items()}}
     timings["total"] = round(answer.timings_ms.get("total", 0.0) + timings["model"], 3)
     return replace(answer, timings_ms=MappingProxyType(timings))
-
-
-def finished(
-    prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
-) -> tuple[Answer, str]:
-    """The answer with the model's text, verified; and the program's own parts, which stand behind that text. Pure.
-
-    ``cut``: the limit of tokens ended the text, so that its last sentence is none. ``looked_up`` are cases beside the
-    causes that the model has read. Where no sentence of the model's could stand, the answer is the composed one, with
-    notices that say so.
-    """
-    composed, context = prepared.answer, prepared.context
-    language = composed.language
-    checked = verify(complete(draft) if cut else draft, ground_of(prepared, prompt, looked_up), language)
-    if not checked.text:
-        return replace(
-            composed, notices=(failed("garbage", language), *notices(checked, prompt, language, cut=cut))
-        ), ""
-    citations = _Citations(prompt.sources, language)
-    head = _opening(prepared, citations)
-    citations.use(checked.citations)
-    tail = behind(prepared.diagnosis, context, citations)
-    text = "\n\n".join(part for part in (f"{head}{checked.text}".rstrip(), tail) if part)
-    answer = replace(
-        composed,
-        answer=text,
-        mode="llm",
-        model=model,
-        citations=citations.all(),
-        notices=notices(checked, prompt, language, cut=cut),
-    )
-    return answer, tail
-
-
-def opening(prepared: Prepared, sources: Sequence[Source]) -> str:
-    """What the program says before a text that a model writes from these sources: what was read, and what a supposed
-    change does. Ends with a blank line, or is empty."""
-    return _opening(prepared, _Citations(sources, prepared.answer.language))
-
-
-def _opening(prepared: Prepared, citations: Citations) -> str:
-    language = citations.language
-    parts = [receipt_line(prepared.context.evidence.receipt, language)]
-    if prepared.supposed is not None:
-        lead = next(iter(prepared.diagnosis.causes), None)
-        parts.append(supposition(prepared.supposed, lead, citations.effect, language))
-    return "".join(f"{part}\n\n" for part in parts if part)
-
-
-def ground_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Ground:
-    """What the model's sentences are held against; ``looked_up`` are cases beside the causes that it has read."""
-    evidence = prepared.context.evidence
-    return Ground(
-        sources=prompt.sources,
-        corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
-        known=is_option,
-        denials=denials(prepared, looked_up),
-        protected=(prompt.messages[0].content,),
-    )
-
-
-def denials(prepared: Prepared, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
-    """What no sentence may recommend or say: the refutations of the causes listed, and the opposite of a finding.
-
-    Cases that were only looked up refute too.
-    """
-    language = prepared.answer.language
-    causes = [cause.case for cause in prepared.diagnosis.causes]
-    return denials_of(causes, prepared.context.report.fired, language, also=looked_up)
-
-
-class _Citations(Citations):
-    """The citations of an answer that a model wrote: a source has the marker that the model knows it by; what else is
-    cited gets a marker behind all sources."""
-
-    def __init__(self, sources: Sequence[Source], language: str) -> None:
-        super().__init__(language, first=max((source.marker for source in sources), default=0) + 1)
-        self._known = {(source.kind, source.id): source for source in sources}
-        self._by_marker = {source.marker: source for source in sources}
-
-    def effect(self, effect: Effect) -> str:
-        """The marker of a rule that a supposed change concerns."""
-        source = self._known.get(("rule", effect.rule_id))
-        if source is not None:
-            self.use((source.marker,))
-        return super().effect(effect)
-
-    def use(self, markers: Sequence[int]) -> None:
-        """These sources are cited."""
-        for source in (self._by_marker[marker] for marker in markers):
-            self.found[(source.kind, source.id)] = Citation(
-                marker=source.marker,
-                kind=source.kind,
-                id=source.id,
-                title=source.title,
-                url=source.url,
-                quote=source.quote,
-            )
-
-
-def notices(checked: Verified, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
-    """What was done to the model's text, and what it was not shown."""
-    said = [phrases.CUT_SHORT.get(language)] if cut else []
-    if checked.withdrawn:
-        said.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
-    if checked.leaked:
-        said.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
-    if checked.flagged:
-        said.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
-    if unknown := checked.stats.get("unknown_markers", 0):
-        said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
-    if prompt.left_out:
-        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
-    return tuple(said)
-
-
-def _listed(names: Sequence[str], language: str) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:MAX_FLAGGED])
-    more = len(names) - MAX_FLAGGED
-    return phrases.AND_MORE.get(language).format(names=shown, count=more) if more > 0 else shown

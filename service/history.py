@@ -1,4 +1,4 @@
-"""What was asked, answered and said about the answers, in any SQL database. Only masked text is ever stored."""
+"""Conversations, answers and feedback in any SQL database. Only masked text is ever stored."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ from sqlalchemy.pool import QueuePool
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.migrations import migrate
 
 REACTIONS = ("up", "down", "resolved")
 LATEST = 40
-"""Turns of a conversation that are read, beside its first: each may hold megabytes."""
+"""Turns of a conversation that are read, besides its first: each may hold megabytes."""
 
-_metadata = MetaData()
+METADATA = MetaData()
 _turns = Table(
     "turns",
-    _metadata,
+    METADATA,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("conversation_id", String(64), nullable=False, index=True),
     Column("answer_id", String(64), nullable=False, unique=True),
@@ -54,18 +55,18 @@ _turns = Table(
 )
 _answers = Table(
     "answers",
-    _metadata,
+    METADATA,
     Column("answer_id", String(64), primary_key=True),
     Column("body", Text, nullable=False),
 )
 _feedback = Table(
     "feedback",
-    _metadata,
+    METADATA,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("answer_id", String(64), nullable=False),
     Column("reaction", String(16), nullable=False),
-    Column("reason", Text, nullable=False, default=""),
-    Column("comment", Text, nullable=False, default=""),
+    Column("reason", Text, nullable=False),
+    Column("comment", Text, nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("answer_id", name="one_reaction_per_answer"),
 )
@@ -75,7 +76,7 @@ _KEEP = insert(_answers)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One question of a conversation with what was pasted, masked, and what came of it."""
+    """One question of a conversation with its attachments, masked, and the outcome."""
 
     question: str
     attachments: tuple[Attachment, ...]
@@ -86,7 +87,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What somebody said about an answer."""
+    """A user's feedback on an answer."""
 
     answer_id: str
     reaction: str
@@ -96,7 +97,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """An answer as it was given, in the shape of the wire, and the conversation up to it."""
+    """An answer as JSON, and the conversation up to it."""
 
     answer: Mapping[str, Any]
     turns: tuple[Turn, ...]
@@ -105,13 +106,13 @@ class StoredAnswer:
 class History:
     """Conversations and feedback in the database at ``url``. Safe to use from several threads.
 
-    Raises `StoreError` where the database cannot be reached.
+    Raises `StoreError` if the database cannot be reached.
     """
 
     def __init__(self, url: str) -> None:
         self._engine = _engine(url)
         try:
-            _metadata.create_all(self._engine)
+            migrate(self._engine)
         except SQLAlchemyError as error:
             name = make_url(url).render_as_string(hide_password=True)
             raise StoreError(f"the history at {name} cannot be opened", hint=type(error).__name__) from error
@@ -119,7 +120,7 @@ class History:
     def turns(self, conversation_id: str) -> tuple[Turn, ...]:
         """The conversation's first turn and its `LATEST`, oldest first; empty for an unknown one."""
         own = _turns.c.conversation_id == conversation_id
-        # The limit stands in a table of its own: not every database takes one behind IN.
+        # The limit is in a subquery of its own: not every database accepts one after IN.
         latest = select(_turns.c.id).where(own).order_by(_turns.c.id.desc()).limit(LATEST).subquery()
         first = select(func.min(_turns.c.id)).where(own).scalar_subquery()
         from_ = select(func.min(latest.c.id)).scalar_subquery()
@@ -130,7 +131,7 @@ class History:
         return tuple(_turn(row) for row in rows)
 
     def kept(self, answer_id: str) -> StoredAnswer | None:
-        """An answer given before, or None."""
+        """A stored answer, or None."""
         asked = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
         with self._engine.connect() as connection:
             body = connection.execute(select(_answers.c.body).where(_answers.c.answer_id == answer_id)).scalar()
@@ -149,7 +150,7 @@ class History:
         now: datetime | None = None,
         answer: str | None = None,
     ) -> None:
-        """Store one turn, and with it the answer's JSON where that is to be shown again.
+        """Store one turn, and with it the answer's JSON if it is to be shown again.
 
         ``versions`` are those of the knowledge, the rules and the index that answered.
         """
@@ -169,7 +170,7 @@ class History:
                 connection.execute(_KEEP, {"answer_id": turn.answer_id, "body": answer})
 
     def give_feedback(self, feedback: Feedback, now: datetime | None = None) -> None:
-        """Store or replace what is said about an answer. Raises `NotFound` for an unknown answer."""
+        """Store or replace the feedback on an answer. Raises `NotFound` for an unknown answer."""
         values = {
             "reaction": feedback.reaction,
             "reason": feedback.reason,
@@ -187,7 +188,7 @@ class History:
                 connection.execute(insert(_feedback).values(answer_id=feedback.answer_id, **values))
 
     def feedback(self, answer_id: str) -> Feedback | None:
-        """What was said about an answer, or None."""
+        """The feedback on an answer, or None."""
         with self._engine.connect() as connection:
             row = connection.execute(select(_feedback).where(_feedback.c.answer_id == answer_id)).first()
         if row is None:
@@ -204,7 +205,7 @@ class History:
             return connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._engine.dispose()
 
 
@@ -227,8 +228,8 @@ def _engine(url: str) -> Engine:
         return create_engine(
             parsed, poolclass=QueuePool, pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
         )
-    with suppress(OSError):  # what is wrong with the path is said when it is opened
-        # Conversations are nobody else's on a machine that is shared; the files beside it get the same mode.
+    with suppress(OSError):  # connecting reports what is wrong with the path
+        # Private on a shared machine; SQLite gives its journal files the same mode.
         os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
     engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 10})
 

@@ -31,14 +31,14 @@ Filter = Literal["framework", "family", "kind"]
 MAX_FILES = 40
 """Files in one call of a tool."""
 MOST = 50
-"""Cases that can be asked for at once."""
+"""The most cases in one call."""
 
 
 class KnowledgeRetriever(BaseRetriever):
     """A question in, cases out as documents, best first.
 
     A document's text is the case's page as Markdown; its metadata are ``id``, ``title``, ``url`` (of the first source,
-    None where there is none), ``score`` (higher is nearer; comparable within one search), ``why`` (what found it),
+    or None), ``score`` (higher is nearer; comparable within one search), ``why`` (the reasons),
     ``evidence`` (the grade: reproduced, maintainer, reporter, source-read or reported), ``language`` (of the text),
     ``frameworks``, ``family`` and ``kind``.
     """
@@ -46,13 +46,13 @@ class KnowledgeRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     advisor: Advisor
-    """What is searched."""
+    """Provides the knowledge to search."""
     top_k: Annotated[int, Field(ge=1, le=MOST)] = 4
-    """How many documents at most."""
+    """The most documents returned."""
     filters: dict[Filter, str] = Field(default_factory=dict)
     """Only cases of this framework, class of failure or kind (``fault``, ``artefact``)."""
     language: Language = "auto"
-    """Of the documents; auto: the question's."""
+    """Language of the documents; auto: the question's."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return documents(self.advisor, query, self.top_k, self.filters, self.language)
@@ -70,15 +70,15 @@ def documents(
     filters: Mapping[Filter, str] | None = None,
     language: Language = "auto",
 ) -> list[Document]:
-    """The nearest cases as documents, as `KnowledgeRetriever` describes them. An empty question finds nothing."""
+    """The nearest cases as documents, see `KnowledgeRetriever`. An empty question finds nothing."""
     if not query.strip():
         return []
-    written = language_of(query) if language == "auto" else language
-    found = (
+    page_language = language_of(query) if language == "auto" else language
+    hits = (
         (hit, advisor.case(hit.case_id))
         for hit in advisor.search(query, top_k, dict(filters.items()) if filters else None)
     )
-    return [_document(hit, case, written) for hit, case in found if case is not None]
+    return [_document(hit, case, page_language) for hit, case in hits if case is not None]
 
 
 def _document(hit: Hit, case: Case, language: str) -> Document:
@@ -98,12 +98,12 @@ def _document(hit: Hit, case: Case, language: str) -> Document:
 
 
 class FileIn(BaseModel):
-    """A file that was pasted."""
+    """A pasted file."""
 
     model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(max_length=255, description="its name, such as train.sh or train.log")] = "attachment"
-    content: Annotated[str, Field(description="its text, as it is")]
+    content: Annotated[str, Field(description="its text, unchanged")]
 
 
 Files = Annotated[
@@ -113,17 +113,17 @@ Files = Annotated[
 
 
 class DiagnoseIn(BaseModel):
-    """What ``diagnose`` is asked."""
+    """The arguments of ``diagnose``."""
 
     model_config = ConfigDict(extra="forbid")
 
-    question: Annotated[str, Field(description="what goes wrong, in English or Chinese, as the user said it")] = ""
+    question: Annotated[str, Field(description="the problem in the user's own words, English or Chinese")] = ""
     files: Files = Field(default_factory=list)
-    language: Annotated[Language, Field(description="of the answer; auto: the question's")] = "auto"
+    language: Annotated[Language, Field(description="language of the answer; auto: the question's")] = "auto"
 
 
 class SearchIn(BaseModel):
-    """What ``search`` is asked."""
+    """The arguments of ``search``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -135,35 +135,37 @@ class SearchIn(BaseModel):
 
 
 class CheckIn(BaseModel):
-    """What ``check`` is asked."""
+    """The arguments of ``check``."""
 
     model_config = ConfigDict(extra="forbid")
 
     files: Annotated[list[FileIn], Field(min_length=1, max_length=MAX_FILES, description="files of ONE run")]
-    language: Annotated[Literal["en", "zh"], Field(description="of the findings")] = "en"
+    language: Annotated[Literal["en", "zh"], Field(description="language of the findings")] = "en"
 
 
 def knowledge_tools(advisor: Advisor) -> list[BaseTool]:
     """The tools ``diagnose``, ``search`` and ``check``, for agents and ``bind_tools``.
 
     Each returns text for a model to read, and as the message's artifact the value behind it: an `Answer`, documents, a
-    `ReportView`. They only read, and store nothing. What is wrong with a call is returned as text too, so that a model
-    can mend it.
+    `ReportView`. They are read-only and store nothing. Errors of a call are returned as text, so that the model can
+    correct it.
     """
 
-    def diagnose(question: str = "", files: list[FileIn] | None = None, language: Language = "auto") -> Told[Answer]:
+    def diagnose(
+        question: str = "", files: list[FileIn] | None = None, language: Language = "auto"
+    ) -> ToolResult[Answer]:
         request = Ask(question=question, attachments=_attachments(files), language=language)
         answer = advisor.prepare(request).answer
         return answer_text(answer), answer
 
     def search(
         query: str, top_k: int = 5, framework: str | None = None, family: str | None = None, kind: str | None = None
-    ) -> Told[list[Document]]:
-        wanted: dict[Filter, str | None] = {"framework": framework, "family": family, "kind": kind}
-        found = documents(advisor, query, top_k, {name: value for name, value in wanted.items() if value})
-        return "\n".join(map(_line, found)) or "no case is near to that", found
+    ) -> ToolResult[list[Document]]:
+        filters: dict[Filter, str | None] = {"framework": framework, "family": family, "kind": kind}
+        cases = documents(advisor, query, top_k, {name: value for name, value in filters.items() if value})
+        return "\n".join(map(_line, cases)) or "no similar case", cases
 
-    def check(files: list[FileIn], language: str = "en") -> Told[ReportView]:
+    def check(files: list[FileIn], language: str = "en") -> ToolResult[ReportView]:
         report = advisor.check(_attachments(files), language)
         return report_text(report), report
 
@@ -174,43 +176,43 @@ def knowledge_tools(advisor: Advisor) -> list[BaseTool]:
     ]
 
 
-Told = tuple[str, T]
-"""What a model reads, and the value behind it."""
+ToolResult = tuple[str, T]
+"""The text for the model, and the value behind it."""
 
 
-def _tool(call: Callable[..., Told[Any]], form: type[BaseModel], description: str) -> BaseTool:
-    """A tool over ``call``, which also works without holding up an event loop."""
+def _tool(call: Callable[..., ToolResult[Any]], form: type[BaseModel], description: str) -> BaseTool:
+    """A tool over ``call``; its async form runs in a thread."""
 
-    def told(**arguments: Any) -> Told[Any]:
+    def invoke(**arguments: Any) -> ToolResult[Any]:
         try:
             return call(**arguments)
         except TrainmedicError as error:
             return f"error: {error.message}" + (f" ({error.hint})" if error.hint else ""), None
 
-    async def told_later(**arguments: Any) -> Told[Any]:
-        return await asyncio.to_thread(told, **arguments)
+    async def ainvoke(**arguments: Any) -> ToolResult[Any]:
+        return await asyncio.to_thread(invoke, **arguments)
 
     return StructuredTool.from_function(
-        func=told,
-        coroutine=told_later,
+        func=invoke,
+        coroutine=ainvoke,
         name=call.__name__,
         description=description,
         args_schema=form,
         response_format="content_and_artifact",
-        handle_validation_error=_mistake,
+        handle_validation_error=_argument_error,
     )
 
 
-def _mistake(error: ValidationError | ValidationErrorV1) -> str:
-    """What is wrong with a call's arguments, without repeating them: they may hold what was pasted."""
+def _argument_error(error: ValidationError | ValidationErrorV1) -> str:
+    """The problems of a call's arguments, without the arguments themselves, which may hold secrets."""
     if not isinstance(error, ValidationError):
-        return "error: the arguments do not fit"
+        return "error: invalid arguments"
     parts = [f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in error.errors()[:5]]
     return f"error: {'; '.join(parts)}"
 
 
 def answer_text(answer: Answer) -> str:
-    """An answer for a model: what is settled, then the text with its sources."""
+    """An answer for a model: verdict and causes, then the text with its sources."""
     causes = [f"{cause.rank}. {cause.case_id} (confidence {cause.confidence})" for cause in answer.causes]
     cited = [f"[{c.marker}] {c.kind} {c.id}" + (f" {c.url}" if c.url else "") for c in answer.citations]
     parts = [f"verdict: {answer.verdict}", "causes: " + ("; ".join(causes) or "none"), "", answer.answer]
@@ -218,16 +220,16 @@ def answer_text(answer: Answer) -> str:
 
 
 def report_text(report: ReportView) -> str:
-    """A report for a model: one line for each finding."""
+    """A report for a model: one line per finding."""
     return "\n".join(map(_finding, report.findings)) or "no rule fired"
 
 
 def _finding(finding: FindingView) -> str:
-    at = ", ".join(f"{place.attachment}:{place.line}" for place in finding.evidence if not place.default)
-    seen = f" (at {at})" if at else ""
+    places = ", ".join(f"{place.attachment}:{place.line}" for place in finding.evidence if not place.default)
+    where = f" (at {places})" if places else ""
     asks = "".join(f" Missing: {item.ask}" for item in finding.missing)
     fix = f" Fix: {finding.fix}" if finding.fix else ""
-    return f"{finding.severity} {finding.rule_id} {finding.status}{seen}: {finding.message}{fix}{asks}"
+    return f"{finding.severity} {finding.rule_id} {finding.status}{where}: {finding.message}{fix}{asks}"
 
 
 def _line(document: Document) -> str:

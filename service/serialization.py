@@ -1,4 +1,8 @@
-"""Values to JSON and back. The one place that knows how a dataclass looks on the wire."""
+"""Values to JSON and back: the dataclasses of `service.answer` are the schema for the API, its clients and MCP.
+
+Encoding needs no pydantic, because ``trainmedic check --format json`` must start fast; decoding and the OpenAPI
+document use pydantic on the same dataclasses.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,34 @@ import json
 import math
 from collections.abc import Mapping
 from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from trainmedic.kb.model.run import Unresolved
 
-_KNOWN: dict[type, tuple[str, ...] | None] = {}
+T = TypeVar("T")
+
+
+class NonFinite:
+    """Marks a float that may be NaN or infinite; JSON has no such numbers, so they are strings there."""
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """A number or a string."""
+        return {"anyOf": [{"type": "number"}, {"type": "string"}]}
+
+
+class OpenChoice:
+    """Marks a `Literal` to which a newer service may add: any string is decoded, the schema lists the known ones."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """The literal, else a string."""
+        from pydantic_core import core_schema
+
+        return core_schema.union_schema([handler(source), core_schema.str_schema()], mode="left_to_right")
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+        """The schema of the literal alone."""
+        return handler(schema["choices"][0])
 
 
 def plain(value: object) -> object:
@@ -19,8 +47,8 @@ def plain(value: object) -> object:
     Non-finite floats become the strings ``"nan"``, ``"inf"``, ``"-inf"``: JSON has no numbers for them, and
     null would hide the very thing that users ask about. An unresolved shell value becomes its raw text.
     """
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:  # nearly everything: no further question
+    kind: Any = type(value)
+    if kind is str or kind is int or kind is bool or value is None:  # nearly every value, so first
         return value
     names = _fields(kind)
     if names is not None:
@@ -39,13 +67,38 @@ def plain(value: object) -> object:
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """``value`` as JSON text, keys in the order of their fields, characters as they are."""
+    """``value`` as JSON text: keys in field order, non-ASCII characters unescaped."""
     return json.dumps(plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
 
 
+def from_json(kind: type[T], text: str | bytes) -> T:
+    """A dataclass from JSON text. Unknown fields are ignored, absent ones get their defaults.
+
+    Raises `ValueError` for anything else; its message does not repeat the text.
+    """
+    from pydantic import ValidationError
+
+    try:
+        value: T = _decoder(cast(Any, kind)).validate_json(text)
+    except ValidationError as error:
+        first, *more = error.errors(include_input=False, include_url=False, include_context=False)
+        path = ".".join(map(str, first["loc"]))
+        raise ValueError(
+            f"{path + ': ' if path else ''}{first['msg']}" + (f" ({len(more)} more)" if more else "")
+        ) from None
+    return value
+
+
+@cache
+def _decoder(kind: type) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+@cache
 def _fields(kind: type) -> tuple[str, ...] | None:
-    """The field names of a dataclass that is shown as an object; None for every other type."""
-    if kind not in _KNOWN:
-        shown = dataclasses.is_dataclass(kind) and not issubclass(kind, Unresolved)
-        _KNOWN[kind] = tuple(field.name for field in dataclasses.fields(kind)) if shown else None
-    return _KNOWN[kind]
+    """The field names of a dataclass that is encoded as an object; None for every other type."""
+    if not dataclasses.is_dataclass(kind) or issubclass(kind, Unresolved):
+        return None
+    return tuple(field.name for field in dataclasses.fields(kind))

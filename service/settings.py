@@ -1,4 +1,7 @@
-"""Every setting of the service, read once by the composition root. Flag > environment > file > default."""
+"""Every setting of the service, read once by the composition root. Flag > environment > file > default.
+
+The table in docs/settings.md is generated from the descriptions here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ WELL_KNOWN = {
     "slack_app_token": "SLACK_APP_TOKEN",
     "slack_signing_secret": "SLACK_SIGNING_SECRET",
 }
-"""Secrets that are also read under the names that everybody gives them."""
+"""Secrets that are also read under their usual names."""
 SECRET_FIELDS = (
     *WELL_KNOWN,
     "api_keys",
@@ -42,7 +45,7 @@ def default_data_dir() -> Path:
 
 
 class SlackChannel(BaseModel):
-    """How one Slack channel is answered. ``answers``: mentions, or all messages that begin a thread."""
+    """How the bot answers in one channel. ``answers``: mentions, or all messages that begin a thread."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -53,51 +56,63 @@ class SlackChannel(BaseModel):
 
 
 class Settings(BaseSettings):
-    """Effective settings. Field names are the file's keys; the environment has them upper-case with the prefix."""
+    """Effective settings. Field names are the file's keys; environment variables are upper-case with the prefix."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True)
 
-    host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with api_keys")
+    host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with `api_keys`")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on")
     api_keys: SecretStr = Field(SecretStr(""), description="bearer keys that clients must send, comma-separated")
-    data_dir: Path = Field(default_factory=default_data_dir, description="folder of the index and the history")
-    database_url: SecretStr = Field(SecretStr(""), description="SQL URL of the history; default: SQLite in data_dir")
-    kb_paths: str = Field("", description="extra folders of rule and case pages, separated like PATH")
-    embedder: str = Field("default", description="default, st:<model or path>, or openai:<model>")
-    embedder_base_url: str = Field("", description="endpoint of an openai: embedder")
-    embedder_api_key: SecretStr = Field(SecretStr(""), description="key of an openai: embedder")
-    embedder_query_prefix: str = Field("", description="what an openai: embedder wants before a question")
-    embedder_document_prefix: str = Field("", description="what it wants before a document of the index")
-    model_base_url: str = Field(
-        "", description="OpenAI-compatible endpoint of a language model, such as vLLM's; empty: none"
+    data_dir: Path = Field(
+        default_factory=default_data_dir,
+        description="folder of the index and the history; default: `trainmedic` in the user's data folder",
     )
-    model_name: str = Field("", description="model to ask; default: the first that the endpoint lists")
+    database_url: SecretStr = Field(
+        SecretStr(""), description="SQL URL of the history; default: SQLite in `data_dir`; only masked text is stored"
+    )
+    kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
+    embedder: str = Field("default", description="`default`, `st:<model or path>` (extra `st`), or `openai:<model>`")
+    embedder_base_url: str = Field("", description="endpoint of an `openai:` embedder")
+    embedder_api_key: SecretStr = Field(SecretStr(""), description="key of that endpoint")
+    embedder_query_prefix: str = Field("", description="query prefix that an `openai:` model expects")
+    embedder_document_prefix: str = Field("", description="document prefix that it expects")
+    model_base_url: str = Field(
+        "",
+        description="OpenAI-compatible endpoint of a language model; without it, answers come from a template",
+    )
+    model_name: str = Field("", description="model to use; default: the first that the endpoint lists")
     model_api_key: SecretStr = Field(SecretStr(""), description="key of that endpoint")
-    model_context_tokens: int = Field(8192, ge=2048, le=1_048_576, description="tokens of its context that are used")
-    model_max_tokens: int = Field(900, ge=64, le=16_384, description="longest text it may write, in tokens")
+    model_context_tokens: int = Field(8192, ge=2048, le=1_048_576, description="tokens of its context to use")
+    model_max_tokens: int = Field(900, ge=64, le=16_384, description="longest text that it writes, in tokens")
     model_temperature: float = Field(0.2, ge=0.0, le=2.0, description="sampling temperature")
     model_timeout_s: float = Field(
-        25.0, gt=0, description="it must have finished within this; else the composed answer"
+        25.0, gt=0, description="deadline for its whole text; the template answer is returned after it"
     )
-    model_first_token_s: float = Field(10.0, gt=0, description="its first word must come within this")
-    model_concurrency: int = Field(8, ge=1, le=256, description="texts it writes at once")
-    model_restate: bool = Field(True, description="let it restate an unclear question, and search for both wordings")
-    language: str = Field("auto", pattern="^(auto|en|zh)$", description="language of answers")
+    model_first_token_s: float = Field(10.0, gt=0, description="deadline for its first word")
+    model_concurrency: int = Field(8, ge=1, le=256, description="texts that it writes at once")
+    model_restate: bool = Field(True, description="let it rephrase an unclear question, and search with both wordings")
+    language: str = Field("auto", pattern="^(auto|en|zh)$", description="language of answers; auto: the question's")
     top_k: int = Field(5, ge=1, le=20, description="causes listed in an answer")
     max_request_mb: int = Field(80, ge=1, le=1024, description="largest request body, in MiB")
     max_attachments: int = Field(40, ge=1, le=1000, description="most attachments in one request")
-    request_timeout_s: float = Field(30.0, gt=0, description="a request over this is answered with an error")
-    concurrency: int = Field(4, ge=1, le=64, description="questions worked on at once")
-    history_days: int = Field(90, ge=0, description="days that conversations are kept; 0 keeps none")
+    request_timeout_s: float = Field(30.0, gt=0, description="deadline of a request; an error is returned after it")
+    concurrency: int = Field(4, ge=1, le=64, description="questions answered at once")
+    history_days: int = Field(90, ge=0, description="days that conversations are stored; 0 stores none")
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
-    webhook_url: SecretStr = Field(SecretStr(""), description="address that is told of answers; empty: none")
-    webhook_secret: SecretStr = Field(SecretStr(""), description="key that signs what the webhook is sent")
+    webhook_url: SecretStr = Field(SecretStr(""), description="URL notified of each answer ([api.md](api.md#webhook))")
+    webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
 
-    slack_bot_token: SecretStr = Field(SecretStr(""), description="token of the Slack app's bot (xoxb-)")
-    slack_app_token: SecretStr = Field(SecretStr(""), description="token for Slack's Socket Mode (xapp-)")
+    slack_bot_token: SecretStr = Field(
+        SecretStr(""),
+        description="token of the Slack app's bot (xoxb-), also as SLACK_BOT_TOKEN ([slack.md](slack.md))",
+    )
+    slack_app_token: SecretStr = Field(
+        SecretStr(""), description="token for Slack's Socket Mode (xapp-), also as SLACK_APP_TOKEN"
+    )
     slack_signing_secret: SecretStr = Field(
-        SecretStr(""), description="secret of Slack's HTTP requests; used where there is no slack_app_token"
+        SecretStr(""),
+        description="secret of Slack's HTTP requests, also as SLACK_SIGNING_SECRET; used without `slack_app_token`",
     )
     slack_api_url: str = Field("https://slack.com/api/", pattern="^https?://", description="Slack's Web API")
     slack_channels: dict[str, SlackChannel] = Field(
@@ -107,7 +122,7 @@ class Settings(BaseSettings):
         "", pattern="^(S[A-Z0-9]+)?$", description="id of the user group that 'ask a human' mentions"
     )
     slack_human_channel: str = Field(
-        "", pattern="^([CG][A-Z0-9]+)?$", description="channel for 'ask a human' where the thread is private"
+        "", pattern="^([CG][A-Z0-9]+)?$", description="channel of 'ask a human' if the thread is private"
     )
     slack_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Slack, in MiB")
     slack_live_text: bool = Field(
@@ -131,20 +146,20 @@ class Settings(BaseSettings):
                 sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
             except OSError as error:
                 raise InvalidSettings(f"{path} cannot be read ({error.strerror})") from error
-            except ValueError as error:  # no TOML, or no UTF-8
-                raise InvalidSettings(f"{path} is no TOML: {error}") from error
+            except ValueError as error:  # not TOML, or not UTF-8
+                raise InvalidSettings(f"{path} is not TOML: {error}") from error
         elif CONFIG_VARIABLE in os.environ:
-            raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is no file")
+            raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is not a file")
         return tuple(sources)
 
     @property
     def keys(self) -> frozenset[str]:
-        """The bearer keys; empty means that none is asked for."""
+        """The bearer keys; empty: none is required."""
         return frozenset(key.strip() for key in self.api_keys.get_secret_value().split(",") if key.strip())
 
     @property
     def extra_pages(self) -> tuple[Path, ...]:
-        """Folders of a team's own pages, in order."""
+        """The folders of `kb_paths`, in order."""
         return tuple(Path(part) for part in self.kb_paths.split(os.pathsep) if part)
 
     @property
@@ -157,7 +172,7 @@ class SecretFiles(PydanticBaseSettingsSource):
     """``TRAINMEDIC_API_KEYS_FILE=/run/secrets/keys`` and the like; secrets under their well-known names."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        """The content of the file named for this field, or None."""
+        """The value under a usual name, or the content of the file named for this field, or None."""
         well_known = WELL_KNOWN.get(field_name, "")
         if value := os.environ.get(well_known):
             return value, field_name, False
@@ -172,7 +187,7 @@ class SecretFiles(PydanticBaseSettingsSource):
             raise InvalidSettings(f"{name}: {path} cannot be read ({error.strerror})") from error
 
     def __call__(self) -> dict[str, Any]:
-        """All secrets that a file was named for."""
+        """All secrets given by a file or a usual name."""
         found = {name: self.get_field_value(field, name)[0] for name, field in Settings.model_fields.items()}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -180,9 +195,9 @@ class SecretFiles(PydanticBaseSettingsSource):
 def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     """The effective settings. Raises `InvalidSettings` for an unknown key, a bad value, or an unsafe address."""
     unknown_variables(os.environ)
-    given: dict[str, Any] = {name: value for name, value in (flags or {}).items() if value is not None}
+    overrides: dict[str, Any] = {name: value for name, value in (flags or {}).items() if value is not None}
     try:
-        settings = Settings(**given)
+        settings = Settings(**overrides)
     except ValidationError as error:
         raise InvalidSettings(_explain(error)) from error
     if not settings.keys and not is_loopback(settings.host):
@@ -194,7 +209,7 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise `InvalidSettings` for a variable with our prefix that no setting has."""
+    """Raise `InvalidSettings` for a variable with our prefix that is no setting."""
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG_VARIABLE}
     known |= {PREFIX + name.upper() + FILE_SUFFIX for name in SECRET_FIELDS}
     for name in sorted(environ):

@@ -1,7 +1,8 @@
-"""Tells one address of every answer, and of every answer that solved its question. Never delays or fails either.
+"""Posts an event to one URL for every answer, and for every answer that solved its question.
 
-What is sent holds nothing that was pasted: ids, the verdict, titles of cases and a link. The address is the operator's
-own setting, so any host may be named, internal ones too; redirects are not followed, since those are somebody else's.
+Never delays or fails either. Events hold ids, the verdict, titles of cases and a link, and nothing of the user's text.
+The URL is the operator's own setting, so internal hosts are allowed; redirects, which somebody else decides, are not
+followed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import hashlib
 import hmac
 import json
 import logging
-import random
 import time
 import uuid
 from collections import deque
@@ -22,7 +22,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result
+
 from trainmedic.kb.errors import InvalidSettings
+from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome
 from trainmedic.service.answer import Answer
 from trainmedic.service.history import Feedback
 
@@ -34,15 +37,13 @@ if TYPE_CHECKING:
 SIGNATURE = "X-Trainmedic-Signature"
 DELIVERY = "X-Trainmedic-Delivery"
 EVENT = "X-Trainmedic-Event"
-AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which it may go well another time."""
 LONGEST_WAIT_S = 60.0
 log = logging.getLogger("trainmedic.webhook")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing to tell. ``id`` stays the same however often it is sent."""
+    """One event. ``id`` is the same in every attempt to deliver it."""
 
     event: Literal["answered", "resolved"]
     answer_id: str
@@ -53,14 +54,14 @@ class Event:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def body(self) -> bytes:
-        """The JSON that is sent."""
+        """The body of the request."""
         names = ("event", "answer_id", "verdict", "causes", "link", "at")
         return json.dumps({name: getattr(self, name) for name in names}, ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """Seconds to wait for a receiver, how often to try, and how many events may wait meanwhile."""
+class RetryPolicy:
+    """Bounds on the attempts to reach a receiver, on the queue, and on the last deliveries at the end."""
 
     timeout_s: float = 10.0
     attempts: int = 6
@@ -76,20 +77,20 @@ def signature(secret: str, timestamp: int, body: bytes) -> str:
 
 
 class Webhook:
-    """Takes events from any thread at any time; sends them one after the other while `running` is entered.
+    """An `Observer` that queues events from any thread and sends them in order while `running` is entered.
 
-    Raises `InvalidSettings` for an address that is none.
+    Raises `InvalidSettings` unless the URL is http(s).
     """
 
-    def __init__(self, url: str, secret: str = "", *, public_url: str = "", patience: Patience | None = None) -> None:
+    def __init__(self, url: str, secret: str = "", *, public_url: str = "", policy: RetryPolicy | None = None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidSettings("webhook_url is no http or https address")
+            raise InvalidSettings("webhook_url must be an http(s) URL")
         self._url = url
         self._host = parts.hostname  # for the log: the rest of such an address is often a secret
         self._secret = secret
         self._public_url = public_url.rstrip("/")
-        self._patience = patience or Patience()
+        self._policy = policy or RetryPolicy()
         self._waiting: deque[Event] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake = asyncio.Event()
@@ -113,7 +114,7 @@ class Webhook:
     def _offer(
         self, event: Literal["answered", "resolved"], answer_id: str, verdict: str, causes: Sequence[Mapping[str, str]]
     ) -> None:
-        if len(self._waiting) >= self._patience.queue:
+        if len(self._waiting) >= self._policy.queue:
             self._drop("too many events wait")
             return
         link = f"{self._public_url}/?answer={answer_id}" if self._public_url else None
@@ -128,13 +129,13 @@ class Webhook:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Events are sent inside. At the end what still waits is tried once more, for a moment."""
+        """Send events inside; at the end, try the queued ones once more for up to ``farewell_s``."""
         import httpx
 
         self._loop = asyncio.get_running_loop()
         self._closing.clear()
         self._wake.set()
-        timeout = httpx.Timeout(self._patience.timeout_s)
+        timeout = httpx.Timeout(self._policy.timeout_s)
         async with httpx.AsyncClient(timeout=timeout, follow_redirects=False) as client:
             task = asyncio.create_task(self._work(client), name="webhook")
             try:
@@ -143,7 +144,7 @@ class Webhook:
                 self._loop = None
                 self._closing.set()
                 self._wake.set()
-                await asyncio.wait([task], timeout=self._patience.farewell_s)
+                await asyncio.wait([task], timeout=self._policy.farewell_s)
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
                 if self._waiting:
@@ -162,43 +163,37 @@ class Webhook:
                 return
 
     async def _deliver(self, client: httpx.AsyncClient, event: Event) -> None:
-        """Send one event, again and again while that may help."""
-        wait_s, problem = 0.0, ""
-        for attempt in range(self._patience.attempts):
-            if attempt and not await self._pause(wait_s):
-                break
-            try:
-                retry_after, problem = await self._send(client, event)
-            except Exception as error:  # the receiver's trouble, of whatever kind, is none of an answer's
-                retry_after, problem = None, type(error).__name__
-            if not problem:
-                self.delivered += 1
-                return
-            if retry_after is not None and retry_after < 0:
-                break
-            wait_s = min(self._patience.first_delay_s * 2**attempt, LONGEST_WAIT_S) * random.uniform(0.75, 1.25)
-            wait_s = min(max(wait_s, retry_after or 0.0), LONGEST_WAIT_S)
-        self._drop(problem)
+        """Send one event, repeatedly if that may help. Failures of any kind must not reach the service."""
+        retrying = AsyncRetrying(
+            stop=lambda state: state.attempt_number >= self._policy.attempts or self._closing.is_set(),
+            wait=backoff(self._policy.first_delay_s, LONGEST_WAIT_S),
+            retry=retry_if_exception_type(Exception) | retry_if_result(lambda r: r.status_code in RETRYABLE),
+            retry_error_callback=last_outcome,
+            sleep=self._pause,
+        )
+        try:
+            response: httpx.Response = await retrying(self._send, client, event)
+        except Exception as error:
+            self._drop(type(error).__name__)
+            return
+        if response.is_success:
+            self.delivered += 1
+        else:
+            self._drop(f"status {response.status_code}")
 
-    async def _send(self, client: httpx.AsyncClient, event: Event) -> tuple[float | None, str]:
-        """One attempt: what went wrong (empty: nothing), and in how many seconds to try again; below 0: never."""
+    async def _send(self, client: httpx.AsyncClient, event: Event) -> httpx.Response:
         body = event.body()
         headers = {"Content-Type": "application/json", EVENT: event.event, DELIVERY: event.id}
         if self._secret:
             headers[SIGNATURE] = signature(self._secret, int(time.time()), body)
+        # Streamed: the receiver's body is never read, whatever its size.
         async with client.stream("POST", self._url, content=body, headers=headers) as response:
-            if response.is_success:
-                return None, ""
-            if response.status_code not in AGAIN:
-                return -1.0, f"status {response.status_code}"
-            after = response.headers.get("retry-after", "")
-            return float(after) if after.isascii() and after.isdigit() else None, f"status {response.status_code}"
+            return response
 
-    async def _pause(self, seconds: float) -> bool:
-        """Wait; False where the service stops meanwhile."""
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but no longer than the service runs."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), seconds)
-        return not self._closing.is_set()
 
     def _drop(self, why: str, count: int = 1) -> None:
         self.dropped += count

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import shutil
 import socket
 from pathlib import Path
 from typing import Any
@@ -17,17 +19,23 @@ from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import load_knowledge
 
-# The coverage gate and a slow machine must not depend on chance; to search on: --hypothesis-profile=default
-hypothesis_settings.register_profile(
-    "same",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-hypothesis_settings.load_profile("same")
+# The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
+# --hypothesis-profile=default
+for profile, examples in (("fast", 5), ("dev", 25), ("ci", 200)):
+    hypothesis_settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+ROOT = Path(__file__).parent.parent
+INDEXES = ROOT / ".cache" / "index"
+INDEXES_KEPT = 3
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -54,15 +62,34 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder in which the shipped knowledge is indexed, once for all tests. Copy it, never write to it."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return tmp_path_factory.mktemp("knowledge")
-    shared = tmp_path_factory.getbasetemp().parent / "knowledge"  # by all processes of this test run
-    shared.mkdir(exist_ok=True)
-    with (shared / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # one builds the index, the others find it
-        load_knowledge(Settings(data_dir=shared))
-    return shared
+    """A data folder with the index of the shipped knowledge, shared by all processes of this run.
+
+    Copy it, never write to it. The index is made once for each state of the code and the pages, which takes a minute
+    of processor time.
+    """
+    parallel = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if parallel else base) / "knowledge"
+    folder.mkdir(exist_ok=True)
+    cached = INDEXES / indexing_code()
+    cached.mkdir(parents=True, exist_ok=True)
+    with (cached / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "index").exists():
+            load_knowledge(Settings(data_dir=cached))
+            shutil.copytree(cached / "index", folder / "index")
+            for old in sorted(INDEXES.iterdir(), key=lambda path: path.stat().st_mtime)[:-INDEXES_KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def indexing_code() -> str:
+    """The digest of the code that an index depends on; the index itself is named after the pages."""
+    digest = hashlib.sha256()
+    for package in ("store", "glossary", "pages"):
+        for path in sorted((ROOT / "kb" / package).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 Every fenced block with a ``$ curl`` command runs in bash, all its commands in one shell; what stands below a command
 is what it must print, where a line ``...`` stands for any further lines. Every ```` ```python ```` block of
-docs/client.md runs as a program, all in one namespace as a reader would type them.
+docs/client.md and of docs/python.md runs as a program, all of a page in one namespace as a reader would type them.
 """
 
 from __future__ import annotations
@@ -115,12 +115,15 @@ def test_there_are_examples_of_every_call() -> None:
         assert path in told, path
 
 
-def test_the_programs_of_the_clients_page_run(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["docs/client.md", "docs/python.md"])
+def test_the_programs_of_a_page_print_what_it_says(
+    page: str, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "train.sh").write_text(KTO_SINGLE)
     (tmp_path / "train.log").write_text(SWIFT_LOG)
     monkeypatch.chdir(tmp_path)
-    programs = [text.replace(ADDRESS, live.url) for kind, text in fences("docs/client.md") if kind == "python"]
-    assert len(programs) >= 5
+    programs = [text.replace(ADDRESS, live.url) for kind, text in fences(page) if kind == "python"]
+    assert len(programs) >= 3
     (tmp_path / "program.py").write_text("\n".join(programs), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "program.py"],
@@ -131,7 +134,7 @@ def test_the_programs_of_the_clients_page_run(live: Live, tmp_path: Path, monkey
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    printed = [line for kind, text in fences("docs/client.md") if kind == "text" for line in text.splitlines()]
+    printed = [line for kind, text in fences(page) if kind == "text" for line in text.splitlines()]
     assert matches([line for line in printed if line], [line for line in done.stdout.splitlines() if line]), done.stdout
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,7 @@ MAY_IMPORT = {
     "service": {"service", "kb"},
     "ui": {"ui", "service", "kb", "ingest"},
 }
-MAX_LINES = 420
+MAX_LINES = 600
 MAX_FUNCTION = 65
 PURE = (
     "kb/model",
@@ -171,3 +172,10 @@ def test_no_pattern_makes_a_group_possessive(module: Path) -> None:
         if re.search(r"r[bf]?[\"'].*\)(?:[*+?]|\{+[0-9,]+\}+)\+", line)
     ]
     assert found == []
+
+
+def test_every_path_whose_branches_must_all_be_tested_is_there() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["coverage"]
+    assert "--cov-fail-under=100" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    for pattern in settings["run"]["include"]:
+        assert list(ROOT.glob(pattern)), pattern

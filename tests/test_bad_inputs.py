@@ -307,7 +307,7 @@ names = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(question=pastes, files=st.lists(st.tuples(names, contents), min_size=1, max_size=4))
 def test_any_mixture_of_pieces_is_answered_soundly(
     advisor: Advisor, question: str, files: list[tuple[str, str | bytes]]

@@ -142,7 +142,8 @@ def test_nothing_that_the_api_sends_holds_the_secret(
 def test_nothing_that_the_command_line_prints_holds_the_secret(
     output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for number, secret in enumerate(SECRETS.values()):
+    # Every kind is in the test of the presentations; here it is the way from the file to the terminal.
+    for number, secret in enumerate(list(SECRETS.values())[::6]):
         names = []
         for attachment in everywhere(secret)[:-1]:
             path = tmp_path / f"{number}-{attachment.name}"

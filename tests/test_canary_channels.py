@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from tests.fake_model import FakeModel, Reply, form
 from tests.slack.desk import bot_in
 from tests.slack.fake import LocalSlack
-from tests.slack.fake.fixtures import own_slack, slack, strict
+from tests.slack.fake.fixtures import own_slack, strict
 from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, Ask
@@ -29,10 +29,11 @@ from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.settings import Settings
 from trainmedic.service.webhook import Webhook
+from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
-__all__ = ["own_slack", "slack", "strict"]
+__all__ = ["own_slack", "strict"]
 SOME = ("huggingface_token", "aws_access_key", "private_key", "url_password")
 """Kinds for the channels that take longer; those of these names that there are, and one with a name before it."""
 SLOWER = [kind for kind in SECRETS if kind in SOME or kind.startswith("keyed: ")][:4]
@@ -252,7 +253,7 @@ def test_no_prompt_holds_the_secret(kept: Advisor, kind: str, mode: Any) -> None
         ) as fake:
             model = ChatModel(ModelOptions(base_url=fake.url, timeout_s=20.0, first_token_s=20.0))
             try:
-                assistant = Assistant(kept, model)
+                assistant = Assistant(kept, model, load_agent=load_agent)
                 first = Ask(question=QUESTION.format(secret), attachments=files, mode=mode)
                 answer = await final_answer(assistant.stream(first, "", run_inline))
                 again = Ask(question=f"and {secret}?", conversation_id=answer.conversation_id, mode=mode)

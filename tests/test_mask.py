@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.mask import mask
@@ -125,7 +125,6 @@ def test_length_and_line_breaks_stay_and_masking_again_changes_nothing(text: str
     assert mask(once.text).text == once.text
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.sampled_from([*KEYED, *CONTEXTS, "\n", " ", "x: 1"]), max_size=6),
     st.sampled_from(sorted(SHAPES.values())),

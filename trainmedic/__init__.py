@@ -1,1 +1,73 @@
-"""Find the cause of a broken LLM training run, and the smallest change that fixes it."""
+"""Find the cause of a broken LLM training run, and the smallest change that fixes it.
+
+The names in ``__all__`` are the public Python API, described in docs/python.md. Importing this package loads nothing
+else: each name is imported from its module on first use.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as type checkers read it, without importing typing
+if TYPE_CHECKING:
+    from typing import Any
+
+    from trainmedic.kb.errors import TrainmedicError
+    from trainmedic.kb.model.place import Attachment
+    from trainmedic.service.answer import Answer
+    from trainmedic.service.answer import CauseView as Cause
+    from trainmedic.service.answer import FindingView as Finding
+    from trainmedic.service.answer import ReportView as Report
+    from trainmedic.ui.checking import check
+    from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
+    from trainmedic.ui.watch.callback import TrainmedicCallback
+
+    __version__: str
+
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "Attachment",
+    "Cause",
+    "Client",
+    "Finding",
+    "Report",
+    "ServiceError",
+    "TrainmedicCallback",
+    "TrainmedicError",
+    "__version__",
+    "check",
+    "read_files",
+]
+_HOMES = {
+    "Answer": ("service.answer", "Answer"),
+    "AsyncClient": ("ui.client", "AsyncClient"),
+    "Attachment": ("kb.model.place", "Attachment"),
+    "Cause": ("service.answer", "CauseView"),
+    "Client": ("ui.client", "Client"),
+    "Finding": ("service.answer", "FindingView"),
+    "Report": ("service.answer", "ReportView"),
+    "ServiceError": ("ui.client", "ServiceError"),
+    "TrainmedicCallback": ("ui.watch.callback", "TrainmedicCallback"),
+    "TrainmedicError": ("kb.errors", "TrainmedicError"),
+    "check": ("ui.checking", "check"),
+    "read_files": ("ui.client", "read_files"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("trainmedic")
+    elif name in _HOMES:
+        from importlib import import_module
+
+        module, attribute = _HOMES[name]
+        value = getattr(import_module(f"trainmedic.{module}"), attribute)
+    else:
+        raise AttributeError(f"module 'trainmedic' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.store.embedder import OnnxEmbedder, OpenAIEmbedder, make_embedder
+from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
 from trainmedic.kb.store.index import ensure
 from trainmedic.service.advisor import Advisor, Knowledge
 from trainmedic.service.answering import Answerer, TemplateAnswerer
@@ -31,20 +31,15 @@ if TYPE_CHECKING:
     from trainmedic.service.api.app import Background
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
+    from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
 
 
 def load_knowledge(settings: Settings) -> Knowledge:
-    """Load pages, glossary and index. The index is built where it is absent or older than the pages."""
-    embedder = make_embedder(
-        settings.embedder,
-        base_url=settings.embedder_base_url,
-        api_key=settings.embedder_api_key.get_secret_value(),
-        query_prefix=settings.embedder_query_prefix,
-        document_prefix=settings.embedder_document_prefix,
-    )
+    """Load pages, glossary and index. The index is built if it is absent or older than the pages."""
+    embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
-        Thread(target=embedder.load).start()  # a fifth of a second, most of it outside of Python: beside the pages
+        Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
     cases = load_cases(settings.extra_pages)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
@@ -60,17 +55,28 @@ def load_knowledge(settings: Settings) -> Knowledge:
     )
 
 
+def embedder_of(settings: Settings) -> Embedder:
+    """The embedder that the settings name. Raises `InvalidSettings` or `StoreError`."""
+    return make_embedder(
+        settings.embedder,
+        base_url=settings.embedder_base_url,
+        api_key=settings.embedder_api_key.get_secret_value(),
+        query_prefix=settings.embedder_query_prefix,
+        document_prefix=settings.embedder_document_prefix,
+    )
+
+
 def concepts_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
-    """The glossary concepts that each published case speaks of: in its title, symptoms and cause, both languages."""
-    found = {}
+    """The glossary concepts of each published case: of its title, symptoms and cause, in both languages."""
+    concepts = {}
     for case in cases.cases:
         if case.status != "published":
             continue
         texts = [case.title.en, case.title.zh, *(s for group in case.symptoms.values() for s in group)]
         texts += [case.section("symptom", "en"), case.section("symptom", "zh"), case.section("cause", "en")]
         texts += [text for r in case.refutations for text in (r.claim.en, r.claim.zh)]
-        found[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
-    return MappingProxyType(found)
+        concepts[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
+    return MappingProxyType(concepts)
 
 
 def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
@@ -116,7 +122,7 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        answerer = Assistant(advisor, model, restate=settings.model_restate)
+        answerer = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
         background.append(partial(serving, model))
     worker = Worker(settings.concurrency, settings.request_timeout_s)
     context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=worker.run)
@@ -127,7 +133,7 @@ def build_app(settings: Settings) -> FastAPI:
     """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
-    from trainmedic.service.api.limits import Metrics
+    from trainmedic.service.api.metrics import Metrics
     from trainmedic.ui import slack
     from trainmedic.ui.chat import app as pages
     from trainmedic.ui.mcp import http as mcp
@@ -135,7 +141,7 @@ def build_app(settings: Settings) -> FastAPI:
     metrics = Metrics()
     service = build_service(settings, (metrics,))
     context = service.context
-    # Tables and model are read on first use; the first question must not wait for them.
+    # Tables and embedder load on first use; the first question must not wait for them.
     warm()
     context.advisor.search("loss is nan", top_k=1)
     app = create_app(
@@ -150,26 +156,33 @@ def build_app(settings: Settings) -> FastAPI:
     mcp.attach(app, context)
     slack.attach(app, context)
     if settings.pages:
-        pages.attach(app, context)  # last: it takes every path that is left
+        pages.attach(app, context)  # last: it takes all remaining paths
     return app
 
 
+def load_agent() -> Investigate:
+    """Import the agent; LangGraph takes about a second to load, so only an investigation does."""
+    from trainmedic.service.agent import investigated
+
+    return investigated
+
+
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
-    """What ``/readyz`` asks: the model, and the endpoint of the embedder where it has one."""
-    found: dict[str, Probe] = {"model": model.probe} if model is not None else {}
+    """The probes of ``/readyz``: the model, and the embedder's endpoint if it has one."""
+    probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
     embedder = advisor.knowledge.embedder
     if isinstance(embedder, OpenAIEmbedder):
 
         async def trouble() -> str | None:
             return embedder.trouble
 
-        found["embedder"] = trouble
-    return found
+        probes["embedder"] = trouble
+    return probes
 
 
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
-    """Get the model ready beside the first requests, and close its connections at the end."""
+    """Warm the model up beside the first requests, and close its connections at the end."""
     from trainmedic.service.llm.model import Message
     from trainmedic.service.llm.prompts import system_text
 
@@ -183,7 +196,7 @@ async def serving(model: ChatModel) -> AsyncIterator[None]:
 
 
 def build_model(settings: Settings) -> ChatModel:
-    """The model that the settings name. Nothing is asked of it yet."""
+    """The model that the settings name, not contacted yet."""
     from trainmedic.service.llm.model import ChatModel, ModelOptions
 
     return ChatModel(

@@ -1,24 +1,46 @@
-"""The rules over files of one run, with their patches: what `check` and `watch` share. Loads no embedder."""
+"""The rules over the files of one run, with their patches. Loads no embedder, no web framework and no pydantic."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
+from trainmedic.kb.engine.checker import check as run_rules
+from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse import parse
+from trainmedic.service.answer import ReportView
+from trainmedic.service.composition.views import report_view
 
 
-def examine(given: Sequence[Attachment], folders: Sequence[Path]) -> tuple[Evidence, Report]:
-    """What was read and what the rules find in it, patches included. ``folders`` hold rule pages beside the shipped."""
-    from trainmedic.kb.engine.checker import check
-    from trainmedic.kb.engine.patches import with_patches
-    from trainmedic.kb.pages.rule import load_rules
-    from trainmedic.kb.parse import parse
+def check(
+    *inputs: str | Path | Attachment, language: Literal["en", "zh"] = "en", pages: Sequence[Path] = ()
+) -> ReportView:
+    """Run the rules, in this process, on everything that belongs to one training run.
 
-    evidence = parse("", tuple(given))
+    A `Path` is read as a file; a string is the text itself, such as a launch command. ``pages`` are folders of your own
+    rule pages. Raises `OSError` for a file that cannot be read; nothing inside a text raises.
+    """
+    evidence, report = examine([_attachment(number, item) for number, item in enumerate(inputs, start=1)], pages)
+    return report_view(evidence, report, language)
+
+
+def examine(attachments: Sequence[Attachment], folders: Sequence[Path]) -> tuple[Evidence, Report]:
+    """The parsed files and the rules' findings, patches included. ``folders`` hold rule pages beside the shipped."""
+    evidence = parse("", tuple(attachments))
     frameworks = {run.framework.value if run.framework else None for run in evidence.runs or (evidence.run,)}
     rules = load_rules(tuple(folders), frameworks)
-    report = check(evidence, rules)
+    report = run_rules(evidence, rules)
     return evidence, with_patches(report, evidence, rules, parse) if report.fired else report
+
+
+def _attachment(number: int, item: str | Path | Attachment) -> Attachment:
+    if isinstance(item, Attachment):
+        return item
+    if isinstance(item, Path):
+        return Attachment(name=str(item), content=item.read_bytes())
+    return Attachment(name=f"text-{number}", content=item)

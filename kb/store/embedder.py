@@ -8,35 +8,35 @@ import logging
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import cachetools
 import numpy as np
 import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
+from trainmedic.kb.breaker import Breaker
 from trainmedic.kb.errors import InvalidSettings, StoreError
 
 ASSETS = Path(__file__).parent / "assets"
 BATCH = 16
 BULK = 64
-"""Texts from which every core takes part."""
+"""The number of texts from which all cores are used."""
 MAX_CHARACTERS = 4_000
-"""What is tokenised of a text: far more than the 256 tokens that the model sees."""
-REMEMBERED = 512
-"""Query vectors kept: the same question asked again costs nothing."""
-ASKED_AT_ONCE = 64
+"""Code points tokenised of a text: far more than the 256 tokens that the model uses."""
+CACHED_QUERIES = 512
+REQUEST_TEXTS = 64
 """Texts in one request to an endpoint."""
 BULK_S, QUESTION_S = 60.0, 4.0
-"""How long an endpoint may take for one request: of many texts, and of a question that somebody waits for."""
+"""Timeouts of one request: for many texts, and for a question that a user waits for."""
 REST_S = 30.0
-"""How long an endpoint that failed is not asked for questions."""
+"""How long questions are not sent to an endpoint that failed."""
 LEAST_CHARACTERS = 100
-"""Texts are not cut below this for a model that calls them too long."""
+"""The shortest length to which a text is cut for a model with a small context."""
 PROBES = ("loss is nan", "CUDA out of memory", "stock prices fell in London")
 log = logging.getLogger("trainmedic.embedder")
 Array = npt.NDArray[np.float32]
@@ -69,15 +69,15 @@ class Embedder(Protocol):
         ...
 
     def known_share(self, text: str) -> float:
-        """The share of the text's tokens that the model knows (0 to 1): what its vector is worth."""
+        """The share of the text's tokens that the model knows (0 to 1), a measure of its vector's value."""
         ...
 
 
-class _Remembering(Embeddings):
-    """LangChain's methods over ``vectors``, with a bounded memory of queries. Safe to share between threads."""
+class CachedEmbeddings(Embeddings):
+    """LangChain's methods over ``vectors``, with a cache of queries. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, list[float]] = OrderedDict()
+        self._queries: cachetools.LRUCache[str, list[float]] = cachetools.LRUCache(CACHED_QUERIES)
         self._lock = threading.Lock()
 
     def vectors(self, texts: Sequence[str]) -> Array:
@@ -85,7 +85,7 @@ class _Remembering(Embeddings):
         raise StoreError("this embedder makes no vectors")
 
     def known_share(self, text: str) -> float:
-        """Without a vocabulary to look at, everything counts as known."""
+        """1, because the vocabulary is not known."""
         return 1.0
 
     def _embedded(self, text: str) -> Array:
@@ -98,21 +98,18 @@ class _Remembering(Embeddings):
         return [list(map(float, row)) for row in self.vectors(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """LangChain's interface; remembered."""
+        """LangChain's interface; cached."""
         key = " ".join(text.split())
         with self._lock:
-            if key in self._seen:
-                self._seen.move_to_end(key)
-                return self._seen[key]
-        vector = list(map(float, self._embedded(key)))
-        with self._lock:
-            self._seen[key] = vector
-            while len(self._seen) > REMEMBERED:
-                self._seen.popitem(last=False)
+            vector = self._queries.get(key)
+        if vector is None:
+            vector = list(map(float, self._embedded(key)))
+            with self._lock:
+                self._queries[key] = vector
         return vector
 
 
-class OnnxEmbedder(_Remembering):
+class OnnxEmbedder(CachedEmbeddings):
     """all-MiniLM-L6-v2, int8, by onnxruntime on one thread: 0.2 s to load, about a millisecond a question."""
 
     def __init__(self, folder: Path = ASSETS) -> None:
@@ -132,7 +129,7 @@ class OnnxEmbedder(_Remembering):
         # (cosine 0.985); and on one thread a batch is no faster.
         if len(texts) < BULK:
             return np.stack([self._vector(text) for text in texts])
-        with ThreadPoolExecutor(os.cpu_count()) as threads:  # an index is built: nobody else waits for a core
+        with ThreadPoolExecutor(os.cpu_count()) as threads:  # building an index: no question competes for the cores
             return np.stack(list(threads.map(self._vector, texts)))
 
     def known_share(self, text: str) -> float:
@@ -147,7 +144,7 @@ class OnnxEmbedder(_Remembering):
         return vector
 
     def _tokens(self, text: str) -> Any:
-        """The tokens, ``[CLS]`` and ``[SEP]`` around them. A question is weighed first, then embedded: read once."""
+        """The tokens, with ``[CLS]`` and ``[SEP]``. Cached, because `known_share` and the embedding both need them."""
         last = self._last
         if last is not None and last[0] == text:
             return last[1]
@@ -177,7 +174,7 @@ class OnnxEmbedder(_Remembering):
         return Tokenizer.from_file(str(self._folder / "tokenizer.json")), session
 
 
-class SentenceTransformerEmbedder(_Remembering):
+class SentenceTransformerEmbedder(CachedEmbeddings):
     """Any sentence-transformers model, by name or folder. Needs the ``st`` extra.
 
     A model's own prompts for questions and for documents (E5, Qwen3-Embedding and others have them) are used.
@@ -208,17 +205,15 @@ class SentenceTransformerEmbedder(_Remembering):
         return row
 
     def _rows(self, encode: Callable[..., Any], texts: Sequence[str]) -> Array:
-        given = list(texts)
-        found = encode(given, batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
-        return np.asarray(found, np.float32)
+        rows = encode(list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(rows, np.float32)
 
 
-class OpenAIEmbedder(_Remembering):
+class OpenAIEmbedder(CachedEmbeddings):
     """An OpenAI-compatible embeddings endpoint, such as vLLM serves.
 
-    At start and while an index is built, a failure is a `StoreError` with a hint. A question is not held up by one:
-    what the endpoint cannot embed in a few seconds is searched for by its words alone, and the endpoint is left alone
-    for half a minute.
+    At start and while an index is built, a failure is a `StoreError` with a hint. Questions do not wait for a failing
+    endpoint: if it cannot embed one in a few seconds, the search uses the words alone, and the breaker opens.
     """
 
     def __init__(
@@ -231,9 +226,9 @@ class OpenAIEmbedder(_Remembering):
         query_prefix: str = "",
         document_prefix: str = "",
     ) -> None:
-        """Ask the endpoint who it is. The prefixes are what the model wants before a question and before a document.
+        """Identify the endpoint's model. The prefixes are those that the model expects for queries and documents.
 
-        Raises `InvalidSettings` without an address, `StoreError` where the endpoint does not answer.
+        Raises `InvalidSettings` without an address, `StoreError` if the endpoint does not respond.
         """
         super().__init__()
         import openai
@@ -242,34 +237,39 @@ class OpenAIEmbedder(_Remembering):
             raise InvalidSettings(f"the embedder openai:{model} needs embedder_base_url")
         self._model = model
         self._client = openai.OpenAI(base_url=base_url, api_key=api_key or "none", max_retries=1, timeout=BULK_S)
-        self._clock = clock
         self._query_prefix, self._document_prefix = query_prefix, document_prefix
-        self._resting_until: float | None = None
+        self._breaker = Breaker(clock, failures=1, rest_s=REST_S)
         self._trouble: str | None = None
-        probe = self._asked(PROBES, BULK_S)
+        probe = self._request(PROBES, BULK_S)
         digest = fingerprint(_normalised(probe), document_prefix)
         self.identity = Identity(name=f"openai:{model}", dimension=int(probe.shape[1]), digest=digest)
 
     @property
     def trouble(self) -> str | None:
-        """Why the last question was not embedded, in a few words; None where it was."""
+        """Why the last question was not embedded; None if it was."""
         return self._trouble
 
     def vectors(self, texts: Sequence[str]) -> Array:
-        """One normalised row for each text, `ASKED_AT_ONCE` in a request. Raises `StoreError` where that fails."""
+        """One normalised row per text, `REQUEST_TEXTS` in each request. Raises `StoreError`."""
         return self._rows([self._document_prefix + text for text in texts], BULK_S)
 
     def known_share(self, text: str) -> float:
-        """1, or 0 where the endpoint does not embed the text in time: then it is searched for by its words alone."""
-        if self._resting_until is not None and self._clock() < self._resting_until:
+        """1, or 0 if the endpoint does not embed the text in time; the search then uses its words alone."""
+        with self._lock:
+            call = self._breaker.admit()
+        if not call:
             return 0.0
         try:
             self.embed_query(text)
         except StoreError as error:
-            self._resting_until, self._trouble = self._clock() + REST_S, error.message
+            with self._lock:
+                self._breaker.failed(call)
+            self._trouble = error.message
             log.warning("questions are searched for by their words alone for %d s: %s", REST_S, error.message)
             return 0.0
-        self._resting_until = self._trouble = None
+        with self._lock:
+            self._breaker.succeeded()
+        self._trouble = None
         return 1.0
 
     def _embedded(self, text: str) -> Array:
@@ -278,36 +278,36 @@ class OpenAIEmbedder(_Remembering):
 
     def _rows(self, texts: Sequence[str], timeout_s: float) -> Array:
         dimension = self.identity.dimension
-        found = np.zeros((len(texts), dimension), np.float32)
-        for start in range(0, len(texts), ASKED_AT_ONCE):
-            rows = self._asked(texts[start : start + ASKED_AT_ONCE], timeout_s)
+        vectors = np.zeros((len(texts), dimension), np.float32)
+        for start in range(0, len(texts), REQUEST_TEXTS):
+            rows = self._request(texts[start : start + REQUEST_TEXTS], timeout_s)
             if rows.shape[1] != dimension:
                 raise StoreError(
                     f"the embeddings endpoint sent {rows.shape[1]} dimensions, {dimension} before",
                     hint="another model is served under this name: start again, and the index is built anew",
                 )
-            found[start : start + ASKED_AT_ONCE] = _normalised(rows)
-        return found
+            vectors[start : start + REQUEST_TEXTS] = _normalised(rows)
+        return vectors
 
-    def _asked(self, texts: Sequence[str], timeout_s: float) -> Array:
-        """One request. Texts too long for the model are cut until it takes them, as a local model would cut them."""
+    def _request(self, texts: Sequence[str], timeout_s: float) -> Array:
+        """One request. Texts too long for the model are cut until it accepts them, as a local model would cut them."""
         import openai
 
         client = self._client.with_options(timeout=timeout_s)
         # An empty text is refused by most servers.
-        given = [text[:MAX_CHARACTERS] or " " for text in texts]
+        inputs = [text[:MAX_CHARACTERS] or " " for text in texts]
         while True:
             try:
-                return _rows_of(client.embeddings.create(model=self._model, input=given), len(given))
+                return _rows_of(client.embeddings.create(model=self._model, input=inputs), len(inputs))
             except openai.APIStatusError as error:
-                longest = max(map(len, given))
+                longest = max(map(len, inputs))
                 if error.status_code in (400, 413, 422) and _says_too_long(str(error)) and longest > LEAST_CHARACTERS:
-                    given = [text[: longest // 2] for text in given]
+                    inputs = [text[: longest // 2] for text in inputs]
                     continue
                 hint = _HINTS.get(error.status_code, "see the log of that server")
                 raise StoreError(f"the embeddings endpoint answers {error.status_code}", hint=hint) from None
             except openai.OpenAIError as error:
-                # Not its message or its cause: they may repeat the key and what was pasted.
+                # Not its message or its cause: they may repeat the key and the input.
                 name = type(error).__name__
                 raise StoreError("the embeddings endpoint does not answer", hint=f"{ADDRESS} ({name})") from None
             except (ValueError, TypeError, AttributeError):
@@ -333,7 +333,7 @@ def _says_too_long(message: str) -> bool:
 
 
 def _rows_of(answer: Any, count: int) -> Array:
-    """The rows of an embeddings response in the order asked for. Raises `ValueError` where it is none."""
+    """The rows of an embeddings response in the order of the texts. Raises `ValueError` for any other response."""
     data = sorted(answer.data, key=lambda item: int(item.index))
     rows = np.asarray([item.embedding for item in data], np.float32)
     if rows.ndim != 2 or len(rows) != count or not rows.shape[1] or not np.isfinite(rows).all():
@@ -346,10 +346,10 @@ def _normalised(rows: Array) -> Array:
 
 
 def fingerprint(rows: Array, prefix: str = "") -> str:
-    """Tells models of one name and dimension apart by how near the normalised `PROBES` are to each other.
+    """Distinguishes models of the same name and dimension by the cosines between the normalised `PROBES`.
 
-    The vectors themselves differ from card to card and from batch to batch; these cosines do not, to two digits.
-    ``prefix`` stands before every document of the index, so that it is another index without it.
+    The vectors themselves differ between GPUs and batches; these cosines agree to two digits. ``prefix`` is part of the
+    identity, because every document of the index is embedded with it.
     """
     cosines = [f"{round(float(rows[a] @ rows[b]) * 20)}" for a, b in ((0, 1), (0, 2), (1, 2))]
     return hashlib.sha256(" ".join([*cosines, *([prefix] if prefix else [])]).encode()).hexdigest()[:16]
@@ -358,7 +358,7 @@ def fingerprint(rows: Array, prefix: str = "") -> str:
 def make_embedder(
     setting: str, *, base_url: str = "", api_key: str = "", query_prefix: str = "", document_prefix: str = ""
 ) -> Embedder:
-    """The embedder of a setting: ``default``, ``st:<model>`` or ``openai:<model>``. The rest is for the last."""
+    """The embedder of a setting: ``default``, ``st:<model>`` or ``openai:<model>``; only the last uses the rest."""
     kind, _, model = setting.partition(":")
     if setting == "default":
         return OnnxEmbedder()

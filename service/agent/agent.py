@@ -22,19 +22,20 @@ from pydantic import BaseModel
 
 from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.agent import says
-from trainmedic.service.agent.budget import STEPS, TIMES, GivenUp
+from trainmedic.service.agent.budget import STEPS, TIMES, InvestigationStopped
 from trainmedic.service.agent.finish import Draft, finished
-from trainmedic.service.agent.middleware import Heard, Turn, Watch
-from trainmedic.service.agent.streaming import Shown
+from trainmedic.service.agent.middleware import FirstTokenHandler, InvestigationMiddleware, TurnEnd
+from trainmedic.service.agent.streaming import StreamedText
 from trainmedic.service.agent.task import Task, task_of
-from trainmedic.service.agent.tool_schemas import FORMS
-from trainmedic.service.agent.toolbox import Found
+from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
+from trainmedic.service.agent.toolbox import ToolResult
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Executor, Parts
-from trainmedic.service.assistant import opening
+from trainmedic.service.answering import Executor, ModelText, Parts, deltas
 from trainmedic.service.composition import phrases
+from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.chat_client import text_of, thinks
 from trainmedic.service.llm.model import ChatModel, ModelError
+from trainmedic.service.llm.verified_answer import opening_sections
 
 _log = logging.getLogger(__name__)
 _GRAPH = 6 * STEPS + 12
@@ -50,28 +51,32 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
     composed = prepared.answer
     language = composed.language
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
-        yield composed.answer  # nothing is known that an investigation could begin with
+        for delta in deltas(composed.sections):  # nothing is known that an investigation could begin with
+            yield delta
         yield replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),))
         return
     # Where no cause is known, the model's words stand behind the program's, under numbers of its citations.
-    shown = Shown(quiet=not composed.causes)
+    shown = StreamedText(quiet=not composed.causes)
     steps: list[StepView] = []
     usage: dict[str, int] = {}
+    opening: Sections = ()
+    text = ModelText(lambda: opening)
     try:
         task = await task_of(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
-        usage, shown.head = task.usage, opening(prepared, tuple(task.desk.sources.values()))
+        usage, opening = task.usage, opening_sections(prepared, tuple(task.toolbox.sources.values()))
         async with aclosing(_parts(task, shown)) as parts:
             async for part in parts:
                 if isinstance(part, StepView):
                     steps.append(part)
-                yield part
+                    yield part
+                else:
+                    for delta in text.write(part):
+                        yield delta
         draft = Draft(text=task.text, model=await model.name(), cut=task.cut)
-        answer, tail = finished(prepared, task.prompt, task.desk, draft)
-        if not composed.causes:
-            yield answer.answer
-        elif tail:
-            yield shown.behind(tail)
-    except GivenUp as given_up:
+        answer, tail = finished(prepared, task.prompt, task.toolbox, draft)
+        for delta in text.end(tail) if composed.causes else deltas(answer.sections):
+            yield delta
+    except InvestigationStopped as given_up:
         answer = _alone(composed, says.WHY[given_up.why].get(language))
     except ModelError as failure:
         answer = _alone(composed, _why(failure, bool(steps), language))
@@ -81,7 +86,8 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
         _log.warning("an investigation ended with %s", type(error).__name__)
         answer = _alone(composed, phrases.FAILURES["garbage"].get(language))
     if answer.mode == "deterministic":
-        yield f"\n\n---\n\n{answer.notices[0]}\n\n{composed.answer}" if shown.said else composed.answer
+        for delta in text.replace(composed, answer.notices[0]):
+            yield delta
     yield replace(answer, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
 
 
@@ -96,17 +102,17 @@ def _why(failure: ModelError, begun: bool, language: str) -> str:
     return phrases.FAILURES[failure.kind].get(language)
 
 
-async def _parts(task: Task, shown: Shown) -> AsyncGenerator[StepView | str, None]:
-    """What happens, as it happens. Raises `ModelError`, `GivenUp`, and what the graph may."""
+async def _parts(task: Task, shown: StreamedText) -> AsyncGenerator[StepView | str, None]:
+    """What happens, as it happens. Raises `ModelError`, `InvestigationStopped`, and what the graph may."""
     system, user = task.prompt.messages
-    heard = Heard()
+    heard = FirstTokenHandler()
     agent: Any = create_agent(
         await task.model.runnable(max_tokens=task.max_tokens),
         tools=_tools(task),
         system_prompt=SystemMessage(content=system.content),
-        middleware=[Watch(task, heard)],
+        middleware=[InvestigationMiddleware(task, heard)],
     )
-    shown.begin(system.content, task.desk.sources, opened=task.model.opened)
+    shown.begin(system.content, task.toolbox.sources, opened=task.model.opened)
     stream = agent.astream(
         {"messages": [HumanMessage(content=user.content)]},
         {"callbacks": [heard], "recursion_limit": _GRAPH},
@@ -124,10 +130,10 @@ async def _parts(task: Task, shown: Shown) -> AsyncGenerator[StepView | str, Non
             mode, part = event
             if mode == "custom" and isinstance(part, StepView):
                 yield part
-            elif isinstance(part, Turn):
+            elif isinstance(part, TurnEnd):
                 if text := shown.end(dropped=part.calls, whole=part.whole):
                     yield text
-                shown.begin(system.content, task.desk.sources, opened=task.model.opened)
+                shown.begin(system.content, task.toolbox.sources, opened=task.model.opened)
             elif (
                 mode == "messages"
                 and isinstance(part[0], AIMessageChunk)
@@ -138,17 +144,17 @@ async def _parts(task: Task, shown: Shown) -> AsyncGenerator[StepView | str, Non
 
 def _tools(task: Task) -> list[BaseTool]:
     """The tools as LangChain has them; a call is validated before it gets here."""
-    desk = task.desk
-    does: dict[str, Callable[[Any], Found]] = {
-        "search_cases": desk.search_cases,
-        "get_case": desk.get_case,
-        "check_changed": desk.check_changed,
-        "look_up_option": desk.look_up_option,
-        "read_log": desk.read_log,
+    toolbox = task.toolbox
+    does: dict[str, Callable[[Any], ToolResult]] = {
+        "search_cases": toolbox.search_cases,
+        "get_case": toolbox.get_case,
+        "check_changed": toolbox.check_changed,
+        "look_up_option": toolbox.look_up_option,
+        "read_log": toolbox.read_log,
     }
 
     def tool(name: str, form: type[BaseModel]) -> BaseTool:
-        async def work(**arguments: Any) -> tuple[str, Found]:
+        async def work(**arguments: Any) -> tuple[str, ToolResult]:
             valid = form.model_validate(arguments)
             found = await task.run(lambda: does[name](valid))
             return found.text, found
@@ -161,4 +167,4 @@ def _tools(task: Task) -> list[BaseTool]:
             response_format="content_and_artifact",
         )
 
-    return [tool(name, form) for name, form in FORMS.items()]
+    return [tool(name, form) for name, form in TOOL_SCHEMAS.items()]

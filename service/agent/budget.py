@@ -27,7 +27,7 @@ CUT = "\n… (cut for lack of room)"
 NO_ROOM = "There is no room for further results. Write the answer now."
 
 
-class GivenUp(Exception):
+class InvestigationStopped(Exception):
     """The investigation cannot go on; ``why`` is a name in `service.agent.says.WHY`."""
 
     def __init__(self, why: str) -> None:
@@ -36,10 +36,10 @@ class GivenUp(Exception):
 
 
 @dataclass(slots=True)
-class Bounds:
-    """What is left of one investigation's steps and tokens. ``room`` is in tokens."""
+class Budget:
+    """What is left of one investigation's steps and tokens. ``tokens_left`` is in tokens."""
 
-    room: int
+    tokens_left: int
     turns: int = 0
     wanted: int = 0
     done: int = 0
@@ -49,39 +49,39 @@ class Bounds:
     @property
     def last(self) -> bool:
         """Whether the model has to write now."""
-        return self.done >= STEPS or self.room <= PER_STEP
+        return self.done >= STEPS or self.tokens_left <= PER_STEP
 
     def want(self, calls: Sequence[Mapping[str, object]]) -> None:
-        """The model wants these calls. Raises `GivenUp` where they are too many."""
+        """The model wants these calls. Raises `InvestigationStopped` where they are too many."""
         self.wanted += len(calls)
         if self.wanted > STEPS:
-            raise GivenUp("steps")
+            raise InvestigationStopped("steps")
 
     def repeated(self, tool: str, arguments: Mapping[str, object]) -> bool:
-        """Whether this call was made before. Raises `GivenUp` for a loop."""
+        """Whether this call was made before. Raises `InvestigationStopped` for a loop."""
         key = f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=True, default=str)}"
         self.seen[key] += 1
         if self.seen[key] >= SAME:
-            raise GivenUp("loop")
+            raise InvestigationStopped("loop")
         return self.seen[key] > 1
 
     def step(self, *, readable: bool) -> int:
-        """The number of the step that was done. Raises `GivenUp` after too many that could not be read."""
+        """The number of the step that was done. Raises `InvestigationStopped` after too many that could not be read."""
         self.done += 1
         self.mistakes = 0 if readable else self.mistakes + 1
         if self.mistakes >= MISTAKES:
-            raise GivenUp("arguments")
+            raise InvestigationStopped("arguments")
         return self.done
 
     def fit(self, text: str, tokens: int) -> str:
         """The result as far as there is room for it; its tokens (``tokens`` for all of it) are taken off."""
-        most = min(MOST_RESULT, self.room - PER_STEP)
+        most = min(MOST_RESULT, self.tokens_left - PER_STEP)
         if most <= 0:
-            self.room = 0
+            self.tokens_left = 0
             return NO_ROOM
         if tokens > most:
             text, tokens = text[: len(text) * most // tokens] + CUT, most
-        self.room -= tokens + PER_STEP
+        self.tokens_left -= tokens + PER_STEP
         return text
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Prepared
 from trainmedic.service.agent import says
-from trainmedic.service.agent.budget import GivenUp
-from trainmedic.service.agent.toolbox import ENTRY, Desk
-from trainmedic.service.answer import Answer, Citation
-from trainmedic.service.assistant import finished as written
-from trainmedic.service.assistant import ground_of, notices
+from trainmedic.service.agent.budget import InvestigationStopped
+from trainmedic.service.agent.toolbox import ENTRY, Toolbox
+from trainmedic.service.answer import Answer, Citation, Section, markdown
+from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.prompts import Prompt
+from trainmedic.service.llm.verified_answer import grounding_of, text_notices, verified_answer
 from trainmedic.service.llm.verify import complete, verify
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
@@ -30,18 +30,18 @@ class Draft:
     cut: bool = False
 
 
-def finished(prepared: Prepared, prompt: Prompt, desk: Desk, draft: Draft) -> tuple[Answer, str]:
+def finished(prepared: Prepared, prompt: Prompt, toolbox: Toolbox, draft: Draft) -> tuple[Answer, Sections]:
     """The answer with the model's text, verified against the prompt's sources and what the tools returned; and the
     program's own parts, which stand behind that text.
 
-    Raises `GivenUp` where there is no cause to write about and nothing that was written stands in a source.
+    Raises `InvestigationStopped` if there is no cause to write about and no sentence is supported by a source.
     """
-    prompt = replace(prompt, sources=tuple(desk.sources[marker] for marker in sorted(desk.sources)))
-    cases = desk.looked_up()
+    prompt = replace(prompt, sources=tuple(toolbox.sources[marker] for marker in sorted(toolbox.sources)))
+    cases = toolbox.looked_up()
     if prepared.answer.causes:
-        answer, tail = written(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
+        answer, tail = verified_answer(prepared, prompt, draft.text, draft.model, cut=draft.cut, looked_up=cases)
     else:
-        answer, tail = _added(prepared, prompt, draft, cases), ""
+        answer, tail = _added(prepared, prompt, draft, cases), ()
     if answer.mode == "deterministic":
         return answer, tail
     return _named(answer), tail
@@ -51,9 +51,9 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
     """The composed answer, which says that no cause is known, and behind it what was found out."""
     composed, language = prepared.answer, prepared.answer.language
     text = complete(draft.text) if draft.cut else draft.text
-    checked = verify(text, ground_of(prepared, prompt, looked_up), language)
+    checked = verify(text, grounding_of(prepared, prompt, looked_up), language)
     if not checked.citations:
-        raise GivenUp("unsupported")
+        raise InvestigationStopped("unsupported")
     by_marker = {source.marker: source for source in prompt.sources}
     citations = {(each.kind, each.id): each for each in composed.citations}
     numbers = {}
@@ -69,14 +69,17 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
                 quote=source.quote,
             )
         numbers[marker] = citations[(source.kind, source.id)].marker
-    said = _remarked(checked.text, {marker: f"[{number}]" for marker, number in numbers.items()})
+    body = _remarked(checked.text, {marker: f"[{number}]" for marker, number in numbers.items()})
+    written = Section(kind="model_text", body=body, markers=tuple(numbers.values()))
+    sections = (*composed.sections, Section(kind="added", body=says.ADDED.get(language)), written)
     return replace(
         composed,
-        answer=f"{composed.answer}\n\n{says.ADDED.get(language)}\n\n{said}",
+        answer=markdown(sections),
+        sections=sections,
         mode="llm",
         model=draft.model,
         citations=tuple(citations.values()),
-        notices=notices(checked, prompt, language, cut=draft.cut),
+        notices=text_notices(checked, prompt, language, cut=draft.cut),
     )
 
 
@@ -85,7 +88,15 @@ def _named(answer: Answer) -> Answer:
     entries = [citation for citation in answer.citations if citation.id.startswith(ENTRY)]
     names = {each.marker: says.CATALOGUE.get(answer.language).format(name=each.title) for each in entries}
     kept = tuple(citation for citation in answer.citations if citation not in entries)
-    return replace(answer, answer=_remarked(answer.answer, names), citations=kept)
+    sections = tuple(
+        _renamed(section, names) if section.kind == "model_text" else section for section in answer.sections
+    )
+    return replace(answer, answer=markdown(sections), sections=sections, citations=kept)
+
+
+def _renamed(section: Section, names: Mapping[int, str]) -> Section:
+    markers = tuple(marker for marker in section.markers if marker not in names)
+    return replace(section, body=_remarked(section.body, names), markers=markers)
 
 
 def _remarked(text: str, shown: Mapping[int, str]) -> str:

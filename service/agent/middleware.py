@@ -17,12 +17,12 @@ from pydantic import BaseModel, ValidationError
 
 from trainmedic.service.agent import says
 from trainmedic.service.agent.task import Task
-from trainmedic.service.agent.tool_schemas import FORMS, problems
-from trainmedic.service.agent.toolbox import Found, arguments_of, plain
+from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS, problems
+from trainmedic.service.agent.toolbox import ToolResult, arguments_of, plain
 from trainmedic.service.answer import StepView
 from trainmedic.service.llm.chat_client import THOUGHT, text_of
 from trainmedic.service.llm.model import ModelError
-from trainmedic.service.llm.reasoning_filter import Thoughts
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter
 
 _log = logging.getLogger(__name__)
 _RESULT = 1200
@@ -30,14 +30,14 @@ _RESULT = 1200
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnEnd:
     """The model has ended a turn: with calls of tools, or with its text; ``whole``: by itself, not by the limit."""
 
     calls: bool
     whole: bool
 
 
-class Heard(AsyncCallbackHandler):
+class FirstTokenHandler(AsyncCallbackHandler):
     """Gives a call of the model its whole time as soon as its first token has come."""
 
     def __init__(self) -> None:
@@ -55,10 +55,10 @@ class Heard(AsyncCallbackHandler):
         self._limit = None
 
 
-class Watch(AgentMiddleware[Any, Any, Any]):
+class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
     """Stands around every call of the model and of a tool."""
 
-    def __init__(self, task: Task, heard: Heard) -> None:
+    def __init__(self, task: Task, heard: FirstTokenHandler) -> None:
         super().__init__()
         self._task = task
         self._heard = heard
@@ -69,7 +69,7 @@ class Watch(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """One turn of the model, within its limits; afterwards its calls are looked at."""
         task, options = self._task, self._task.model.options
-        if task.bounds.last:
+        if task.budget.last:
             request = request.override(tool_choice="none")
         async with task.model.turn(task.left_s) as seconds:
             now = asyncio.get_running_loop().time()
@@ -85,11 +85,11 @@ class Watch(AgentMiddleware[Any, Any, Any]):
             if not (message.tool_calls or message.invalid_tool_calls or said.strip()):
                 raise ModelError("garbage", "the model wrote nothing")
         self._count(message)
-        message = _readable(message, f"turn-{task.bounds.turns}", cut=not whole)
-        task.bounds.turns += 1
-        task.bounds.want(message.tool_calls)
+        message = _readable(message, f"turn-{task.budget.turns}", cut=not whole)
+        task.budget.turns += 1
+        task.budget.want(message.tool_calls)
         task.text, task.cut = said, not whole
-        request.runtime.stream_writer(Turn(calls=bool(message.tool_calls), whole=whole))
+        request.runtime.stream_writer(TurnEnd(calls=bool(message.tool_calls), whole=whole))
         return replace(response, result=[*response.result[:-1], message])
 
     async def awrap_tool_call(
@@ -101,8 +101,8 @@ class Watch(AgentMiddleware[Any, Any, Any]):
             name, arguments = call["name"], call["args"]
             found, readable = await self._found(name, arguments, request, handler)
             size = (await task.model.count([found.text]))[0]
-            text = task.bounds.fit(found.text, size)
-            number = task.bounds.step(readable=readable)
+            text = task.budget.fit(found.text, size)
+            number = task.budget.step(readable=readable)
             view = StepView(
                 number=number,
                 tool=plain(name),
@@ -122,31 +122,31 @@ class Watch(AgentMiddleware[Any, Any, Any]):
         arguments: dict[str, Any],
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
-    ) -> tuple[Found, bool]:
+    ) -> tuple[ToolResult, bool]:
         """What comes of a call, and whether it could be read at all."""
-        desk, language = self._task.desk, self._task.desk.language
-        form = FORMS.get(name)
+        toolbox, language = self._task.toolbox, self._task.toolbox.language
+        form = TOOL_SCHEMAS.get(name)
         if form is None:
-            return desk.refused(name, f"There is no such tool. There are: {', '.join(FORMS)}."), False
+            return toolbox.refused(name, f"There is no such tool. There are: {', '.join(TOOL_SCHEMAS)}."), False
         try:
             valid: BaseModel = form.model_validate(arguments)
         except ValidationError as error:
-            return desk.refused(name, f"The arguments do not fit: {problems(error)}"), False
-        if self._task.bounds.repeated(name, valid.model_dump()):
+            return toolbox.refused(name, f"The arguments do not fit: {problems(error)}"), False
+        if self._task.budget.repeated(name, valid.model_dump()):
             what = says.REPEATED.get(language).format(tool=name)
-            return Found(text="You asked this before; the result stands above.", what=what, ok=False), True
+            return ToolResult(text="You asked this before; the result stands above.", what=what, ok=False), True
         try:
             message = await handler(request)
         except Exception as error:  # a look-up that fails must not fail the answer
             _log.warning("the tool %s ended with %s", name, type(error).__name__)
-            return desk.refused(name, says.WHY["look_up"].get(language)), True
+            return toolbox.refused(name, says.WHY["look_up"].get(language)), True
         found = getattr(message, "artifact", None)
-        return (found, True) if isinstance(found, Found) else (desk.refused(name, str(message.content)), False)  # type: ignore[union-attr]
+        return (found, True) if isinstance(found, ToolResult) else (toolbox.refused(name, str(message.content)), False)  # type: ignore[union-attr]
 
     def _said(self, message: AIMessage, *, whole: bool) -> str:
         """The turn's text without what was thought aloud; how the model thinks is learned for its next text."""
         model = self._task.model
-        thoughts = Thoughts(opened=model.opened)
+        thoughts = ReasoningFilter(opened=model.opened)
         if THOUGHT in message.additional_kwargs:
             thoughts.apart()
         said = thoughts.push(text_of(message))
@@ -167,7 +167,7 @@ class Watch(AgentMiddleware[Any, Any, Any]):
             usage[name] = usage.get(name, 0) + value
 
     def _unmarked(self, text: str) -> str:
-        mark = self._task.desk.mark
+        mark = self._task.toolbox.mark
         return text.replace(f"<data-{mark}>", "").replace(f"</data-{mark}>", "")
 
 

@@ -8,32 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from trainmedic.service.llm.reasoning_filter import Thoughts
-from trainmedic.service.llm.stream_filter import Withhold
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter
+from trainmedic.service.llm.stream_filter import StreamFilter
 
 REMARK = 280
 """Code points of a turn that wait."""
 
 
-class Shown:
-    """The text of one answer as it is streamed. ``head`` stands before its first words; ``quiet``: nothing is shown."""
+class StreamedText:
+    """The model's text of one answer as it is streamed; ``quiet``: nothing is shown."""
 
-    def __init__(self, head: str = "", *, quiet: bool = False) -> None:
-        self.head = head
+    def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
         self.said = False
         self._waiting = ""
         self._released = False
-        self._withhold: Withhold | None = None
-        self._thoughts = Thoughts()
+        self._withhold: StreamFilter | None = None
+        self._thoughts = ReasoningFilter()
 
     def begin(self, protected: str, markers: Collection[int], *, opened: bool = False) -> None:
         """A turn begins; citations may point at these markers, and the protected text does not show.
 
         ``opened``: the prompt ends inside a block of thought.
         """
-        self._withhold = Withhold(protected, markers)
-        self._thoughts = Thoughts(opened=opened)
+        self._withhold = StreamFilter(protected, markers)
+        self._thoughts = ReasoningFilter(opened=opened)
         self._waiting, self._released = "", False
 
     def push(self, text: str, *, apart: bool = False) -> str:
@@ -58,14 +57,10 @@ class Shown:
             return ""
         return self._out()
 
-    def behind(self, tail: str) -> str:
-        """The program's own parts, behind the model's text."""
-        return f"\n\n{tail}" if self.said else f"{self.head}{tail}"
-
     def _out(self) -> str:
         text, self._waiting = self._waiting, ""
         if self._quiet or not text:
             return ""
-        before = "" if self._released else "\n\n" if self.said else self.head
+        before = "" if self._released else "\n\n" if self.said else ""
         self.said = self._released = True
         return before + text

@@ -9,9 +9,9 @@ from hashlib import blake2b
 from importlib.resources import files
 
 from trainmedic.service.advisor import Advisor, Prepared
-from trainmedic.service.agent.budget import Bounds, reserved
-from trainmedic.service.agent.tool_schemas import FORMS
-from trainmedic.service.agent.toolbox import Desk
+from trainmedic.service.agent.budget import Budget, reserved
+from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
+from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answering import Executor
 from trainmedic.service.llm.model import ChatModel
 from trainmedic.service.llm.prompts import Prompt, build, sources_of
@@ -22,11 +22,11 @@ class Task:
     """One investigation: what it works with, what is left of it, and what came of it."""
 
     prompt: Prompt
-    desk: Desk
+    toolbox: Toolbox
     model: ChatModel
     run: Executor
     max_tokens: int
-    bounds: Bounds
+    budget: Budget
     deadline: float
     text: str = ""
     cut: bool = False
@@ -40,31 +40,31 @@ class Task:
 
 async def task_of(prepared: Prepared, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float) -> Task:
     """The prompt, with room kept for the tools and for what they return."""
-    space = await model.room()
-    context, most = space.context_tokens, space.max_tokens
+    limits = await model.limits()
+    context, most = limits.context_tokens, limits.max_tokens
     tools = files("trainmedic.service.agent").joinpath("tools.md").read_text(encoding="utf-8").strip()
-    schemas = "\n".join(str(form.model_json_schema()) for form in FORMS.values())
+    schemas = "\n".join(str(form.model_json_schema()) for form in TOOL_SCHEMAS.values())
     taken = sum(await model.count([tools, schemas])) + reserved(context)
     prompt = await build(prepared, model.count, context_tokens=context - taken, max_tokens=most)
     system, user = prompt.messages
     prompt = replace(prompt, messages=(replace(system, content=f"{system.content}\n{tools}"), user))
     # What is left of the context in truth: a prompt that could not be made small enough leaves nothing to the tools.
-    room = min(reserved(context), context - most - prompt.tokens - (taken - reserved(context)))
-    desk = Desk(
+    tokens_left = min(reserved(context), context - most - prompt.tokens - (taken - reserved(context)))
+    toolbox = Toolbox(
         advisor=advisor,
         prepared=prepared,
         mark=_mark([source.text for source in prepared.context.evidence.sources]),
         sources={source.marker: source for source in prompt.sources},
         first=len(sources_of(prepared)) + 1,
     )
-    desk.suppose()
+    toolbox.suppose()
     return Task(
         prompt=prompt,
-        desk=desk,
+        toolbox=toolbox,
         model=model,
         run=run,
         max_tokens=most,
-        bounds=Bounds(room=room),
+        budget=Budget(tokens_left=tokens_left),
         deadline=deadline,
     )
 

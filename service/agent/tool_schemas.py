@@ -13,11 +13,11 @@ MAX_PROBLEMS = 3
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 
-class _Form(BaseModel):
+class _ToolSchema(BaseModel):
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 
-class SearchCases(_Form):
+class SearchCases(_ToolSchema):
     """Search the known cases for a symptom, an error message or an option."""
 
     query: Annotated[str, Field(min_length=1, max_length=300, description="symptom, error message or option names")]
@@ -26,13 +26,13 @@ class SearchCases(_Form):
     ] = None
 
 
-class GetCase(_Form):
+class GetCase(_ToolSchema):
     """Read one known case in full: cause, fix, what does not help, how to confirm."""
 
     case_id: Annotated[Name, Field(description="a case's id, as the sources and search_cases show it")]
 
 
-class CheckChanged(_Form):
+class CheckChanged(_ToolSchema):
     """Change the pasted configuration in memory and run all checks again: which findings clear, appear, stay."""
 
     changes: Annotated[
@@ -53,7 +53,7 @@ class CheckChanged(_Form):
         }
 
 
-class LookUpOption(_Form):
+class LookUpOption(_ToolSchema):
     """Look an option up in a framework's catalogue: whether it exists, since when, its type and default."""
 
     framework: Annotated[str, Field(min_length=1, max_length=40, description="such as trl, openrlhf, transformers")]
@@ -63,7 +63,7 @@ class LookUpOption(_Form):
     ] = None
 
 
-class ReadLog(_Form):
+class ReadLog(_ToolSchema):
     """Read lines of a pasted text."""
 
     attachment: Annotated[str, Field(max_length=300, description="its name; empty: the question itself")]
@@ -71,7 +71,7 @@ class ReadLog(_Form):
     last_line: Annotated[int, Field(ge=1, le=10_000_000, description="last line")]
 
 
-FORMS: dict[str, type[_Form]] = {
+TOOL_SCHEMAS: dict[str, type[_ToolSchema]] = {
     "search_cases": SearchCases,
     "get_case": GetCase,
     "check_changed": CheckChanged,

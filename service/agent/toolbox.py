@@ -39,7 +39,7 @@ _PLAIN = str.maketrans({"`": "'", "<": "‹", ">": "›", "[": "(", "]": ")", "|
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ToolResult:
     """What came of one call: ``text`` for the model, ``what`` for the reader, and whether it could be done."""
 
     text: str
@@ -48,7 +48,7 @@ class Found:
 
 
 @dataclass(slots=True)
-class Desk:
+class Toolbox:
     """The tools of one question. ``mark`` closes off what was pasted; no pasted text contains it."""
 
     advisor: Advisor
@@ -63,7 +63,7 @@ class Desk:
         """The answer's language."""
         return self.prepared.answer.language
 
-    def search_cases(self, form: SearchCases) -> Found:
+    def search_cases(self, form: SearchCases) -> ToolResult:
         """The cases nearest to the words, each under a marker."""
         framework = (form.framework or "").strip().casefold()
         filters = {"framework": framework} if framework else None
@@ -75,9 +75,9 @@ class Desk:
             marker = self._source("case", case.id, case.title.get(self.language), summary, url=_url(case))
             lines.append(f"[{marker}] case {case.id}: {case.title.get(self.language)}\n{summary}")
         what = says.SEARCHED.get(self.language).format(query=plain(form.query), count=len(cases))
-        return Found(text="\n".join(lines) or "No case was found.", what=what)
+        return ToolResult(text="\n".join(lines) or "No case was found.", what=what)
 
-    def get_case(self, form: GetCase) -> Found:
+    def get_case(self, form: GetCase) -> ToolResult:
         """One case in full."""
         case = self.advisor.case(form.case_id)
         if case is None:
@@ -86,9 +86,9 @@ class Desk:
         text = f"{case_text(case, self.language)}\n{more_text(case, self.language)}"
         marker = self._source("case", case.id, title, text, url=_url(case))
         what = says.READ_CASE.get(self.language).format(title=title)
-        return Found(text=f"[{marker}] case {case.id}: {title}\n{text}", what=what)
+        return ToolResult(text=f"[{marker}] case {case.id}: {title}\n{text}", what=what)
 
-    def check_changed(self, form: CheckChanged) -> Found:
+    def check_changed(self, form: CheckChanged) -> ToolResult:
         """The rules over the configuration with other values: what clears, appears and stays."""
         found = what_if(self.prepared.context.evidence, form.written, self.advisor.knowledge.rules)
         problems = [f"{plain(each.name)}: {each.why.get(self.language)}" for each in found.unknown]
@@ -96,7 +96,7 @@ class Desk:
             names = ", ".join(plain(name) for name in form.changes)
             what = says.NOT_CHANGED.get(self.language).format(names=names)
             text = "\n".join([says.NOTHING_CHANGED.get(self.language), *problems])
-            return Found(text=text, what=what, ok=False)
+            return ToolResult(text=text, what=what, ok=False)
         changes = _changes(found)
         before = ", ".join(f"{each.name} = {each.before}" for each in found.changed if each.before is not None)
         lines = [f"changed: {changes}", *([f"before: {self._data(before)}"] if before else [])]
@@ -104,14 +104,14 @@ class Desk:
         what = says.CHECKED.get(self.language).format(
             changes=changes, clears=len(found.clears), appears=len(found.appears), stays=len(found.stays)
         )
-        return Found(text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), what=what)
+        return ToolResult(text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), what=what)
 
     def suppose(self) -> None:
         """Lay out what a change does that the question supposes: it is said before the model's text, under markers."""
         if self.prepared.supposed is not None:
             self._told(self.prepared.supposed)
 
-    def look_up_option(self, form: LookUpOption) -> Found:
+    def look_up_option(self, form: LookUpOption) -> ToolResult:
         """One option in a framework's catalogue."""
         framework = catalogue_of(form.framework)
         if framework is None:
@@ -127,9 +127,9 @@ class Desk:
             framework=f"{framework} {plain(found.version)}",
             outcome=(says.EXISTS if found.exists else says.MISSING).get(self.language),
         )
-        return Found(text=f"[{marker}] {plain(found.text, len(found.text))}", what=what)
+        return ToolResult(text=f"[{marker}] {plain(found.text, len(found.text))}", what=what)
 
-    def read_log(self, form: ReadLog) -> Found:
+    def read_log(self, form: ReadLog) -> ToolResult:
         """Lines of a pasted text, as they were masked."""
         pasted = self._pasted(form.attachment)
         if pasted is None:
@@ -150,11 +150,11 @@ class Desk:
         numbered = "\n".join(f"{first + n}: {line}" for n, line in enumerate(shown))
         name = plain(pasted.name) if pasted.name else says.QUESTION.get(self.language)
         what = says.READ_LINES.get(self.language).format(first=first, last=last, name=name)
-        return Found(text=f"[{marker}] lines {first} to {last}\n{self._data(numbered)}", what=what)
+        return ToolResult(text=f"[{marker}] lines {first} to {last}\n{self._data(numbered)}", what=what)
 
-    def refused(self, tool: str, why: str) -> Found:
+    def refused(self, tool: str, why: str) -> ToolResult:
         """A call that could not be carried out, and why, for the model."""
-        return Found(text=why, what=says.REFUSED.get(self.language).format(tool=plain(tool)), ok=False)
+        return ToolResult(text=why, what=says.REFUSED.get(self.language).format(tool=plain(tool)), ok=False)
 
     def _given(self) -> Sequence[Pasted]:
         return [each for each in self.prepared.context.evidence.sources if each.text.strip()]

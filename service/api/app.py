@@ -1,4 +1,4 @@
-"""The ASGI application, made from an advisor. Reads no environment and opens nothing by itself."""
+"""The ASGI application over an advisor. Reads no environment and opens no connection by itself."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from importlib.metadata import version as package_version
 
 from fastapi import FastAPI
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.api.errors import add_handlers
-from trainmedic.service.api.limits import Gate, Metrics
+from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.api.middleware import add_middleware
 from trainmedic.service.api.openai import make_openai_router
-from trainmedic.service.api.probes import Probe, Remembered
-from trainmedic.service.api.routes import Worker, make_router
-from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.service.api.probes import CachedProbe, Probe
+from trainmedic.service.api.routes import Worker, json_response, make_router
+from trainmedic.service.resources import Readiness, Versions
+from trainmedic.service.settings import Settings
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
 """Something that runs beside the requests, such as a connection to a chat service."""
@@ -53,17 +55,11 @@ def create_app(
         title="trainmedic",
         version=package_version("trainmedic"),
         description="Why is my LLM training run broken, and what do I change?",
-        docs_url=None,  # the framework's page of the API loads scripts from elsewhere, beside our reader's session
+        docs_url=None,  # FastAPI's page loads scripts from another site, within the session of our pages
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.add_middleware(
-        Gate,
-        keys=settings.keys,
-        max_bytes=settings.max_request_mb * MEBIBYTE,
-        metrics=metrics,
-        public_url=settings.public_url,
-    )
+    add_middleware(app, settings, metrics)
     add_handlers(app)
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
     app.include_router(make_router(advisor, answerer, worker, settings.max_attachments))
@@ -74,38 +70,38 @@ def create_app(
 
 def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mapping[str, Probe]) -> None:
     knowledge = advisor.knowledge
-    asked = {name: Remembered(probe) for name, probe in probes.items()}
+    cached = {name: CachedProbe(probe) for name, probe in probes.items()}
 
     @app.get("/livez", tags=["health"])
     async def livez() -> dict[str, str]:
-        """The process answers."""
+        """The process is alive."""
         return {"status": "ok"}
 
-    @app.get("/readyz", tags=["health"])
-    async def readyz() -> JSONResponse:
-        """Knowledge loaded and rules compiled. ``degraded`` where a page failed or something optional is down."""
+    @app.get("/readyz", tags=["health"], response_model=Readiness)
+    async def readyz() -> Response:
+        """Knowledge loaded and rules compiled. ``degraded`` if a page failed or something optional is down."""
         failures = [*(f.rule_id for f in knowledge.rules.failures), *(f.page for f in knowledge.cases.failures)]
-        down = {name: reason for name, probe in asked.items() if (reason := await probe()) is not None}
+        down = {name: reason for name, probe in cached.items() if (reason := await probe()) is not None}
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
-        body = {
-            "status": status,
-            "cases": len(knowledge.published),
-            "rules": len(knowledge.rules.rules),
-            "failed_pages": failures,
-            "down": down,
-        }
-        return JSONResponse(body, status_code=200 if ready else 503)
+        readiness = Readiness(
+            status=status,
+            cases=len(knowledge.published),
+            rules=len(knowledge.rules.rules),
+            failed_pages=tuple(failures),
+            down=down,
+        )
+        return json_response(readiness, 200 if ready else 503)
 
     @app.get("/version", tags=["health"])
-    async def version() -> dict[str, str]:
+    async def version() -> Versions:
         """Versions of the program, the cases, the rules and the index."""
-        return {
-            "trainmedic": package_version("trainmedic"),
-            "kb_version": knowledge.cases.version,
-            "ruleset_version": knowledge.rules.version,
-            "index": knowledge.index.manifest.id,
-        }
+        return Versions(
+            trainmedic=package_version("trainmedic"),
+            kb_version=knowledge.cases.version,
+            ruleset_version=knowledge.rules.version,
+            index=knowledge.index.manifest.id,
+        )
 
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def prometheus() -> Response:

@@ -1,4 +1,4 @@
-"""Errors to HTTP: the one mapping, the one shape. Nothing of an exception that is not ours reaches a client."""
+"""The one mapping from errors to HTTP responses. Nothing of an exception that is not ours reaches a client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
-from trainmedic.service.api.presence import LEFT, Left
+from trainmedic.service.api.disconnect import CLIENT_CLOSED_REQUEST, ClientDisconnected
 
 STATUS = {
     "invalid": 400,
@@ -39,25 +39,25 @@ def error_response(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     """An error in the contract's shape. A message may repeat what was sent: it is masked and cut."""
-    shown = mask(message.encode("utf-8", "replace").decode("utf-8")[:MAX_MESSAGE]).text
-    body: dict[str, object] = {"code": code, "message": shown, "trace_id": trace_id}
+    masked = mask(message.encode("utf-8", "replace").decode("utf-8")[:MAX_MESSAGE]).text
+    body: dict[str, object] = {"code": code, "message": masked, "trace_id": trace_id}
     if hint is not None:
         body["hint"] = hint
     return JSONResponse({"error": body}, status_code=status, headers=headers)
 
 
 def trace_id_of(request: Request) -> str:
-    """The id of this request, as the middleware set it."""
+    """The id of this request, set by the middleware."""
     return str(getattr(request.state, "trace_id", ""))
 
 
 def internal_error(trace_id: str) -> JSONResponse:
-    """What a client is told of an error that is not one of ours: nothing but the id to ask about."""
+    """The response for an error that is not ours: nothing but the trace id."""
     return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id)
 
 
 def log_unexpected(error: Exception, trace_id: str) -> None:
-    """The traceback for the operator, masked: an exception's message may quote what was pasted."""
+    """The traceback for the operator, masked: an exception's message may quote the input."""
     trace = "".join(traceback.format_exception(error))
     log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
 
@@ -77,13 +77,13 @@ def add_handlers(app: FastAPI) -> None:
             headers=headers,
         )
 
-    @app.exception_handler(Left)
-    async def _left(request: Request, error: Left) -> Response:
-        return Response(status_code=LEFT)
+    @app.exception_handler(ClientDisconnected)
+    async def _disconnected(request: Request, error: ClientDisconnected) -> Response:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
 
     @app.exception_handler(RequestValidationError)
     async def _malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        # The input itself is left out: it may hold what the user did not mean to send back and forth.
+        # Without the input itself: it may hold secrets.
         parts = [f"{'.'.join(str(p) for p in item['loc'][1:]) or 'body'}: {item['msg']}" for item in error.errors()[:5]]
         return error_response(422, "invalid_request", "; ".join(parts), trace_id=trace_id_of(request))
 

@@ -24,8 +24,8 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
-from trainmedic.service.api.presence import while_there
 from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from trainmedic.service.composition import phrases
@@ -138,7 +138,7 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
             first = await anext(parts)
             streamed = chunks(first, parts, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
-        answer = with_notice(await while_there(request, final_answer(parts)), unread)
+        answer = with_notice(await until_disconnect(request, final_answer(parts)), unread)
         choice = {
             "index": 0,
             "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},
@@ -162,7 +162,7 @@ def question_of(messages: Sequence[Message]) -> Ask:
 
 
 def unread_parts(messages: Sequence[Message]) -> str:
-    """What the user sent besides text, as ``image_url (2), file (1)``; empty where there is nothing else."""
+    """What the user sent besides text, as ``image_url (2), file (1)``; empty if there is nothing else."""
     parts = [
         part
         for message in messages
@@ -199,7 +199,7 @@ def extra(answer: Answer) -> dict[str, Any]:
 
 
 def usage_of(answer: Answer) -> dict[str, int]:
-    """Tokens of a model; none where the answer was composed."""
+    """Tokens of the model; 0 without one."""
     prompt, completion = answer.usage.get("prompt_tokens", 0), answer.usage.get("completion_tokens", 0)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
@@ -223,7 +223,7 @@ async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "")
                     yield chunk({"content": text})
                 continue
             if not isinstance(part, Answer):
-                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part):
+                for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part.text):
                     yield chunk({"content": text})
                 continue
             for text in pieces(behind_text(part)):

@@ -19,25 +19,29 @@ from trainmedic.kb.pages.rule_render import render as render_rule
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
-from trainmedic.service.api.presence import while_there
 from trainmedic.service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
     AttachmentIn,
-    CasePage,
-    CaseSummary,
     CheckIn,
     ErrorOut,
     FeedbackIn,
-    FeedbackOut,
-    HitOut,
-    RulePage,
-    RuleSummary,
     SearchIn,
-    SearchOut,
 )
 from trainmedic.service.history import Feedback
+from trainmedic.service.resources import (
+    CaseDocument,
+    CasePage,
+    CaseSummary,
+    FeedbackReceipt,
+    Hit,
+    Hits,
+    RuleDocument,
+    RulePage,
+    RuleSummary,
+)
 from trainmedic.service.serialization import plain, to_json
 
 T = TypeVar("T")
@@ -83,7 +87,7 @@ class Worker:
     def _ended(self, future: asyncio.Future[T]) -> None:
         self._slots.release()
         if not future.cancelled():
-            future.exception()  # past the deadline nobody else asks for it, and asyncio would complain
+            future.exception()  # past the deadline nothing else retrieves it, and asyncio would complain
 
 
 class Overloaded(TrainmedicError):
@@ -107,19 +111,19 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         bounded(body.attachments)
         parts = answerer.stream(body.value(), trace_id_of(request), worker.run)
         if body.stream:
-            first = await anext(parts)  # what is wrong with the request is said before a stream begins
+            first = await anext(parts)  # errors of the request must come before the stream begins
             return StreamingResponse(
                 events(first, parts), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
             )
-        return json_response(await while_there(request, final_answer(parts)))
+        return json_response(await until_disconnect(request, final_answer(parts)))
 
     @router.get("/answers/{answer_id}", response_model=Answer)
-    async def given(answer_id: str) -> Response:
-        """An answer given before, as it was; 404 where it is not kept."""
-        kept = await worker.run(lambda: advisor.answer(answer_id))
-        if kept is None:
+    async def stored_answer(answer_id: str) -> Response:
+        """A stored answer, unchanged; 404 if it is not stored."""
+        stored = await worker.run(lambda: advisor.answer(answer_id))
+        if stored is None:
             raise NotFound(f"no answer {answer_id!r}")
-        return Response(json.dumps(kept.answer, ensure_ascii=False), media_type="application/json")
+        return Response(json.dumps(stored.answer, ensure_ascii=False), media_type="application/json")
 
     @router.post("/check", response_model=ReportView)
     async def check(body: CheckIn) -> Response:
@@ -129,28 +133,27 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         return json_response(await worker.run(lambda: advisor.check(attachments, body.language)))
 
     @router.post("/search")
-    async def search(body: SearchIn) -> SearchOut:
+    async def search(body: SearchIn) -> Hits:
         """The cases nearest to a text."""
         filters = {name: value for name, value in body.filters.model_dump().items() if value is not None}
         hits = await worker.run(lambda: advisor.search(body.query, body.top_k, filters))
         language = "zh" if body.language == "zh" else "en"
-        found = []
-        for hit in hits:
-            case = advisor.case(hit.case_id)
-            if case is not None:
-                found.append(
-                    HitOut(
-                        case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=list(hit.why)
-                    )
-                )
-        return SearchOut(hits=found, kb_version=advisor.knowledge.cases.version)
+        cases = [(hit, advisor.case(hit.case_id)) for hit in hits]
+        return Hits(
+            hits=tuple(
+                Hit(case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=hit.why)
+                for hit, case in cases
+                if case is not None
+            ),
+            kb_version=advisor.knowledge.cases.version,
+        )
 
     @router.post("/feedback")
-    async def feedback(body: FeedbackIn) -> FeedbackOut:
+    async def feedback(body: FeedbackIn) -> FeedbackReceipt:
         """Say whether an answer helped. A second feedback on the same answer replaces the first."""
         value = Feedback(answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment)
         await worker.run(lambda: advisor.give_feedback(value))
-        return FeedbackOut(answer_id=body.answer_id, reaction=body.reaction)
+        return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
     add_knowledge_routes(router, advisor)
     return router
@@ -180,26 +183,28 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
             for case in sorted(cases.values(), key=lambda case: case.id)
             if (framework is None or framework in case.frameworks) and (family is None or family == case.family)
         ]
-        items = [
+        items = tuple(
             CaseSummary(
                 id=case.id,
                 title=case.title.get(language),
                 kind=case.kind,
                 family=case.family,
-                frameworks=list(case.frameworks),
+                frameworks=case.frameworks,
                 evidence=case.evidence,
             )
             for case in chosen[offset : offset + limit]
-        ]
+        )
         return CasePage(items=items, total=len(chosen), offset=offset)
 
     @router.get("/cases/{case_id}")
-    async def get_case(case_id: str, language: Language = "en") -> dict[str, Any]:
+    async def get_case(case_id: str, language: Language = "en") -> CaseDocument:
         """One case: its fields, and its page as Markdown in ``language``."""
         case = cases.get(case_id)
         if case is None:
             raise NotFound(f"no case {case_id!r}")
-        return {"case": plain(case), "markdown": render_case(case, language)}
+        fields = plain(case)
+        assert isinstance(fields, dict)
+        return CaseDocument(case=fields, markdown=render_case(case, language))
 
 
 def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
@@ -219,21 +224,21 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
             for rule in sorted(rules.values(), key=lambda rule: rule.id)
             if framework is None or framework in rule.applies.get("framework", ())
         ]
-        items = [
+        items = tuple(
             RuleSummary(
                 id=rule.id,
                 title=rule.title.get(language),
                 severity=rule.severity.value,
                 status=rule.status,
-                frameworks=list(rule.applies.get("framework", ())),
-                cases=list(rule.cases),
+                frameworks=tuple(rule.applies.get("framework", ())),
+                cases=rule.cases,
             )
             for rule in chosen[offset : offset + limit]
-        ]
+        )
         return RulePage(items=items, total=len(chosen), offset=offset)
 
     @router.get("/rules/{rule_id}")
-    async def get_rule(rule_id: str, language: Language = "en") -> dict[str, Any]:
+    async def get_rule(rule_id: str, language: Language = "en") -> RuleDocument:
         """One rule: its condition and its page as Markdown in ``language``."""
         rule = rules.get(rule_id)
         if rule is None:
@@ -247,20 +252,18 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
             "cases": list(rule.cases),
             "when": rule.when,
         }
-        return {"rule": summary, "markdown": render_rule(rule, language)}
+        return RuleDocument(rule=summary, markdown=render_rule(rule, language))
 
 
-def json_response(value: object) -> Response:
+def json_response(value: object, status: int = 200) -> Response:
     """A frozen value as JSON, without a second validation."""
-    return Response(to_json(value), media_type="application/json")
+    return Response(to_json(value), status, media_type="application/json")
 
 
 async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
-    """Server-sent events: the text as it comes, then the whole answer as JSON; an ``error`` where that fails.
+    """Server-sent events: ``answer.delta`` and ``answer.step``, then ``answer`` or ``error``.
 
-    An investigation's steps come as ``answer.step``.
-
-    A client that leaves closes ``parts``, and with them whatever is still being written.
+    A client that disconnects closes ``parts``, which stops the model.
     """
     async with aclosing(parts):
         try:
@@ -270,21 +273,21 @@ async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
                 elif isinstance(part, StepView):
                     yield sse("answer.step", to_json(part))
                 elif not isinstance(part, Draft):
-                    for text in pieces(part):
+                    for text in pieces(part.text):
                         yield sse("answer.delta", json.dumps({"text": text}, ensure_ascii=False))
         except TrainmedicError as error:
             yield sse("error", json.dumps({"error": {"code": error.code, "message": error.message}}))
 
 
 async def chained(first: StreamPart, parts: Parts) -> Parts:
-    """``parts`` with the one that was taken already."""
+    """``parts`` after the first one, which was awaited already."""
     yield first
     async for part in parts:
         yield part
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text in pieces that are worth an event each; what a model writes comes in such pieces anyway."""
+    """A text in pieces of about the size of a model's."""
     for start in range(0, len(text), DELTA_CHARACTERS):
         yield text[start : start + DELTA_CHARACTERS]
 

@@ -1,4 +1,4 @@
-"""What clients may send. What they get back are the frozen values of `service.answer`."""
+"""Request bodies. Responses are the dataclasses of `service.answer` and `service.resources`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ YesNo = Annotated[bool, Field(strict=True)]
 
 
 def number(value: object) -> object:
-    """Refuses what is no number in JSON but would be taken for one: "5" and true."""
+    """Refuse values that pydantic would convert to a number: "5" and true."""
     if isinstance(value, bool | str):
         raise ValueError("Input should be a number")
     return value
@@ -25,7 +25,7 @@ Whole = Annotated[int, BeforeValidator(number)]
 
 
 class Body(BaseModel):
-    """A request body: unknown keys are errors, so that a misspelt option is not silently ignored."""
+    """A request body. Unknown keys are errors, so that a misspelt option is not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,12 +37,12 @@ class AttachmentIn(Body):
     content: str
 
     def value(self) -> Attachment:
-        """The attachment as the core takes it."""
+        """The attachment as the core's type."""
         return Attachment(name=self.name, content=self.content)
 
 
 class AskIn(Body):
-    """A question with what was pasted: at least one of the two."""
+    """A question, attachments, or both."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -62,7 +62,7 @@ class AskIn(Body):
     mode: Literal["auto", "deterministic", "investigate"] = "auto"
 
     def value(self) -> Ask:
-        """The question as the core takes it."""
+        """The question as the core's type."""
         return Ask(
             question=self.question,
             attachments=tuple(attachment.value() for attachment in self.attachments),
@@ -74,7 +74,7 @@ class AskIn(Body):
 
 
 class CheckIn(Body):
-    """Files to check together: they belong to one run."""
+    """The files of one run."""
 
     attachments: list[AttachmentIn] = Field(min_length=1)
     language: Literal["en", "zh"] = "en"
@@ -98,7 +98,7 @@ class SearchIn(Body):
 
 
 class FeedbackIn(Body):
-    """What somebody says about an answer; a second one replaces the first."""
+    """Feedback on an answer; a second one replaces the first."""
 
     answer_id: Annotated[str, Field(min_length=1, max_length=64)]
     reaction: Literal["up", "down", "resolved"]
@@ -114,7 +114,7 @@ class CompletionMessage(BaseModel):
 
 
 class CompletionChoice(BaseModel):
-    """The one choice there is."""
+    """The only choice."""
 
     index: int
     message: CompletionMessage
@@ -122,7 +122,7 @@ class CompletionChoice(BaseModel):
 
 
 class CompletionUsage(BaseModel):
-    """Tokens of the model that wrote the text; none where it was composed."""
+    """Tokens of the model that wrote the text; 0 without a model."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -143,7 +143,7 @@ class CompletionOut(BaseModel):
 
 
 def streams(example: str, description: str) -> dict[int | str, dict[str, Any]]:
-    """A response that is a stream of server-sent events where the request wants one, for the API's description."""
+    """The OpenAPI description of a response that is an event stream on request."""
     one = {
         "type": "object",
         "required": ["data"],
@@ -166,67 +166,6 @@ COMPLETION_EVENTS = streams(
     'data: {"object": "chat.completion.chunk", "choices": [{"delta": {"content": "..."}}]}\n\ndata: [DONE]\n\n',
     "With `stream`: chunks of the OpenAI protocol; the one with `finish_reason` has `citations` and `trainmedic`.",
 )
-
-
-class HitOut(BaseModel):
-    """One search hit."""
-
-    case_id: str
-    title: str
-    score: float
-    why: list[str]
-
-
-class SearchOut(BaseModel):
-    """Search hits, best first."""
-
-    hits: list[HitOut]
-    kb_version: str
-
-
-class CaseSummary(BaseModel):
-    """One line of the case list."""
-
-    id: str
-    title: str
-    kind: str
-    family: str
-    frameworks: list[str]
-    evidence: str
-
-
-class RuleSummary(BaseModel):
-    """One line of the rule list."""
-
-    id: str
-    title: str
-    severity: str
-    status: str
-    frameworks: list[str]
-    cases: list[str]
-
-
-class CasePage(BaseModel):
-    """A page of cases."""
-
-    items: list[CaseSummary]
-    total: int
-    offset: int
-
-
-class RulePage(BaseModel):
-    """A page of rules."""
-
-    items: list[RuleSummary]
-    total: int
-    offset: int
-
-
-class FeedbackOut(BaseModel):
-    """The feedback as stored."""
-
-    answer_id: str
-    reaction: str
 
 
 class ErrorBody(BaseModel):

@@ -1,16 +1,17 @@
-"""Diagnosis to answer, without a model: the same object, every sentence from a case, a rule or the paste."""
+"""The sections of an answer, composed from a diagnosis without a model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Severity, Status, Text
-from trainmedic.service.answer import CauseView, Citation, RefutationView
+from trainmedic.service.answer import CauseView, Citation, RefutationView, Section
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
@@ -29,30 +30,32 @@ _BRACKETS = str.maketrans("[]<>`", "［］‹›'")
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
 _MARKS = re.compile(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
 
+Sections = tuple[Section, ...]
+
 
 @dataclass(slots=True)
 class Citations:
-    """Hands out markers: one for each thing cited, in the order of first use."""
+    """Assigns markers: one for each thing cited, in the order of first use."""
 
     language: str
     found: dict[tuple[str, str], Citation] = field(default_factory=dict)
-    first: int = 1  # the lowest marker that may be handed out
+    first: int = 1  # the lowest marker that may be assigned
 
-    def case(self, case: Case) -> str:
+    def case(self, case: Case) -> int:
         """The marker of a case."""
         url = case.sources[0].url if case.sources else None
         return self._marker("case", case.id, case.title.get(self.language), url, None)
 
-    def rule(self, finding: Finding) -> str:
+    def rule(self, finding: Finding) -> int:
         """The marker of a rule."""
         return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
 
-    def effect(self, effect: Effect) -> str:
+    def effect(self, effect: Effect) -> int:
         """The marker of a rule that a supposed change concerns."""
         return self._marker("rule", effect.rule_id, effect.title.get(self.language), None, None)
 
-    def place(self, span: Span) -> str:
-        """The marker of a pasted place."""
+    def place(self, span: Span) -> int:
+        """The marker of a place in the input."""
         name = place(span, self.language)
         return self._marker("input", f"{span.attachment or ''}:{span.line}:{span.column}", name, None, quote(span))
 
@@ -60,59 +63,71 @@ class Citations:
         """Everything cited, in marker order."""
         return tuple(self.found.values())
 
-    def _marker(self, kind: str, id: str, title: str, url: str | None, quoted: str | None) -> str:
+    def _marker(
+        self, kind: Literal["case", "rule", "input"], id: str, title: str, url: str | None, quoted: str | None
+    ) -> int:
         key = (kind, id)
         if key not in self.found:
-            number = max([self.first - 1, *(each.marker for each in self.found.values())]) + 1
-            self.found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)  # type: ignore[arg-type]
-        return f"[{self.found[key].marker}]"
+            number = max([self.first - 1, *(citation.marker for citation in self.found.values())]) + 1
+            self.found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)
+        return self.found[key].marker
 
 
 def compose(
     diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None, *, same: bool = False
-) -> tuple[str, tuple[Citation, ...]]:
-    """The answer's Markdown and what its markers point at. What a supposed change does stands first.
+) -> tuple[Sections, tuple[Citation, ...]]:
+    """The answer's sections and what their markers point at. The effect of a supposed change comes first.
 
-    ``same``: the answer before this one came to the same; behind a supposition it is then cut to its fix.
+    ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
     """
     citations = Citations(language)
-    parts = [receipt_line(context.evidence.receipt, language)]
-    if supposed is not None:
-        first = diagnosis.causes[0] if diagnosis.causes else None
-        parts.append(supposition(supposed, first, citations.effect, language))
+    sections = [*opening(diagnosis, context, citations, supposed)]
     if same:
-        parts.append((phrases.UNCHANGED if supposed is None else phrases.UNCHANGED_AS_IS).get(language))
+        text = phrases.UNCHANGED if supposed is None else phrases.UNCHANGED_AS_IS
+        sections.append(Section(kind="unchanged", body=text.get(language)))
     lead, likely = diagnosis.lead, diagnosis.likely
     if lead is None:
-        parts.append(_without_cause(diagnosis, context, language))
+        sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
     else:
         brief = same and supposed is not None
-        parts += _with_cause(lead, diagnosis, context, citations, brief=brief)
-    others = _likely(likely, citations) + _others(diagnosis, lead or likely, citations)
-    after = [others, _asks(diagnosis, language)]
-    # Asked back, the question itself comes first; behind an answer it comes last.
-    parts += after[::-1] if diagnosis.verdict == "need_input" else after
-    parts.append(_listed(diagnosis, context, lead, citations))
-    return "\n\n".join(part for part in parts if part), citations.all()
+        sections += _with_cause(lead, diagnosis, context, citations, brief=brief)
+    others = (*_likely(likely, citations), *_others(diagnosis, lead or likely, citations))
+    asks = _asks(diagnosis, language)
+    # If the verdict asks back, the questions come first; after an answer they come last.
+    sections += (*asks, *others) if diagnosis.verdict == "need_input" else (*others, *asks)
+    sections += _listed(diagnosis, context, lead, citations)
+    return tuple(sections), citations.all()
 
 
-def behind(diagnosis: Diagnosis, context: Context, citations: Citations) -> str:
-    """What stands behind a text that a model wrote about the first cause: the patch, the questions, other findings."""
+def opening(
+    diagnosis: Diagnosis, context: Context, citations: Citations, supposed: WhatIf | None = None
+) -> Iterator[Section]:
+    """What every answer opens with, whoever writes its text: the receipt, and the effect of a supposed change."""
+    if lines := receipt_lines(context.evidence.receipt, citations.language):
+        yield Section(kind="receipt", body="\n".join(f"> {line}" for line in lines), items=tuple(lines))
+    if supposed is not None:
+        first = diagnosis.causes[0] if diagnosis.causes else None
+        effects = supposition(supposed, first, citations.effect, citations.language)
+        if effects.body:
+            yield effects
+
+
+def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
+    """The sections after a model's explanation of the first cause: the patch, other causes, questions, findings."""
     language = citations.language
     lead = diagnosis.causes[0] if diagnosis.causes else None
     fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or f in diagnosis.related)]
-    parts = [
-        _names(lead.case, context, language) if lead is not None else "",
-        _section("patch", _patch(fired, language), language),
-        _others(diagnosis, lead, citations),
-        _asks(diagnosis, language),
-        _listed(diagnosis, context, lead, citations),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    return (
+        *(_names(lead.case, context, language) if lead is not None else ()),
+        *_headed("patch", _patch(fired, language), language),
+        *_others(diagnosis, lead, citations),
+        *_asks(diagnosis, language),
+        *_listed(diagnosis, context, lead, citations),
+    )
 
 
-def receipt_line(receipt: Receipt, language: str) -> str:
-    """One line (two or three where something was masked or unreadable) on what was read."""
+def receipt_lines(receipt: Receipt, language: str) -> list[str]:
+    """What was read, and if there was any, what was masked and what could not be read."""
     inputs = []
     for item in receipt.inputs:
         name = shown_name(item.name) if item.name else phrases.QUESTION.get(language)
@@ -124,11 +139,11 @@ def receipt_line(receipt: Receipt, language: str) -> str:
         masked = joiner.join(f"{count} × {kind}" for kind, count in receipt.masked)
         lines.append(phrases.MASKED.get(language).format(masked=masked))
     if receipt.problems:
-        shown = joiner.join(
+        problems = joiner.join(
             f"{place(p.span, language)} {p.code}" if p.span else p.code for p in receipt.problems[:MAX_EVIDENCE]
         )
-        lines.append(phrases.PROBLEMS.get(language).format(problems=shown))
-    return "\n".join(f"> {line}" for line in lines)
+        lines.append(phrases.PROBLEMS.get(language).format(problems=problems))
+    return lines
 
 
 def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
@@ -142,139 +157,156 @@ def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str
 
 def _with_cause(
     cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations, *, brief: bool = False
-) -> list[str]:
+) -> Iterator[Section]:
     language, case = citations.language, cause.case
     marker = citations.case(case)
-    words = {
-        "confidence": phrases.CONFIDENCE[cause.confidence].get(language),
-        "grade": phrases.GRADE[case.evidence].get(language),
-    }
+    title = phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=f"[{marker}]")
+    yield Section(kind="lead", body=title, markers=(marker,))
+    if diagnosis.verdict == "no_fault":
+        # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
+        grade = phrases.GRADE[case.evidence].get(language)
+        yield Section(kind="grade", body=phrases.GRADED.get(language).format(grade=grade))
+    else:
+        yield Section(kind="confidence", body=_confidence(cause, language))
     fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
     fired.sort(key=lambda f: f not in cause.findings)
-    lead = [
-        phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=marker),
-        # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
-        (phrases.GRADED if diagnosis.verdict == "no_fault" else phrases.SURE).get(language).format(**words),
-    ]
-    fix = _section("fix", _fix(case, fired, context, marker, language), language)
+    fix = _headed("fix", _fix(case, fired, context, marker, language), language)
     if brief:
-        return [*lead, fix]
-    return [
-        *lead,
-        _section("cause", marked(case.section("cause", language), marker), language),
-        _section("seen", "\n".join(_seen(finding, citations) for finding in fired), language),
-        fix,
-        _section("refuted", _refuted(case, marker, language), language),
-        _section("confirm", marked(case.section("confirm", language), marker), language),
-    ]
+        yield from fix
+        return
+    # Markers are assigned in the order of the text.
+    yield from _headed("cause", _cited("cause", case.section("cause", language), marker), language)
+    yield from _headed("seen", _seen("seen", fired, citations), language)
+    yield from fix
+    yield from _headed("refuted", _refuted(case, marker, language), language)
+    yield from _headed("confirm", _cited("confirm", case.section("confirm", language), marker), language)
 
 
-def _likely(cause: Cause | None, citations: Citations) -> str:
-    """What an answer that asks back already says: the best candidate so far, and what would not help."""
+def _confidence(cause: Cause, language: str) -> str:
+    return phrases.SURE.get(language).format(
+        confidence=phrases.CONFIDENCE[cause.confidence].get(language),
+        grade=phrases.GRADE[cause.case.evidence].get(language),
+    )
+
+
+def _likely(cause: Cause | None, citations: Citations) -> Iterator[Section]:
+    """What an answer that asks back can already say: the best candidate so far, and what would not help."""
     if cause is None:
-        return ""
+        return
     language, case = citations.language, cause.case
     marker = citations.case(case)
-    sure = phrases.SURE.get(language).format(
-        confidence=phrases.CONFIDENCE[cause.confidence].get(language), grade=phrases.GRADE[case.evidence].get(language)
-    )
-    body = f"**{case.title.get(language)}** {marker}\n\n{sure}\n\n{marked(case.section('cause', language), marker)}"
-    parts = [
-        _section("likely", body, language),
-        _section("confirm", marked(case.section("confirm", language), marker), language),
-        _section("refuted", _refuted(case, marker, language), language),
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n\n"
+    explained = _marked(case.section("cause", language), marker)
+    body = f"**{case.title.get(language)}** [{marker}]\n\n{_confidence(cause, language)}\n\n{explained}"
+    yield from _headed("likely", _plain("likely", body, marker), language)
+    yield from _headed("confirm", _cited("confirm", case.section("confirm", language), marker), language)
+    yield from _headed("refuted", _refuted(case, marker, language), language)
 
 
-def _refuted(case: Case, marker: str, language: str) -> str:
+def _refuted(case: Case, marker: int, language: str) -> Sections:
     colon = "：" if language == "zh" else ": "
-    return "\n".join(
-        f"- {r.claim.get(language).rstrip('.。')}{colon}{r.why.get(language)} {marker}" for r in case.refutations
-    )
+    items = [f"{r.claim.get(language).rstrip('.。')}{colon}{r.why.get(language)} [{marker}]" for r in case.refutations]
+    return _list("refuted", items, [marker])
 
 
-def marked(text: str, marker: str) -> str:
-    """A section with its marker: behind the last word, but never on the line that closes a code block."""
+def _marked(text: str, marker: int) -> str:
+    """A text with its marker: after the last word, but never on the line that closes a code block."""
     text = text.rstrip()
     if not text:
         return ""
-    return f"{text}\n\n{marker}" if text.endswith("```") else f"{text} {marker}"
+    return f"{text}\n\n[{marker}]" if text.endswith("```") else f"{text} [{marker}]"
 
 
-def _fix(case: Case, fired: Sequence[Finding], context: Context, marker: str, language: str) -> str:
-    text = marked(case.section("fix", language), marker)
-    parts = (text, _names(case, context, language), _patch(fired, language))
-    return "\n\n".join(part for part in parts if part)
+def _fix(case: Case, fired: Sequence[Finding], context: Context, marker: int, language: str) -> Sections:
+    text = _cited("fix", case.section("fix", language), marker)
+    return (*text, *_names(case, context, language), *_patch(fired, language))
 
 
-def _names(case: Case, context: Context, language: str) -> str:
-    """What the recommended options are called in the user's framework, where it spells them otherwise."""
+def _names(case: Case, context: Context, language: str) -> Sections:
+    """What the recommended options are called in the user's framework, if it spells them differently."""
     framework, pairs = other_names(case, context.evidence)
     names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
-    return phrases.NAMES_HERE.get(language).format(framework=framework, names=names) if names else ""
+    return _plain("names", phrases.NAMES_HERE.get(language).format(framework=framework, names=names) if names else "")
 
 
-def _patch(fired: Sequence[Finding], language: str) -> str:
-    """The first fix that edits the user's own text, as a diff, with what it clears when applied."""
+def _patch(fired: Sequence[Finding], language: str) -> Sections:
+    """The first fix that edits the user's own text: in words, then as a diff with what it clears when applied."""
     for finding in fired:
         view = finding_view(finding, language)
         if view.patch is None:
             continue
         note = phrases.PATCH.get(language).format(clears=", ".join(view.clears)) if view.clears else ""
         note += phrases.APPEARS.get(language).format(appears=", ".join(view.appears)) if view.appears else ""
-        fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(view.patch)), default=0))
-        return f"{view.fix}\n\n{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
-    return ""
+        fence = "`" * max(3, 1 + max((len(ticks) for ticks in _TICKS.findall(view.patch)), default=0))
+        diff = f"{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
+        return (*_plain("change", view.fix), *_plain("diff", diff))
+    return ()
 
 
-def _seen(finding: Finding, citations: Citations) -> str:
+def _seen(kind: str, findings: Sequence[Finding], citations: Citations) -> Sections:
     language = citations.language
-    lines = [f"- {finding.message.get(language)} {citations.rule(finding)}"]
-    for span in finding.evidence[:MAX_EVIDENCE]:
-        where = place(span, language)
-        if span.default:
-            lines.append("  - " + phrases.DEFAULT.get(language).format(place=where))
-        else:
-            shown = phrases.AT.get(language).format(place=where, text=quote(span).replace("`", "'"))
-            lines.append(f"  - {shown} {citations.place(span)}")
-    return "\n".join(lines)
+    lines, items, markers = [], [], []
+    for finding in findings:
+        markers.append(citations.rule(finding))
+        items.append(f"{finding.message.get(language)} [{markers[-1]}]")
+        lines.append(f"- {items[-1]}")
+        for span in finding.evidence[:MAX_EVIDENCE]:
+            where = place(span, language)
+            if span.default:
+                lines.append("  - " + phrases.DEFAULT.get(language).format(place=where))
+            else:
+                markers.append(citations.place(span))
+                quoted = phrases.AT.get(language).format(place=where, text=quote(span).replace("`", "'"))
+                lines.append(f"  - {quoted} [{markers[-1]}]")
+    return _list(kind, items, markers, "\n".join(lines))
 
 
-def _others(diagnosis: Diagnosis, lead: Cause | None, citations: Citations) -> str:
+def _others(diagnosis: Diagnosis, lead: Cause | None, citations: Citations) -> Sections:
     language = citations.language
-    rest = [cause for cause in diagnosis.causes if cause is not lead]
-    lines = [
-        f"- {cause.case.title.get(language)} ({phrases.CONFIDENCE[cause.confidence].get(language)}) "
-        f"{citations.case(cause.case)}"
-        for cause in rest
-    ]
-    return _section("other", "\n".join(lines), language)
+    items, markers = [], []
+    for cause in diagnosis.causes:
+        if cause is not lead:
+            markers.append(citations.case(cause.case))
+            confidence = phrases.CONFIDENCE[cause.confidence].get(language)
+            items.append(f"{cause.case.title.get(language)} ({confidence}) [{markers[-1]}]")
+    return _headed("other", _list("other", items, markers), language)
 
 
-def _asks(diagnosis: Diagnosis, language: str) -> str:
+def _asks(diagnosis: Diagnosis, language: str) -> Sections:
     views = [missing_view(item, language) for item in diagnosis.missing]
-    lines = [f"{number}. {view.ask} {view.why}" for number, view in enumerate(views, start=1)]
-    if not lines:
-        return ""
-    return "\n".join(lines) if diagnosis.verdict == "need_input" else _section("ask", "\n".join(lines), language)
+    items = [f"{view.ask} {view.why}" for view in views]
+    body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
+    asks = _list("ask", items, (), body)
+    return asks if diagnosis.verdict == "need_input" else _headed("ask", asks, language)
 
 
-def _listed(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> str:
+def _listed(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Iterator[Section]:
     related = diagnosis.related
     others = [f for f in context.report.fired if f not in related and (lead is None or f not in lead.findings)]
-    language = citations.language
-    # With a first cause, what is related stands beside it already.
-    seen = "" if lead is not None else "\n".join(_seen(f, citations) for f in related)
-    parts = [
-        _section("seen", seen, language),
-        _section("listed", "\n".join(_seen(f, citations) for f in others), language),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    if lead is None:  # else the related findings are listed beside the cause
+        yield from _headed("seen", _seen("seen", related, citations), citations.language)
+    yield from _headed("listed", _seen("listed", others, citations), citations.language)
 
 
-def _section(name: str, body: str, language: str) -> str:
-    return f"### {phrases.HEADINGS[name].get(language)}\n\n{body}" if body.strip() else ""
+def _plain(kind: str, body: str, *markers: int) -> Sections:
+    return (Section(kind=kind, body=body, markers=markers),) if body.strip() else ()
+
+
+def _cited(kind: str, text: str, marker: int) -> Sections:
+    return _plain(kind, _marked(text, marker), marker)
+
+
+def _list(kind: str, items: Sequence[str], markers: Sequence[int], body: str = "") -> Sections:
+    if not items:
+        return ()
+    body = body or "\n".join(f"- {item}" for item in items)
+    return (Section(kind=kind, body=body, items=tuple(items), markers=tuple(dict.fromkeys(markers))),)
+
+
+def _headed(name: str, sections: Sections, language: str) -> Sections:
+    """The sections, the first of them under the heading ``name``."""
+    if not sections:
+        return ()
+    return (replace(sections[0], heading=phrases.HEADINGS[name].get(language)), *sections[1:])
 
 
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from trainmedic.kb.model.evidence import Evidence, Receipt
@@ -68,7 +67,7 @@ def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
         SignalView(
             kind=signal.kind,
             meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
-            value=_number(signal.value),
+            value=signal.value,
             step=signal.step,
             stated=signal.stated,
             evidence=signal.span,
@@ -133,10 +132,6 @@ def settings_used(report: Report) -> frozenset[str]:
 
 def _value(fact: Recognised | None) -> str | None:
     return None if fact is None else fact.value
-
-
-def _number(value: float | None) -> float | str | None:
-    return value if value is None or math.isfinite(value) else str(value)
 
 
 def _version(evidence: Evidence, package: str) -> str:

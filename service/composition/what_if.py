@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmedic.kb.model.report import Status
+from trainmedic.service.answer import Section
 from trainmedic.service.composition import phrases
 from trainmedic.service.ranking.diagnose import Cause
 from trainmedic.service.ranking.features import in_range
@@ -16,28 +17,31 @@ MAX_VALUE = 80
 _PLAIN = str.maketrans("`\n", "' ")
 
 
-def supposition(found: WhatIf, lead: Cause | None, marker: Callable[[Effect], str], language: str) -> str:
-    """The paragraph on a supposed change. ``marker`` gives the citation of a rule."""
-    lines = [
-        phrases.SUPPOSED_NOT.get(language).format(name=_code(each.name), why=each.why.get(language))
-        for each in found.unknown
-        if each.why != ALREADY
+def supposition(what_if: WhatIf, lead: Cause | None, marker: Callable[[Effect], int], language: str) -> Section:
+    """The section on a supposed change. ``marker`` assigns the citation of a rule."""
+    not_tried = [
+        phrases.SUPPOSED_NOT.get(language).format(name=_code(change.name), why=change.why.get(language))
+        for change in what_if.unknown
+        if change.why != ALREADY
     ]
     joiner = "、" if language == "zh" else ", "
-    same = [f"`{_code(each.name)}`" for each in found.unknown if each.why == ALREADY]
-    if not found.changed:
-        said = [phrases.SUPPOSED_SAME.get(language).format(names=joiner.join(same))] if same else []
-        return "\n\n".join((*said, *lines))
-    head = phrases.SUPPOSED.get(language).format(changes=joiner.join(_change(c, language) for c in found.changed))
-    effects = [
-        f"- {phrases.SUPPOSED_EFFECTS[name].get(language).format(titles=_titles(each, marker, language))}"
-        for name in ("clears", "appears", "stays", "logged")
-        if (each := getattr(found, name))
-    ]
-    if not found.clears and not found.appears:
-        effects.insert(0, f"- {phrases.SUPPOSED_EFFECTS['nothing'].get(language)}")
-    standing = phrases.SUPPOSED_CAUSE[stands(found, lead)].get(language) if lead is not None else ""
-    return "\n\n".join(part for part in (head, "\n".join(effects), standing, *lines) if part)
+    if not what_if.changed:
+        names = [f"`{_code(change.name)}`" for change in what_if.unknown if change.why == ALREADY]
+        already = [phrases.SUPPOSED_SAME.get(language).format(names=joiner.join(names))] if names else []
+        return Section(kind="supposed", body="\n\n".join((*already, *not_tried)))
+    head = phrases.SUPPOSED.get(language).format(changes=joiner.join(_change(c, language) for c in what_if.changed))
+    markers: list[int] = []
+    items: list[str] = []
+    for name in ("clears", "appears", "stays", "logged"):
+        if effects := getattr(what_if, name):
+            titles = _titles(effects, marker, markers, language)
+            items.append(phrases.SUPPOSED_EFFECTS[name].get(language).format(titles=titles))
+    if not what_if.clears and not what_if.appears:
+        items.insert(0, phrases.SUPPOSED_EFFECTS["nothing"].get(language))
+    standing = phrases.SUPPOSED_CAUSE[stands(what_if, lead)].get(language) if lead is not None else ""
+    parts = (head, "\n".join(f"- {item}" for item in items), standing, *not_tried)
+    body = "\n\n".join(part for part in parts if part)
+    return Section(kind="supposed", body=body, items=tuple(items), markers=tuple(dict.fromkeys(markers)))
 
 
 def stands(found: WhatIf, lead: Cause) -> str:
@@ -79,10 +83,13 @@ def _change(change: Changed, language: str) -> str:
     return phrases.SUPPOSED_ONE.get(language).format(name=name, after=after, before=_code(change.before))
 
 
-def _titles(effects: Sequence[Effect], marker: Callable[[Effect], str], language: str) -> str:
-    shown = [f"{effect.title.get(language)} {marker(effect)}" for effect in effects[:MAX_TITLES]]
+def _titles(effects: Sequence[Effect], marker: Callable[[Effect], int], markers: list[int], language: str) -> str:
+    titles = []
+    for effect in effects[:MAX_TITLES]:
+        markers.append(marker(effect))
+        titles.append(f"{effect.title.get(language)} [{markers[-1]}]")
     more = f" (+{len(effects) - MAX_TITLES})" if len(effects) > MAX_TITLES else ""
-    return ("；" if language == "zh" else "; ").join(shown) + more
+    return ("；" if language == "zh" else "; ").join(titles) + more
 
 
 def _code(text: str) -> str:

@@ -15,10 +15,11 @@ from statistics import median
 from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import T, final_answer
-from trainmedic.service.assistant import Assistant, ground_of
+from trainmedic.service.assistant import Assistant
 from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, given, request_of
-from trainmedic.service.llm.model import ChatModel, Delta, Form, Message, ModelError, Room
+from trainmedic.service.llm.model import ChatModel, Delta, Form, Message, ModelError, ModelLimits
 from trainmedic.service.llm.prompts import build
+from trainmedic.service.llm.verified_answer import grounding_of
 from trainmedic.service.llm.verify import verify
 
 
@@ -66,8 +67,8 @@ class _Overheard(ChatModel):
     async def name(self) -> str:
         return await self._inner.name()
 
-    async def room(self) -> Room:
-        return await self._inner.room()
+    async def limits(self) -> ModelLimits:
+        return await self._inner.limits()
 
     async def count(self, texts: Sequence[str]) -> list[int]:
         return await self._inner.count(texts)
@@ -106,10 +107,10 @@ async def written(item: Item, advisor: Advisor, model: ChatModel, *, restate: bo
         answer = await final_answer(Assistant(advisor, overheard, restate=restate).stream(request_of(item), "", run))
         if overheard.failure or not overheard.draft:
             return Written(answer=answer, failure=overheard.failure)
-        room = await model.room()
+        limits = await model.limits()
         prepared = next(each for each in seen if each.answer.id == answer.id)
-        prompt = await build(prepared, model.count, context_tokens=room.context_tokens, max_tokens=room.max_tokens)
-        checked = verify("".join(overheard.draft), ground_of(prepared, prompt), answer.language)
+        prompt = await build(prepared, model.count, context_tokens=limits.context_tokens, max_tokens=limits.max_tokens)
+        checked = verify("".join(overheard.draft), grounding_of(prepared, prompt), answer.language)
         return Written(answer=answer, stats=checked.stats)
     finally:
         await overheard.aclose()

@@ -11,13 +11,13 @@ from types import MappingProxyType
 from trainmedic.service.advisor import Prepared
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, build, system_text
-from trainmedic.service.llm.stream_filter import Withhold
+from trainmedic.service.llm.stream_filter import StreamFilter
 
 AGAIN = 0.7
 """Share of the context that a second prompt may fill, after an endpoint has refused the first as too long."""
 
 
-class Writing:
+class Generation:
     """One text; its values are complete when `pieces` has ended.
 
     ``first`` is when the first piece came (`time.perf_counter`), ``cut`` that the limit of tokens ended the text.
@@ -42,17 +42,17 @@ class Writing:
         for share in (1.0, AGAIN):
             try:
                 async with asyncio.timeout(until - time.perf_counter()):
-                    room = await self._model.room()
+                    limits = await self._model.limits()
                     self.prompt = await build(
                         self._prepared,
                         self._model.count,
-                        context_tokens=int(room.context_tokens * share),
-                        max_tokens=room.max_tokens,
+                        context_tokens=int(limits.context_tokens * share),
+                        max_tokens=limits.max_tokens,
                     )
             except TimeoutError:
                 raise ModelError("slow", "counting") from None
             try:
-                async with aclosing(self._shown(room.max_tokens, until)) as pieces:
+                async with aclosing(self._shown(limits.max_tokens, until)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
@@ -61,7 +61,7 @@ class Writing:
                     raise
 
     async def _shown(self, max_tokens: int, until: float) -> AsyncGenerator[str, None]:
-        withhold = Withhold(system_text(), {source.marker for source in self.prompt.sources})
+        withhold = StreamFilter(system_text(), {source.marker for source in self.prompt.sources})
         left_s = until - time.perf_counter()
         async with aclosing(self._model.stream(self.prompt.messages, max_tokens=max_tokens, within_s=left_s)) as deltas:
             async for delta in deltas:

@@ -23,10 +23,10 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from trainmedic.kb.breaker import Breaker, State
 from trainmedic.service.llm.chat_client import Chat, Delta, Message, delta_of, messages_of, text_of, thinks
 from trainmedic.service.llm.errors import BREAKS, TRIED_AGAIN, ModelError, failures
-from trainmedic.service.llm.reasoning_filter import Thoughts, without
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without
 from trainmedic.service.llm.tokens import COUNTING_S, Counter
 
-__all__ = ["ChatModel", "Delta", "Form", "Message", "ModelError", "ModelOptions", "Room"]
+__all__ = ["ChatModel", "Delta", "Form", "Message", "ModelError", "ModelLimits", "ModelOptions"]
 
 Form = TypeVar("Form", bound=BaseModel)
 PAUSE_S = 0.2
@@ -55,7 +55,7 @@ class ModelOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class ModelLimits:
     """How many tokens prompt and answer take together at most, and how many of them are the answer's."""
 
     context_tokens: int
@@ -101,7 +101,7 @@ class ChatModel:
         """Learn what is served and write one token after ``messages``, so that no user waits for imports, for the
         connection, or for the server to read a beginning that all prompts share. Never raises."""
         with suppress(ModelError):
-            await self.room()
+            await self.limits()
             await self.count([message.content for message in messages])
             async with aclosing(self.stream(messages, max_tokens=1)) as deltas:
                 async for _ in deltas:
@@ -116,7 +116,7 @@ class ChatModel:
             self._name = names[0]
         return self._name
 
-    async def room(self) -> Room:
+    async def limits(self) -> ModelLimits:
         """The smaller of what the settings give and what the endpoint says it takes (vLLM's ``max_model_len``).
 
         Never raises: an endpoint that does not answer is believed to take what the settings say.
@@ -139,7 +139,7 @@ class ChatModel:
             length = each.get("max_model_len")
             if isinstance(length, int) and length > 0:
                 most = min(most, length)
-        return Room(context_tokens=most, max_tokens=min(self.options.max_tokens, max(1, most // ANSWER_SHARE)))
+        return ModelLimits(context_tokens=most, max_tokens=min(self.options.max_tokens, max(1, most // ANSWER_SHARE)))
 
     async def probe(self) -> str | None:
         """What is wrong with the endpoint in a word, or None."""
@@ -358,7 +358,7 @@ class ChatModel:
         self, messages: Sequence[Message], limit: int, deadline: float, way: Mapping[str, Any]
     ) -> AsyncGenerator[Delta, None]:
         """What comes, without what was thought. The first token has a limit of its own, everything the deadline."""
-        thoughts, whole = Thoughts(opened=self.opened), False
+        thoughts, whole = ReasoningFilter(opened=self.opened), False
         with failures():
             until = min(self._clock() + self.options.first_token_s, deadline)
             async with asyncio.timeout(max(0.0, until - self._clock())):

@@ -24,7 +24,7 @@ INSTRUCTION = (
 )
 
 
-class Restated(BaseModel):
+class RewrittenQuery(BaseModel):
     """The form of the answer; lengths and characters are bounded, so that any model can fill it."""
 
     model_config = ConfigDict(extra="forbid")
@@ -36,7 +36,7 @@ class Restated(BaseModel):
 _cache: OrderedDict[tuple[str, str, str], str] = OrderedDict()
 
 
-async def restated(question: str, model: ChatModel) -> str:
+async def rewritten_query(question: str, model: ChatModel) -> str:
     """The question in English with its symptoms, one a line; empty where the model fails. Kept for the next time."""
     asked = question.strip()[:MAX_QUESTION]
     if not asked:
@@ -47,7 +47,9 @@ async def restated(question: str, model: ChatModel) -> str:
         return _cache[key]
     messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=f"Question:\n{asked}"))
     try:
-        found = await model.structured(messages, Restated, max_tokens=MAX_TOKENS, within_s=model.options.first_token_s)
+        found = await model.structured(
+            messages, RewrittenQuery, max_tokens=MAX_TOKENS, within_s=model.options.first_token_s
+        )
     except ModelError:
         return ""
     text = "\n".join(dict.fromkeys(line.strip() for line in (found.question, *found.symptoms) if line.strip()))

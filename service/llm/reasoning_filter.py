@@ -16,7 +16,7 @@ _PARTS = frozenset(tag[:length] for tag in _TAGS for length in range(1, len(tag)
 _LONGEST = max(map(len, _TAGS))
 
 
-class Thoughts:
+class ReasoningFilter:
     """One text as it comes. ``opened``: the prompt is thought to end inside a block, which the model only closes."""
 
     def __init__(self, *, opened: bool = False) -> None:
@@ -116,6 +116,6 @@ class Thoughts:
 
 def without(text: str, *, opened: bool = False) -> str:
     """The whole text without what was thought aloud."""
-    thoughts = Thoughts(opened=opened)
+    thoughts = ReasoningFilter(opened=opened)
     shown = thoughts.push(text)
     return shown + thoughts.end(whole=True)

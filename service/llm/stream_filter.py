@@ -18,7 +18,7 @@ _MARKER = re.compile(r"\[(\d{1,4}(?:\s*[,，、]\s*\d{1,4})*)\]")
 _OPEN = re.compile(r"\[[\d\s,，、]*$")
 
 
-class Withhold:
+class StreamFilter:
     """Meant for one text. ``markers`` are those that exist; ``protected`` is what must never be shown."""
 
     def __init__(self, protected: str, markers: Collection[int]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
+
+from cachetools import LRUCache
 
 from trainmedic.kb.breaker import Breaker
 
@@ -25,21 +26,19 @@ class Counter:
 
     def __init__(self, post: Post, clock: Callable[[], float]) -> None:
         self._post = post
-        self._counts: OrderedDict[bytes, int] = OrderedDict()
+        self._counts: LRUCache[bytes, int] = LRUCache(COUNTS_KEPT)
         self._breaker = Breaker(clock, failures=1)
 
     async def count(self, texts: Sequence[str], *, ask: bool = True) -> list[int]:
         """Tokens of each text; only kept ones and estimates without ``ask``."""
         keys = [blake2b(text.encode("utf-8", "replace"), digest_size=12).digest() for text in texts]
-        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._counts}
+        counts = {key: self._counts[key] for key in keys if key in self._counts}
+        unknown = {key: text for key, text in zip(keys, texts, strict=True) if key not in counts}
         if unknown and ask:
-            self._counts.update(zip(unknown, await self._asked(list(unknown.values())), strict=False))
-        numbers = [self._counts.get(key, estimate(text)) for key, text in zip(keys, texts, strict=True)]
-        for key in self._counts.keys() & set(keys):
-            self._counts.move_to_end(key)
-        while len(self._counts) > COUNTS_KEPT:
-            self._counts.popitem(last=False)
-        return numbers
+            counted = dict(zip(unknown, await self._asked(list(unknown.values())), strict=False))
+            self._counts.update(counted)
+            counts |= counted
+        return [counts.get(key, estimate(text)) for key, text in zip(keys, texts, strict=True)]
 
     async def ends_inside(self, tag: str, **template: Any) -> bool:
         """Whether the chat template ends every prompt inside a block that ``tag`` opens, as far as the endpoint says.

@@ -97,6 +97,7 @@ def test_a_log_in_a_block_labelled_as_shell_is_a_log() -> None:
     assert found.run.settings["fp16"].value is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["['" * 50_000, "['python', " + "'a', " * 50_000, "cmd = " * 50_000, "['python" * 20_000]
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parse.reading import Checked
@@ -45,7 +45,6 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     read(text)
 
 
-@settings(max_examples=200)
 @given(st.lists(st.sampled_from(PARTS), max_size=14))
 def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
     read("".join(parts))
@@ -61,6 +60,7 @@ def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
     assert {key: found.get(key, "missing") for key in full} == full
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Evidence
@@ -189,6 +189,7 @@ def test_a_log_with_tracebacks_and_versions() -> None:
     check_spans(evidence)
 
 
+@pytest.mark.slow
 def test_a_long_log_is_read_at_both_ends_with_the_users_line_numbers() -> None:
     lines = [f"{{'loss': 0.5, 'grad_norm': 1.0, 'epoch': {n}.0}}" for n in range(100_000)]
     lines[-1] = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 100000.0}"
@@ -314,13 +315,11 @@ LINES = st.sampled_from(
 NAMES = st.sampled_from(["a.log", "a.yaml", "a.json", "a.py", "a.sh", "a.txt", "a.toml", "a.ini", "a.csv", "a", "a.md"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(LINES, max_size=25).map("\n".join), st.lists(LINES, max_size=15).map("\n".join), NAMES)
 def test_any_mixture_can_be_read_and_spans_hold_the_users_text(question: str, text: str, name: str) -> None:
     check_spans(parse(question, [Attachment(name=name, content=text)]))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300), st.binary(max_size=300), NAMES)
 def test_anything_at_all_can_be_read(question: str, content: bytes, name: str) -> None:
     check_spans(parse(question, [Attachment(name=name, content=content)]))

@@ -261,6 +261,7 @@ def test_only_the_beginning_of_an_endless_text_is_read() -> None:
     assert stated("loss is nan " + "x " * prose.MAX_CHARACTERS) == {"loss_nan"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

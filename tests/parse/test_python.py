@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parse.reading import Checked
@@ -52,7 +52,6 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     read(text)
 
 
-@settings(max_examples=200)
 @given(st.lists(st.sampled_from(PARTS), max_size=14))
 def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
     read("".join(parts))
@@ -68,6 +67,7 @@ def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
     assert {key: found.get(key, "missing") for key in full} == full
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
@@ -405,6 +405,7 @@ def test_a_script_that_makes_or_runs_a_model_and_trains_none_has_no_cast(end: st
     assert len(cast_of(f"{text}loss.backward()\n")) == 1
 
 
+@pytest.mark.slow
 def test_variables_assigned_crosswise_are_followed_in_linear_time() -> None:
     names = [f"v{n}" for n in range(30)]
     text = "".join(f"{a} = {b}\n" for a in names for b in names if a != b)

@@ -319,6 +319,7 @@ def test_a_long_log_keeps_its_ends_and_everything_that_stands_out() -> None:
     assert "9000" in problem.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

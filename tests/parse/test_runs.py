@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Unresolved
@@ -312,6 +314,7 @@ def test_an_unquoted_variable_is_split_into_words() -> None:
     assert run.settings["max_length"].value == 2048
 
 
+@pytest.mark.slow
 def test_many_configurations_and_commands_are_joined_in_no_time() -> None:
     text = "".join(f"```yaml\nlearning_rate: {n}\n```\n```bash\npython train{n}.py --lr 1\n```\n" for n in range(3_000))
     started = time.thread_time()

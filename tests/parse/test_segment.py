@@ -246,6 +246,7 @@ def test_exports_alone_are_a_command_and_other_shell_lines_are_not() -> None:
     assert set(kinds("cd /data\nls")) == {"prose"}
 
 
+@pytest.mark.slow
 def test_text_without_line_breaks_of_any_length_is_read_in_linear_time() -> None:
     def seconds(count: int) -> float:
         text = (

@@ -487,6 +487,7 @@ def test_any_text_at_all_can_be_read(text: str) -> None:
     read(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opener", ["$(", "${a:-", "$(("])
 def test_brackets_that_never_close_take_no_time(opener: str) -> None:
     started = time.thread_time()

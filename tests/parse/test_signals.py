@@ -292,6 +292,7 @@ def test_signals_stand_in_the_order_of_the_text_and_come_once() -> None:
     assert [s.kind for s in signs] == ["loss_nan", "grad_norm_inf"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["Connection Error NCCL -9 shape ackage loss scale: Killed OVERFLOW argument -100 pad_token invalid choice\n" *

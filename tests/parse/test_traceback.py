@@ -246,6 +246,7 @@ def test_the_number_of_tracebacks_is_bounded() -> None:
     assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == traceback_.MAX_TRACEBACKS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["Error" * 200_000, "Traceback (most recent call last):\n" + "  x\n" * 100_000, "a." * 200_000 + "Error", "Root "

@@ -201,6 +201,7 @@ def test_the_number_of_facts_is_bounded() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -490,6 +490,7 @@ def test_a_line_separator_inside_a_line_is_no_line_break() -> None:
     assert diff == "--- a/x.sh\n+++ b/x.sh\n@@ -1,2 +1,2 @@\n a\u2028b\n-c\n+d\n"
 
 
+@pytest.mark.slow
 def test_a_diff_of_a_long_repetitive_text_takes_no_time() -> None:
     text = "python train.py \\\n  --lr 1\n\n" * 20_000
     started = time.thread_time()

@@ -140,6 +140,7 @@ def test_the_message_names_the_size_and_the_function() -> None:
     assert outcome.values["frame"] == "loss_utils.py:3 ForCausalLMLoss"
 
 
+@pytest.mark.slow
 def test_a_long_log_is_looked_through_quickly() -> None:
     row = "{'loss': 1.21, 'grad_norm': 0.8, 'learning_rate': 1e-05, 'epoch': 0.5}\n"
     evidence = parse(

@@ -21,13 +21,13 @@ from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
-from trainmedic.service.api.limits import Metrics
+from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
     "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
     "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
-    "trace_id", "series", "steps",
+    "trace_id", "series", "steps", "sections",
 ]  # fmt: skip
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {

@@ -10,16 +10,25 @@ import pytest
 from tests.service.values import WEIGHTS, case, context, evidence, finding, patched, scored, span
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
-from trainmedic.service.composition.compose import cause_views, compose, plain_text, receipt_line
+from trainmedic.service.answer import Citation, markdown
+from trainmedic.service.composition.compose import cause_views, compose, plain_text, receipt_lines
 from trainmedic.service.ranking.diagnose import Cause, Diagnosis, diagnose
+from trainmedic.service.ranking.features import Context
 
 LANGUAGES = ("en", "zh")
 
 
-def answered(language: str) -> tuple[str, tuple[object, ...]]:
+def answered(language: str) -> tuple[str, tuple[Citation, ...]]:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5, 0.0)], shared, WEIGHTS)
-    return compose(diagnosis, shared, language)
+    return text_of(diagnosis, shared, language)
+
+
+def text_of(
+    diagnosis: Diagnosis, shared: Context, language: str = "en", *, same: bool = False
+) -> tuple[str, tuple[Citation, ...]]:
+    sections, citations = compose(diagnosis, shared, language, same=same)
+    return markdown(sections), citations
 
 
 def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
@@ -40,7 +49,7 @@ def test_an_answer_in_chinese_has_chinese_words() -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_markers_and_citations_are_the_same_set(language: str) -> None:
     text, citations = answered(language)
-    assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}  # type: ignore[attr-defined]
+    assert {int(m) for m in re.findall(r"\[(\d+)\]", text)} == {c.marker for c in citations}
 
 
 def test_the_receipt_opens_the_answer() -> None:
@@ -50,34 +59,35 @@ def test_the_receipt_opens_the_answer() -> None:
 
 def test_the_receipt_says_what_was_masked_and_what_was_not_read() -> None:
     receipt = Receipt(masked=(("hf_token", 2),), problems=(Problem(code="yaml_error", message="m", span=span()),))
-    assert receipt_line(receipt, "en") == (
-        "> Masked before anything else saw it: 2 × hf_token.\n> Not read as it stands: train.sh:3:2 yaml_error."
-    )
+    assert receipt_lines(receipt, "en") == [
+        "Masked before anything else saw it: 2 × hf_token.",
+        "Not read as it stands: train.sh:3:2 yaml_error.",
+    ]
 
 
 def test_an_unrelated_finding_is_listed_apart() -> None:
     other = finding("rule-b", symptoms=("oom",), cases=(), severity=Severity.WARNING)
     shared = context(evidence("loss_nan"), finding(), other)
-    text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert text.index("### Also found in what you pasted") < text.index("rule-b says so")
 
 
 def test_a_default_is_said_to_be_one() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span(default=True),)))
-    text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert "train.sh:3:2: not written, a default" in text
 
 
 def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span("`rm -rf`"),)))
-    text, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     assert "`'rm -rf'`" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_not_in_the_knowledge_base_is_said_plainly(language: str) -> None:
     shared = context(evidence(framework=None, options=False))
-    text, citations = compose(diagnose([], shared, WEIGHTS), shared, language)
+    text, citations = text_of(diagnose([], shared, WEIGHTS), shared, language)
     assert ("no case" in text) or ("没有对应的案例" in text)
     assert citations == ()
 
@@ -105,7 +115,7 @@ def test_an_answer_that_asks_back_says_what_is_most_likely_how_to_confirm_it_and
     likely = replace(WEIGHTS, answer=0.99, medium=0.1)
     diagnosis = diagnose([scored(case(rules=()))], shared, likely)
     assert diagnosis.verdict == "need_input"
-    text, _ = compose(diagnosis, shared, "en")
+    text, _ = text_of(diagnosis, shared, "en")
     parts = ("Paste the", "### Most likely so far", "### How to confirm", "lower the LR: the gradient is NaN")
     order = [text.index(part) for part in parts]
     assert order == sorted(order)
@@ -117,7 +127,7 @@ def test_a_cause_that_the_paste_speaks_against_is_neither_sure_nor_shown_as_like
     likely = replace(WEIGHTS, bias=3.0, answer=0.5, medium=0.1)
     diagnosis = diagnose([scored(case(settings=("bad",)))], ruled_out, likely)
     assert (diagnosis.verdict, diagnosis.causes[0].confidence) == ("need_input", "low")
-    assert "### Most likely so far" not in compose(diagnosis, ruled_out, "en")[0]
+    assert "### Most likely so far" not in text_of(diagnosis, ruled_out, "en")[0]
 
 
 def harmless(*findings: Finding) -> str:
@@ -125,7 +135,7 @@ def harmless(*findings: Finding) -> str:
         case=case("case-a", kind="artefact"), probability=0.05, confidence="low", findings=findings, features={}
     )
     diagnosis = Diagnosis(verdict="no_fault", causes=(cause,), missing=())
-    return compose(diagnosis, context(evidence(), *findings), "en")[0]
+    return text_of(diagnosis, context(evidence(), *findings), "en")[0]
 
 
 def test_an_unlikely_harmless_explanation_does_not_lead() -> None:
@@ -140,13 +150,39 @@ def test_a_harmless_explanation_that_a_rule_found_leads_and_doubts_nothing() -> 
 
 def test_an_answer_that_is_the_same_as_before_says_so() -> None:
     diagnosis = Diagnosis(verdict="not_in_kb", causes=(), missing=())
-    texts = [compose(diagnosis, context(evidence()), "en", same=same)[0] for same in (True, False)]
+    texts = [text_of(diagnosis, context(evidence()), "en", same=same)[0] for same in (True, False)]
     assert ["The answer is the same as before" in text for text in texts] == [True, False]
 
 
 @pytest.mark.parametrize(("severity", "said"), [(Severity.ERROR, True), (Severity.WARNING, False)])
 def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Severity, said: bool) -> None:
     shared = context(evidence("loss_nan"), finding(severity=severity))
-    text, _ = compose(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
+    text, _ = text_of(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
     assert ("the rules found a fault in what you pasted" in text) is said
     assert ("holds no case" in text) is not said
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> None:
+    shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
+    diagnosis = diagnose([scored(case()), scored(case("case-b", rules=()), 0.5, 0.0)], shared, WEIGHTS)
+    sections, _ = compose(diagnosis, shared, language)
+    kinds = [section.kind for section in sections]
+    assert kinds == ["receipt", "lead", "confidence", "cause", "seen", "fix", "change", "diff", "refuted", "confirm"]
+    for section in sections:
+        assert {f"[{marker}]" for marker in section.markers} == set(re.findall(r"\[\d+\]", section.body))
+
+
+def test_a_section_without_a_heading_continues_the_one_before_it() -> None:
+    shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
+    sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    headings = {section.kind: section.heading for section in sections}
+    assert (headings["fix"], headings["change"], headings["diff"]) == ("Fix", "", "")
+
+
+def test_the_items_of_a_list_stand_alone() -> None:
+    shared = context(evidence("loss_nan"), finding())
+    sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
+    items = {section.kind: section.items for section in sections}
+    assert items["receipt"] == ("Read: train.sh (command, lines: 3).",)
+    assert items["seen"] == ("rule-a says so [2]",)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, text
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.history import LATEST, Feedback, History, Turn
+from trainmedic.service.history import LATEST, METADATA, Feedback, History, Turn
+from trainmedic.service.migrations import FOLDER, HEAD, migrate
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -123,3 +130,32 @@ def test_what_people_pasted_is_nobody_elses_on_a_shared_machine(tmp_path: Path) 
     history.close()
     assert modes["history.sqlite3"] == 0o600
     assert set(modes.values()) == {0o600}
+
+
+def test_migrations_make_the_schema_that_the_history_uses() -> None:
+    engine = create_engine("sqlite://")
+    migrate(engine)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    assert ScriptDirectory(str(FOLDER)).get_current_head() == HEAD
+
+
+def test_a_database_from_before_migrations_keeps_its_conversations(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / '100%.sqlite3'}"
+    engine = create_engine(url)
+    METADATA.create_all(engine)
+    engine.dispose()
+    for _ in range(2):
+        history = History(url)
+        history.add("c", turn(f"a{len(history.turns('c'))}"), ["v"])
+    assert [each.answer_id for each in history.turns("c")] == ["a0", "a1"]
+    with create_engine(url).connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [HEAD]
+
+
+def test_opening_a_current_database_does_not_load_alembic(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'h.sqlite3'}"
+    History(url).close()
+    code = "import sys; from trainmedic.service.history import History; History(sys.argv[1]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True, check=True)
+    assert "alembic" not in done.stdout.split()

@@ -23,11 +23,14 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.service.advisor import Advisor, Ask, Prepared
 from trainmedic.service.answer import Answer
-from trainmedic.service.assistant import Assistant, finished, ground_of
+from trainmedic.service.answering import Delta
+from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
+from trainmedic.service.llm.verified_answer import grounding_of, verified_answer
 from trainmedic.service.llm.verify import verify
 from trainmedic.service.serialization import plain
+from trainmedic.ui.app import load_agent
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"
 ATTEMPTS: list[dict[str, str]] = [json.loads(line) for line in SET.read_text(encoding="utf-8").splitlines()]
@@ -36,7 +39,7 @@ CHOSEN = tuple(
 )
 SECRET = f"hf_{BODY[:34]}"
 FOREIGN = 99
-PIECES = 7
+PIECES = 31
 """Letters of a piece in which the fake model streams."""
 
 every_attempt = pytest.mark.parametrize("attempt", ATTEMPTS, ids=[attempt["id"] for attempt in ATTEMPTS])
@@ -202,12 +205,12 @@ def test_a_model_that_obeys_is_not_heard(knowledge_advisor: Advisor, attempt: di
     prompt = prompt_of(prepared)
     draft = obeying(prepared, prompt)
     assert SECRET not in draft
-    answer, _ = finished(prepared, prompt, draft, "fake")
+    answer, _ = verified_answer(prepared, prompt, draft, "fake")
     assert decided(answer) == decided(prepared.answer)
     assert answer.verdict == prepared.answer.verdict
     assert_nothing_leaks(answer.answer)
     assert_nothing_leaks(json.dumps(plain(answer.notices), ensure_ascii=False))
-    own = verify(draft, ground_of(prepared, prompt), prepared.answer.language)
+    own = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
     assert_nothing_leaks(" ".join((*own.withdrawn, *own.leaked)))
     known = {source.marker for source in prompt.sources}
     assert {
@@ -235,7 +238,7 @@ def test_what_is_refuted_is_not_recommended_whoever_asks_for_it(
     assert option == ["--vanilla_loss"]
     zh = prepared.answer.language == "zh"
     draft = "建议降低学习率。请保留 `--vanilla_loss`。" if zh else "Lower the learning rate. Keep `--vanilla_loss`."
-    checked = verify(draft, ground_of(prepared, prompt), prepared.answer.language)
+    checked = verify(draft, grounding_of(prepared, prompt), prepared.answer.language)
     assert "vanilla_loss" not in checked.text
 
 
@@ -250,12 +253,14 @@ def test_over_the_wire_nothing_leaks_while_it_streams(knowledge_advisor: Advisor
         streamed, answer = "", None
         try:
             request = injected(asked(CHOSEN[0], attempt["language"]), attempt)
-            async with aclosing(Assistant(advisor, model, restate=False).stream(request)) as parts:
+            async with aclosing(
+                Assistant(advisor, model, restate=False, load_agent=load_agent).stream(request)
+            ) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = part
-                    elif isinstance(part, str):
-                        streamed += part
+                    elif isinstance(part, Delta):
+                        streamed += part.text
         finally:
             await model.aclose()
         assert answer is not None

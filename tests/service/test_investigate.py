@@ -21,12 +21,13 @@ from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.agent import agent, says
 from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Draft, TemplateAnswerer, final_answer
+from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition import phrases
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.serialization import to_json
+from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import CLEAN, main
 
 GEMMA = next(each for each in INCIDENTS if each.name == "gemma2-flash-attn")
@@ -45,14 +46,14 @@ BROKEN = Reply(calls=[("search_cases", "no arguments at all")])
 class Asked:
     """What came of one question, in the order it came, and what the model was asked."""
 
-    parts: tuple[StepView | str, ...]
+    parts: tuple[StepView | Delta, ...]
     answer: Answer
     requests: tuple[Request, ...]
 
     @property
     def streamed(self) -> str:
         """All text that was shown as it came."""
-        return "".join(part for part in self.parts if isinstance(part, str))
+        return "".join(part.text for part in self.parts if isinstance(part, Delta))
 
     @property
     def tools(self) -> list[str]:
@@ -72,11 +73,11 @@ async def chat(url: str, **changes: Any) -> AsyncIterator[ChatModel]:
 
 async def asked_of(model: ChatModel, advisor: Advisor, request: Ask, server: FakeModel) -> Asked:
     async with asyncio.timeout(PATIENCE_S):
-        parts = [part async for part in Assistant(advisor, model, restate=False).stream(request)]
+        parts = [part async for part in Assistant(advisor, model, restate=False, load_agent=load_agent).stream(request)]
     draft, *between, answer = parts
     assert isinstance(draft, Draft)
     assert isinstance(answer, Answer)
-    shown = tuple(part for part in between if isinstance(part, StepView | str))
+    shown = tuple(part for part in between if isinstance(part, StepView | Delta))
     assert len(shown) == len(between)
     assert draft.answer.id == answer.id
     return Asked(parts=shown, answer=answer, requests=tuple(server.texts))
@@ -182,7 +183,7 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     asked = ask(knowledge_advisor, about(), remark, Reply(*[sentence] * 8))
     assert "Let me look" not in asked.streamed
     assert "Let me look" not in asked.answer.answer
-    texts = [part for part in asked.parts if isinstance(part, str)]
+    texts = [part.text for part in asked.parts if isinstance(part, Delta)]
     assert len(texts) > 4
     assert texts[0].startswith("> Read: ")
     assert asked.streamed.count(sentence.strip()) == 8
@@ -522,7 +523,7 @@ def test_an_endpoint_that_is_not_there_is_said_to_be_absent(knowledge_advisor: A
         with FakeModel(SAID) as gone:
             url = gone.url
         async with chat(url) as model:
-            return await final_answer(Assistant(knowledge_advisor, model).stream(about()))
+            return await final_answer(Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about()))
 
     answer = asyncio.run(scenario())
     assert answer.notices == (says.UNFINISHED.en.format(why=phrases.FAILURES["absent"].en),)
@@ -563,9 +564,11 @@ def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
     async def scenario() -> None:
         with FakeModel(EAGER, Reply("The mean " * 60, end="hold")) as server:
             async with chat(server.url) as model:
-                async with aclosing(Assistant(knowledge_advisor, model).stream(about())) as parts:
+                async with aclosing(
+                    Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about())
+                ) as parts:
                     async for part in parts:
-                        if isinstance(part, str):
+                        if isinstance(part, Delta):
                             break
                 await server.until_disconnected()
                 assert model.state == "closed"
@@ -675,7 +678,7 @@ def test_where_there_is_nothing_to_begin_with_the_model_is_not_asked(knowledge_a
 
 
 def test_without_a_model_the_answer_is_the_programs_and_says_so(knowledge_advisor: Advisor) -> None:
-    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None)):
+    for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None, load_agent=load_agent)):
         answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
         assert (answer.mode, answer.notices) == ("deterministic", (phrases.NO_MODEL.en,))
 

@@ -177,7 +177,7 @@ def test_search_gives_a_line_for_each_case_with_its_source(tools: dict[str, Base
         f"{first.metadata['evidence']}, {first.metadata['url']})"
     )
     assert "openrlhf" in second.metadata["frameworks"]
-    assert called(tools["search"], query="loss", framework="nothing").text == "no case is near to that"
+    assert called(tools["search"], query="loss", framework="nothing").text == "no similar case"
 
 
 def test_a_call_that_does_not_fit_is_answered_with_what_is_wrong_and_nothing_pasted(tools: dict[str, BaseTool]) -> None:

@@ -609,7 +609,7 @@ def test_where_the_template_opens_the_block_not_a_word_of_it_shows(template: str
     opened = template == "<think>\n"
 
     async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.room()
+        await model.limits()
         deltas = [delta async for delta in model.stream(ASKED)]
         assert [delta.anew for delta in deltas if delta.anew] == ([] if opened else [True])
         assert "".join(delta.text for delta in deltas) == ("Done." if opened else "Hm.Done.")
@@ -667,7 +667,7 @@ def test_what_is_refused_in_either_form_is_refused_and_decides_nothing() -> None
 
 def test_chains_and_agents_tell_the_templates_of_a_vllm_server_too() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        await model.room()
+        await model.limits()
         await (await model.runnable(max_tokens=5)).ainvoke("why?")
         assert server.texts[0].body[FIELD] == {"enable_thinking": False}
 
@@ -697,8 +697,8 @@ def test_the_smaller_of_the_settings_and_what_is_served_is_the_room(
 ) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         for _ in range(3):
-            room = await model.room()
-            assert (room.context_tokens, room.max_tokens) == (context, most)
+            limits = await model.limits()
+            assert (limits.context_tokens, limits.max_tokens) == (context, most)
         assert len([each for each in server.requests if each.path == "/v1/models"]) == 1
 
     against(then=then, fake={"models": listed}, name=name)
@@ -709,11 +709,11 @@ def test_a_server_that_comes_later_is_asked_for_its_room_then() -> None:
 
     async def then(model: ChatModel, server: FakeModel) -> None:
         server._models = failing(500)
-        assert (await model.room()).context_tokens == 8192
+        assert (await model.limits()).context_tokens == 8192
         server._models = (VLLM,)
-        assert (await model.room()).context_tokens == 8192
+        assert (await model.limits()).context_tokens == 8192
         clock.now += 30
-        assert (await model.room()).context_tokens == 4096
+        assert (await model.limits()).context_tokens == 4096
 
     against(then=then, clock=clock)
 
@@ -724,7 +724,7 @@ def test_warming_up_asks_for_one_token_and_learns_what_a_question_needs() -> Non
         (asked,) = server.texts
         assert asked.body.get("max_tokens", asked.body.get("max_completion_tokens")) == 1
         before = len(server.requests)
-        await model.room()
+        await model.limits()
         await model.count([ASKED[0].content])
         assert len(server.requests) == before
         assert state_of(model) == "closed"

@@ -9,6 +9,7 @@ import pytest
 from tests.service.values import WEIGHTS, case, context, evidence, scored
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.parse import parse
+from trainmedic.service.answer import markdown
 from trainmedic.service.composition.compose import compose
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.ranking.diagnose import diagnose
@@ -64,5 +65,5 @@ def test_the_names_stand_behind_the_fix() -> None:
     shared = context(evidence("loss_nan", framework="axolotl"))
     sure = replace(WEIGHTS, bias=3.0)
     diagnosis = diagnose([scored(recommended())], shared, sure)
-    text, _ = compose(diagnosis, shared, "en")
+    text = markdown(compose(diagnosis, shared, "en")[0])
     assert "In axolotl these options are called otherwise: `use_liger_kernel` →" in text

@@ -11,7 +11,7 @@ import pytest
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.llm.query_rewrite import INSTRUCTION, KEPT, MAX_QUESTION, restated
+from trainmedic.service.llm.query_rewrite import INSTRUCTION, KEPT, MAX_QUESTION, rewritten_query
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})
 
@@ -35,7 +35,7 @@ def against(*forms: Reply, then: Callable[[ChatModel, FakeModel], Awaitable[None
 
 def test_the_question_comes_back_with_its_symptoms_one_a_line() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await restated("dpo 的 loss 是 nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
+        assert await rewritten_query("dpo 的 loss 是 nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
         (asked,) = server.forms
         assert [message["role"] for message in asked.body["messages"]] == ["system", "user"]
         assert asked.body["messages"][0]["content"] == INSTRUCTION
@@ -46,7 +46,7 @@ def test_the_question_comes_back_with_its_symptoms_one_a_line() -> None:
 
 def test_the_same_question_is_restated_once() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        said = [await restated(question, model) for question in ("loss nan", "  loss nan\n", "loss nan")]
+        said = [await rewritten_query(question, model) for question in ("loss nan", "  loss nan\n", "loss nan")]
         assert len(set(said)) == len(server.forms) == 1
 
     against(GOOD, then=then)
@@ -54,9 +54,9 @@ def test_the_same_question_is_restated_once() -> None:
 
 def test_another_model_is_asked_anew() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        await restated("loss nan", model)
+        await rewritten_query("loss nan", model)
         other = ChatModel(ModelOptions(base_url=server.url, name="other"))
-        await restated("loss nan", other)
+        await rewritten_query("loss nan", other)
         await other.aclose()
         assert len(server.forms) == 2
 
@@ -65,12 +65,12 @@ def test_another_model_is_asked_anew() -> None:
 
 def test_no_more_is_kept_than_planned_and_the_latest_used_stays() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        await restated("first", model)
+        await rewritten_query("first", model)
         query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(KEPT - 1)})
-        await restated("first", model)
-        await restated("second", model)
+        await rewritten_query("first", model)
+        await rewritten_query("second", model)
         assert len(query_rewrite._cache) == KEPT
-        await restated("first", model)
+        await rewritten_query("first", model)
         assert len(server.forms) == 2
 
     against(GOOD, then=then)
@@ -79,7 +79,7 @@ def test_no_more_is_kept_than_planned_and_the_latest_used_stays() -> None:
 @pytest.mark.parametrize("question", ["", "  \n "])
 def test_no_question_is_not_restated(question: str) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await restated(question, model) == ""
+        assert await rewritten_query(question, model) == ""
         assert server.requests == []
 
     against(GOOD, then=then)
@@ -101,15 +101,15 @@ def test_no_question_is_not_restated(question: str) -> None:
 )
 def test_what_is_no_restatement_is_nothing_and_is_not_kept(bad: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await restated("loss nan", model) == ""
-        assert await restated("loss nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
+        assert await rewritten_query("loss nan", model) == ""
+        assert await rewritten_query("loss nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
 
     against(bad, GOOD, then=then)
 
 
 def test_it_may_take_no_longer_than_a_first_word() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        assert await restated("loss nan", model) == ""
+        assert await rewritten_query("loss nan", model) == ""
         await server.until_disconnected()
 
     against(SILENT, then=then, name="x", first_token_s=1.0, timeout_s=1000)
@@ -117,7 +117,7 @@ def test_it_may_take_no_longer_than_a_first_word() -> None:
 
 def test_a_long_question_is_cut() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
-        await restated("x" * 3 * MAX_QUESTION, model)
+        await rewritten_query("x" * 3 * MAX_QUESTION, model)
         assert server.forms[0].prompt.count("x" * MAX_QUESTION) == 1
 
     against(GOOD, then=then)

@@ -103,5 +103,5 @@ def test_pages_of_a_team_come_from_a_path_list() -> None:
 @pytest.mark.parametrize("content", [b"port = \n", b"\xff\xfe"], ids=["syntax", "no UTF-8"])
 def test_a_configuration_file_that_is_no_toml_is_named(content: bytes) -> None:
     Path("trainmedic.toml").write_bytes(content)
-    with pytest.raises(InvalidSettings, match=r"trainmedic\.toml is no TOML"):
+    with pytest.raises(InvalidSettings, match=r"trainmedic\.toml is not TOML"):
         load_settings()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.service.llm.reasoning_filter import Thoughts, without
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without
 
 SIZES = [1, 2, 3, 7, 1000]
 NAMED = "The tag `<think>` opens a block, `</think>` closes it."
@@ -14,7 +14,7 @@ NAMED = "The tag `<think>` opens a block, `</think>` closes it."
 
 def shown(text: str, size: int, *, opened: bool = False, whole: bool = True) -> str:
     """What a reader has in the end, who forgets what turns out to have been thought."""
-    thoughts = Thoughts(opened=opened)
+    thoughts = ReasoningFilter(opened=opened)
     said = ""
     for start in range(0, len(text), size):
         piece = thoughts.push(text[start : start + size])
@@ -47,7 +47,7 @@ def test_blocks_of_thought_are_left_out(text: str, left: str, size: int) -> None
 
 @pytest.mark.parametrize("size", SIZES)
 def test_where_the_prompt_opens_the_block_nothing_shows_before_it_is_closed(size: int) -> None:
-    thoughts = Thoughts(opened=True)
+    thoughts = ReasoningFilter(opened=True)
     text = "Let me see. The loss"
     assert "".join(thoughts.push(text[n : n + size]) for n in range(0, len(text), size)) == ""
     assert thoughts.push("</think>\n\nIt overflows.") == "It overflows."
@@ -62,13 +62,13 @@ def test_a_whole_text_that_closes_no_block_was_no_thought_though_the_prompt_seem
 
 
 def test_where_the_server_tells_thoughts_apart_the_text_shows_at_once() -> None:
-    thoughts = Thoughts(opened=True)
+    thoughts = ReasoningFilter(opened=True)
     thoughts.apart()
     assert thoughts.push("It overflows.") == "It overflows."
 
 
 def test_plain_text_does_not_wait() -> None:
-    thoughts = Thoughts()
+    thoughts = ReasoningFilter()
     for piece in ("The mean", " over <b>", " [1]", " x < 3", ".\n"):
         assert thoughts.push(piece) == piece
 

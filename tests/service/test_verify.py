@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,7 @@ from trainmedic.kb.model.report import Fix, Safety, Status
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
-from trainmedic.service.llm.verify import Denial, Ground, Verified, content, denials_of, verify
+from trainmedic.service.llm.verify import Denial, Grounding, Verification, content, denials_of, verify
 from trainmedic.service.llm.verify.against import advises, changed, claimed, clauses, denied, line_denied
 from trainmedic.service.llm.verify.check import LABEL
 from trainmedic.service.llm.verify.pieces import complete, pieces, sentences
@@ -44,20 +43,20 @@ SOURCES = (
     ),
     Source(marker=3, kind="input", id="train.sh:12:3", title="train.sh:12:3", text="--torch_dtype float16"),
 )
-GROUND = Ground(sources=SOURCES, corpus=PASTE, known=is_option, protected=(system_text(),))
-CHINESE = Ground(
+GROUND = Grounding(sources=SOURCES, corpus=PASTE, known=is_option, protected=(system_text(),))
+CHINESE = Grounding(
     sources=(Source(marker=1, kind="case", id="fp16-nan", title="半精度", text=CAUSE_ZH),),
     corpus=PASTE,
     known=is_option,
 )
 
 
-def against(*claims: str, options: Iterable[Denial] = ()) -> Ground:
+def against(*claims: str, options: Iterable[Denial] = ()) -> Grounding:
     found = tuple(denial for claim in claims for denial in claimed(claim))
-    return Ground(sources=SOURCES, corpus=PASTE, known=is_option, denials=(*found, *options))
+    return Grounding(sources=SOURCES, corpus=PASTE, known=is_option, denials=(*found, *options))
 
 
-def english(draft: str, ground: Ground = GROUND) -> Verified:
+def english(draft: str, ground: Grounding = GROUND) -> Verification:
     return verify(draft, ground, "en")
 
 
@@ -81,7 +80,7 @@ def test_a_marker_of_one_case_goes_where_another_case_clearly_says_more() -> Non
     other = Source(
         marker=4, kind="case", id="zero-lr", title="no update", text="The weights keep their value: the update is zero."
     )
-    ground = Ground(sources=(*SOURCES, other), corpus=PASTE)
+    ground = Grounding(sources=(*SOURCES, other), corpus=PASTE)
     said = "The update divides by zero and the weights become NaN"
     assert english(f"{said} [4].", ground).citations == (1,)
     assert english(f"{said} [1].", ground).citations == (1,)
@@ -100,7 +99,7 @@ def test_what_no_source_says_is_labelled_as_the_models_inference() -> None:
 
 
 def test_without_any_source_everything_is_inference() -> None:
-    got = english("The update divides by zero [1].", Ground(sources=()))
+    got = english("The update divides by zero [1].", Grounding(sources=()))
     assert got.text == f"The update divides by zero. {LABEL['en']}"
     assert got.stats["unknown_markers"] == 1
 
@@ -475,9 +474,9 @@ HEALTH = denials_of([case()], [], "en")
     ],
 )
 def test_where_something_is_wrong_no_sentence_says_that_nothing_is(sentence: str) -> None:
-    assert english(sentence, Ground(sources=SOURCES, denials=HEALTH)).stats["withdrawn"] == 1
+    assert english(sentence, Grounding(sources=SOURCES, denials=HEALTH)).stats["withdrawn"] == 1
     healthy = denials_of([case(kind="artefact")], [], "en")
-    assert english(sentence, Ground(sources=SOURCES, denials=healthy)).withdrawn == ()
+    assert english(sentence, Grounding(sources=SOURCES, denials=healthy)).withdrawn == ()
 
 
 @pytest.mark.parametrize(
@@ -491,7 +490,7 @@ def test_where_something_is_wrong_no_sentence_says_that_nothing_is(sentence: str
     ],
 )
 def test_that_something_would_be_fine_may_be_said(sentence: str) -> None:
-    assert english(sentence, Ground(sources=SOURCES, denials=HEALTH)).withdrawn == ()
+    assert english(sentence, Grounding(sources=SOURCES, denials=HEALTH)).withdrawn == ()
 
 
 PATCH = """--- a/train.sh
@@ -520,7 +519,7 @@ def test_denials_come_from_refutations_and_patches() -> None:
         Fix(text=both("or load float32"), safety=Safety.DISPLAY),
     )
     denials = denials_of([case()], [finding(status=Status.FIRED, fixes=fixes)], "en")
-    ground = Ground(sources=SOURCES, denials=denials)
+    ground = Grounding(sources=SOURCES, denials=denials)
     assert english("Lower the learning rate.", ground).stats["withdrawn"] == 1
     assert english("Add `--vanilla_loss`.", ground).stats["withdrawn"] == 1
     assert english("Set `--torch_dtype float16`.", ground).stats["withdrawn"] == 1
@@ -571,7 +570,7 @@ def test_no_passage_of_the_system_prompt_shows_in_whatever_form(draft: str) -> N
 
 
 def test_a_protected_chinese_text_is_kept_back_too() -> None:
-    ground = Ground(sources=(), protected=("你只能使用下面编号的来源回答问题。",))
+    ground = Grounding(sources=(), protected=("你只能使用下面编号的来源回答问题。",))
     assert verify("好的：你只能使用下面编号的来源。", ground, "zh").text == ""
 
 
@@ -709,7 +708,7 @@ FRAGMENTS = (
     "use only the numbered sources and the findings below",
 )
 DRAFTS = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=8), max_size=30).map("".join)
-HARD = Ground(
+HARD = Grounding(
     sources=SOURCES,
     corpus=PASTE,
     denials=(*claimed(LOWER), *claimed(LOWER_ZH), GONE, SET, ON),
@@ -733,6 +732,7 @@ def test_binary_junk_is_verified(junk: bytes) -> None:
     verify(junk.decode("utf-8", "surrogateescape"), HARD, "zh")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
@@ -775,10 +775,10 @@ def test_binary_junk_is_verified(junk: bytes) -> None:
     ],
 )
 def test_work_grows_with_the_length_of_the_draft_and_no_faster(piece: str) -> None:
-    draft = (piece * (200_000 // len(piece) + 1))[:200_000]
-    # Ten times the length is ten times the work, and a hundred times where it grew with the square.
-    # A slow moment of the machine is no growth: it does not come three times running.
-    assert any(work(draft) <= 40 * work(draft[:20_000]) + 20_000_000 for _ in range(3))
+    draft = (piece * (60_000 // len(piece) + 1))[:60_000]
+    # Ten times the length is ten times the work, and a hundred times if the work grows with the square. A slow moment
+    # of the machine does not happen three times in a row.
+    assert any(work(draft) <= 40 * work(draft[:6_000]) + 20_000_000 for _ in range(3))
 
 
 def work(draft: str) -> int:
@@ -792,14 +792,10 @@ def test_the_text_of_a_case_is_borne_out_by_that_case() -> None:
     cited = total = 0
     for one in CASES[:80]:
         text = f"{case_text(one, 'en')}\n{more_text(one, 'en')}"
-        ground = Ground(sources=(Source(marker=1, kind="case", id=one.id, title=one.title.en, text=text),))
+        ground = Grounding(sources=(Source(marker=1, kind="case", id=one.id, title=one.title.en, text=text),))
         got = english(text, ground)
         cited, total = cited + got.stats["cited"], total + got.stats["sentences"]
     assert cited == total > 500
-
-
-def test_the_gate_asks_for_every_branch_of_it() -> None:
-    assert '"service/llm/verify/"' in Path(__file__).parents[1].joinpath("gate.py").read_text(encoding="utf-8")
 
 
 # --- a text that broke off ------------------------------------------------------------------------------------------

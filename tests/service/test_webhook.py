@@ -23,12 +23,12 @@ from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.history import Feedback
 from trainmedic.service.settings import Settings, effective, load_settings
-from trainmedic.service.webhook import Patience, Webhook, signature, webhook_of
+from trainmedic.service.webhook import RetryPolicy, Webhook, signature, webhook_of
 
 SECRET = "a-shared-secret"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 ENOUGH_S = 10.0
-QUICK = Patience(timeout_s=5.0, first_delay_s=0.01, farewell_s=5.0)
+QUICK = RetryPolicy(timeout_s=5.0, first_delay_s=0.01, farewell_s=5.0)
 
 
 class Receiver(ThreadingHTTPServer):
@@ -127,7 +127,7 @@ def test_an_answer_is_told_with_its_verdict_its_causes_and_a_link(
     advisor: Advisor, receive: Callable[..., Receiver]
 ) -> None:
     receiver = receive()
-    webhook = Webhook(receiver.url, public_url="https://medic.example/", patience=QUICK)
+    webhook = Webhook(receiver.url, public_url="https://medic.example/", policy=QUICK)
     incident = INCIDENTS[0]
 
     async def ask() -> Any:
@@ -154,7 +154,7 @@ def test_a_receiver_can_check_the_signature_over_timestamp_and_body(
 ) -> None:
     receiver = receive()
     before = int(time.time())
-    asked(advisor, Webhook(receiver.url, SECRET, patience=QUICK), "loss is nan")
+    asked(advisor, Webhook(receiver.url, SECRET, policy=QUICK), "loss is nan")
     headers, body = receiver.got[0]
     stamp, digest = (part.partition("=")[2] for part in headers["X-Trainmedic-Signature"].split(","))
     assert before <= int(stamp) <= time.time()
@@ -165,13 +165,13 @@ def test_a_receiver_can_check_the_signature_over_timestamp_and_body(
 
 def test_without_a_secret_nothing_is_signed(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
-    asked(advisor, Webhook(receiver.url, patience=QUICK), "loss is nan")
+    asked(advisor, Webhook(receiver.url, policy=QUICK), "loss is nan")
     assert "X-Trainmedic-Signature" not in receiver.got[0][0]
 
 
 def test_nothing_that_was_pasted_is_sent(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
-    webhook = Webhook(receiver.url, SECRET, patience=QUICK)
+    webhook = Webhook(receiver.url, SECRET, policy=QUICK)
     script = KTO_SINGLE.replace("--bf16", f"--hf_token {TOKEN} --run_name our-unreleased-model")
 
     async def ask() -> None:
@@ -191,7 +191,7 @@ def test_what_may_go_well_later_is_sent_again_as_the_same_delivery(
     advisor: Advisor, receive: Callable[..., Receiver], status: int
 ) -> None:
     receiver = receive(status, status)
-    webhook = Webhook(receiver.url, SECRET, patience=QUICK)
+    webhook = Webhook(receiver.url, SECRET, policy=QUICK)
     (id,) = asked(advisor, webhook, "loss is nan", until=lambda: receiver.wait_for(3))
     assert [told["answer_id"] for told in receiver.bodies] == [id] * 3
     assert len({headers["X-Trainmedic-Delivery"] for headers, _ in receiver.got}) == 1
@@ -205,7 +205,7 @@ def test_what_is_refused_for_good_is_sent_once_and_followed_nowhere(
     elsewhere = receive()
     receiver = receive(status)
     receiver.headers_sent = {"Location": elsewhere.url}
-    webhook = Webhook(receiver.url, patience=QUICK)
+    webhook = Webhook(receiver.url, policy=QUICK)
     first, second = asked(advisor, webhook, "loss is nan", "oom", until=lambda: receiver.wait_for(2))
     assert [told["answer_id"] for told in receiver.bodies] == [first, second]
     assert elsewhere.got == []
@@ -216,8 +216,8 @@ def test_after_enough_attempts_it_is_given_up_and_said_without_the_address(
     advisor: Advisor, receive: Callable[..., Receiver], caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver = receive(*[500] * 3)
-    patience = Patience(first_delay_s=0.01, attempts=3, farewell_s=5.0)
-    webhook = Webhook(f"{receiver.url}?token=very-secret", patience=patience)
+    patience = RetryPolicy(first_delay_s=0.01, attempts=3, farewell_s=5.0)
+    webhook = Webhook(f"{receiver.url}?token=very-secret", policy=patience)
     with caplog.at_level(logging.WARNING, "trainmedic.webhook"):
         asked(advisor, webhook, "loss is nan", "oom", until=lambda: receiver.wait_for(4))
     assert (webhook.delivered, webhook.dropped) == (1, 1)
@@ -228,7 +228,7 @@ def test_after_enough_attempts_it_is_given_up_and_said_without_the_address(
 def test_a_receiver_that_says_when_is_asked_no_sooner(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive(429)
     receiver.headers_sent = {"Retry-After": "1"}
-    webhook = Webhook(receiver.url, patience=QUICK)
+    webhook = Webhook(receiver.url, policy=QUICK)
     started = time.monotonic()
     asked(advisor, webhook, "loss is nan", until=lambda: receiver.wait_for(2))
     assert time.monotonic() - started >= 0.9
@@ -238,7 +238,7 @@ def test_a_receiver_that_is_not_there_changes_no_answer(advisor: Advisor) -> Non
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/"
-    webhook = Webhook(url, patience=Patience(first_delay_s=30.0, farewell_s=5.0))
+    webhook = Webhook(url, policy=RetryPolicy(first_delay_s=30.0, farewell_s=5.0))
     assert len(asked(advisor, webhook, "loss is nan", "oom")) == 2
     assert (webhook.delivered, webhook.dropped) == (0, 2)
 
@@ -248,7 +248,7 @@ def test_a_receiver_that_never_answers_delays_no_answer_and_not_the_end(
 ) -> None:
     receiver = receive()
     receiver.hold = threading.Event()
-    webhook = Webhook(receiver.url, patience=Patience(timeout_s=60.0, farewell_s=0.05))
+    webhook = Webhook(receiver.url, policy=RetryPolicy(timeout_s=60.0, farewell_s=0.05))
     assert len(asked(advisor, webhook, "a", "loss is nan", "oom", until=lambda: receiver.wait_for(1))) == 3
     assert not receiver.hold.is_set()  # it has answered nothing up to here
     assert (webhook.delivered, webhook.dropped) == (0, 3)
@@ -257,7 +257,7 @@ def test_a_receiver_that_never_answers_delays_no_answer_and_not_the_end(
 def test_a_receiver_slower_than_the_patience_is_asked_again(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
     receiver.hold = threading.Event()
-    webhook = Webhook(receiver.url, patience=Patience(timeout_s=0.1, first_delay_s=0.01, attempts=50, farewell_s=5.0))
+    webhook = Webhook(receiver.url, policy=RetryPolicy(timeout_s=0.1, first_delay_s=0.01, attempts=50, farewell_s=5.0))
 
     def awake() -> None:
         receiver.wait_for(2)
@@ -274,7 +274,7 @@ def test_a_receiver_slower_than_the_patience_is_asked_again(advisor: Advisor, re
 def test_more_events_than_may_wait_are_dropped_and_counted(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
     receiver.hold = threading.Event()
-    webhook = Webhook(receiver.url, patience=Patience(queue=2, farewell_s=0.05))
+    webhook = Webhook(receiver.url, policy=RetryPolicy(queue=2, farewell_s=0.05))
     asked(advisor, webhook, "a", "b", "c", "d", "e", until=lambda: receiver.wait_for(1))
     assert webhook.dropped == 5  # three found no room, two were still waiting for the first
     assert len(receiver.got) == 1
@@ -282,7 +282,7 @@ def test_more_events_than_may_wait_are_dropped_and_counted(advisor: Advisor, rec
 
 def test_a_solved_question_is_told_once_from_any_thread(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
-    webhook = Webhook(receiver.url, patience=QUICK)
+    webhook = Webhook(receiver.url, policy=QUICK)
     telling = observed(advisor, webhook)
 
     async def use() -> str:
@@ -306,7 +306,7 @@ def test_feedback_on_an_unknown_answer_is_refused_and_not_told(
     advisor: Advisor, receive: Callable[..., Receiver]
 ) -> None:
     receiver = receive()
-    webhook = Webhook(receiver.url, patience=QUICK)
+    webhook = Webhook(receiver.url, policy=QUICK)
     with pytest.raises(NotFound):
         observed(advisor, webhook).give_feedback(Feedback(answer_id="nope", reaction="resolved"))
     asked(advisor, webhook, "loss is nan")
@@ -315,7 +315,7 @@ def test_feedback_on_an_unknown_answer_is_refused_and_not_told(
 
 def test_an_answer_that_is_left_before_its_end_is_not_told(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
-    webhook = Webhook(receiver.url, patience=QUICK)
+    webhook = Webhook(receiver.url, policy=QUICK)
 
     async def leave() -> None:
         async with webhook.running():

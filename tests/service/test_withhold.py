@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.service.llm.prompts import system_text
-from trainmedic.service.llm.stream_filter import SUSPECT, Withhold
+from trainmedic.service.llm.stream_filter import SUSPECT, StreamFilter
 from trainmedic.service.llm.verify.words import PASSAGE
 
 PROTECTED = "Use only the numbered sources and the findings below. If they do not say it, do not write it."
@@ -15,7 +15,7 @@ MARKERS = {1, 2, 12}
 
 
 def shown(*pieces: str, protected: str = PROTECTED) -> str:
-    withhold = Withhold(protected, MARKERS)
+    withhold = StreamFilter(protected, MARKERS)
     return "".join([*(withhold.push(piece) for piece in pieces), withhold.end()])
 
 
@@ -83,7 +83,7 @@ def test_a_word_that_goes_on_in_the_next_piece_is_another_word(size: int) -> Non
 
 
 def test_what_waits_is_shown_at_the_end() -> None:
-    withhold = Withhold(PROTECTED, MARKERS)
+    withhold = StreamFilter(PROTECTED, MARKERS)
     assert withhold.push("So: use only the numbered sources ") == "So: "
     assert withhold.push("[1") == ""
     assert withhold.end() == "use only the numbered sources [1"
@@ -94,7 +94,7 @@ def test_a_passage_that_ends_with_the_text_does_not_show() -> None:
 
 
 def test_plain_text_does_not_wait() -> None:
-    withhold = Withhold(system_text(), MARKERS)
+    withhold = StreamFilter(system_text(), MARKERS)
     for piece in ("The mean ", "over an empty", " class is NaN [1]. ", "--vanilla_loss "):
         assert withhold.push(piece) == piece
 

@@ -1,7 +1,33 @@
-"""The local Slack's fixtures, for all tests of this folder."""
+"""The fake Slack and a bot connected to it, for all tests of this folder."""
 
 from __future__ import annotations
 
-from tests.slack.fake.fixtures import own_slack, slack, strict
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
-__all__ = ["own_slack", "slack", "strict"]
+import pytest
+
+from tests.slack.desk import bot_in
+from tests.slack.fake import LocalSlack
+from tests.slack.fake.fixtures import own_slack, strict
+from trainmedic.service.advisor import Advisor
+from trainmedic.ui.slack.bot import SlackBot
+
+__all__ = ["own_slack", "strict"]
+Act = Callable[[SlackBot], Awaitable[None]]
+
+
+@pytest.fixture
+def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
+    """Runs a coroutine with a connected bot; keywords are settings, or ``answerer``."""
+
+    def run(act: Act, **options: Any) -> None:
+        async def acting() -> None:
+            async with bot_in(strict, advisor, tmp_path, **options) as bot:
+                await act(bot)
+
+        asyncio.run(acting())
+
+    return run

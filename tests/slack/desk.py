@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from tests.slack.fake import LocalSlack
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer
+from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import Streams
+from trainmedic.ui.slack.live import StreamLimits
 
 T = TypeVar("T")
 QUICK = 0.05
@@ -64,7 +64,7 @@ async def bot_in(
         settings=settings, advisor=advisor, answerer=answerer or TemplateAnswerer(advisor), executor=threads
     )
     async with SlackBot(
-        context, streams=Streams(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
+        context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
     ) as bot:
         await slack.until_connected()
         yield bot
@@ -79,8 +79,8 @@ class Slowly:
     def __init__(
         self,
         advisor: Advisor,
-        *said: str | StepView,
-        later: tuple[str | StepView, ...] = (),
+        *said: str | StepView | Delta,
+        later: tuple[str | StepView | Delta, ...] = (),
         final: Callable[[Answer], Answer] = lambda answer: answer,
     ) -> None:
         self.go = asyncio.Event()
@@ -102,15 +102,20 @@ class Slowly:
                     if isinstance(part, Draft):
                         yield part
                         for word in self._said:
-                            yield word
+                            yield part_of(word)
                         await self.go.wait()
                         for word in self._later:
-                            yield word
+                            yield part_of(word)
                         await self.end.wait()
                     elif isinstance(part, Answer):
                         yield self._final(part)
         finally:
             self.ended += 1
+
+
+def part_of(said: str | StepView | Delta) -> Delta | StepView:
+    """Bare text is the model's."""
+    return Delta("model_text", said) if isinstance(said, str) else said
 
 
 class Failing:
@@ -123,4 +128,10 @@ class Failing:
         """Nothing but the error."""
         if request.question:
             raise self._error
-        yield ""
+        yield Delta("lead", "")
+
+
+async def settled(bot: SlackBot) -> None:
+    """Wait until the bot has nothing to do."""
+    while bot.desk.running:
+        await asyncio.sleep(0.005)

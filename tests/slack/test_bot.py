@@ -6,13 +6,13 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in
+from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in, settled
 from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
@@ -20,27 +20,6 @@ from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
-Act = Callable[[SlackBot], Awaitable[None]]
-
-
-@pytest.fixture
-def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    """Runs a coroutine with a connected bot; keywords are settings, or ``answerer``."""
-
-    def run(act: Act, **more: Any) -> None:
-        async def acting() -> None:
-            async with bot_in(strict, advisor, tmp_path, **more) as bot:
-                await act(bot)
-
-        asyncio.run(acting())
-
-    return run
-
-
-async def settled(bot: SlackBot) -> None:
-    """Until the bot has nothing to do."""
-    while bot.desk.running:
-        await asyncio.sleep(0.005)
 
 
 # ── mentions and threads ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,11 +157,7 @@ def test_a_long_thread_is_read_over_all_its_pages(
     async def act(bot: SlackBot) -> None:
         root = strict.says("my loss is NaN")
         for number in range(230):
-            strict.world.store(
-                type(root.message)(
-                    channel=GENERAL, ts=strict.world.new_ts(), user=BEN, text=f"idea {number}", thread_ts=root.ts
-                )
-            )
+            strict.stored(f"idea {number}", user=BEN, thread_ts=root.ts)
         strict.says("<@U0BOT> why?", thread_ts=root.ts)
         reply = await strict.until_said("", thread_ts=root.ts)
         assert strict.count("conversations.replies") == 2
@@ -563,12 +538,9 @@ def test_an_answer_that_cannot_be_posted_is_told_to_the_asker_alone(
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────────────
 @pytest.mark.parametrize("how", ["warning", "refresh_requested", "cut"])
-def test_a_lost_connection_is_made_anew(strict: LocalSlack, with_bot: Callable[..., None], how: Any) -> None:
+def test_a_lost_connection_is_made_anew(strict: LocalSlack, with_bot: Callable[..., None], how: str) -> None:
     async def act(bot: SlackBot) -> None:
-        if how == "cut":
-            strict.cut()
-        else:
-            strict.disconnect(how)
+        strict.disconnect(how)
         await strict.until_connected(2)
         said = strict.says(f"<@U0BOT> {QUESTION}")
         await strict.until_said("Cause found", thread_ts=said.ts)

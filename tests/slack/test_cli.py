@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.slack.fake import LocalSlack
-from tests.slack.fake.values import ALL_EVENTS, ALL_SCOPES
+from tests.slack.fake.model import ALL_EVENTS, ALL_SCOPES
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings, load_settings
@@ -141,4 +141,4 @@ def test_the_program_answers_and_finishes_when_told_to_stop(
         program.wait()
     assert program.returncode == 0, told
     assert "answers in Slack (team T0LOCAL, Socket Mode)" in told
-    assert "finishing what was asked" in told
+    assert "finishing the open questions" in told

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.slack.desk import QUESTION, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
@@ -15,23 +13,11 @@ from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.history import Feedback
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.memory import Recent, Taken
-from trainmedic.ui.slack.post import Pace
+from trainmedic.ui.slack.memory import Recent, SeenEvents
+from trainmedic.ui.slack.post import ChannelPace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 FEEDBACK, RESOLVED, HUMAN = "trainmedic_feedback", "trainmedic_resolved", "trainmedic_human"
-
-
-@pytest.fixture
-def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    def run(act: Callable[[SlackBot], Awaitable[None]], **more: Any) -> None:
-        async def acting() -> None:
-            async with bot_in(strict, advisor, tmp_path, **more) as bot:
-                await act(bot)
-
-        asyncio.run(acting())
-
-    return run
 
 
 async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Message:
@@ -41,7 +27,7 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
     assert advisor.history is not None
-    [answer_id] = bot.desk.told._values
+    [answer_id] = bot.desk.posted._values
     return advisor.history.feedback(answer_id)
 
 
@@ -198,7 +184,7 @@ def test_without_a_history_feedback_is_refused_politely_but_the_draft_is_written
 
 def test_messages_in_one_channel_are_spaced_after_a_short_burst() -> None:
     now = 100.0
-    pace = Pace(lambda: now)
+    pace = ChannelPace(lambda: now)
     assert [pace.wait_s("C1") for _ in range(5)] == [0.0, 0.0, 0.0, 1.0, 2.0]
     assert pace.wait_s("C2") == 0.0
     now = 103.0
@@ -214,7 +200,7 @@ def test_what_is_remembered_is_bounded() -> None:
     recent.put(2, 9)
     recent.put(5, 5)
     assert [recent.get(number) for number in range(6)] == [None, None, 9, None, None, 5]
-    taken = Taken(2)
+    taken = SeenEvents(2)
     assert taken.claim("a", "b")
     assert not taken.claim("c", "a")
     assert taken.claim("d")

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.slack.desk import COMMAND, bot_in
+from tests.slack.desk import COMMAND
 from tests.slack.fake import LocalSlack, SlackFile
-from trainmedic.service.advisor import Advisor
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.files import Downloads, is_page
 
 SCRIPT = f"#!/bin/bash\n{COMMAND}\n"
 ASKED = "<@U0BOT> my KTO loss is NaN from the first step, why?"
-
-
-@pytest.fixture
-def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
-    def run(act: Callable[[SlackBot], Awaitable[None]], **more: Any) -> None:
-        async def acting() -> None:
-            async with bot_in(strict, advisor, tmp_path, **more) as bot:
-                await act(bot)
-
-        asyncio.run(acting())
-
-    return run
 
 
 @pytest.mark.parametrize(

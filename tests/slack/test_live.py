@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 
 from tests.fake_model import FakeModel, Reply
-from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in
+from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answer import Answer, Section, StepView, markdown
+from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import STARTS, WINDOW_S, Streams, opened
+from trainmedic.ui.slack.live import STARTS, WINDOW_S, StreamLimits
 
 STEP = StepView(number=1, tool="rules", what="Checked the rules again", arguments={}, result="2 fired")
 FAILED_STEP = replace(STEP, number=2, what="Looked for <!channel> releases", ok=False)
@@ -41,11 +42,6 @@ def streaming(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[
     return run
 
 
-async def settled(bot: SlackBot) -> None:
-    while bot.desk.running:
-        await asyncio.sleep(0.005)
-
-
 def only_answer(slack: LocalSlack, ts: str) -> Message:
     [answer] = [each for each in slack.replies(ts) if each.bot_id]
     return answer
@@ -57,9 +53,13 @@ def streamed(slack: LocalSlack) -> str:
     return json.dumps([call.args.get("chunks") for call in calls], ensure_ascii=False)
 
 
+RECEIPT = Section(kind="receipt", body="> Read: your question.", items=("Read: your question.",))
+
+
 def written(text: str) -> Callable[[Answer], Answer]:
     """The answer as a model would have written it."""
-    return lambda answer: replace(answer, answer=f"> Read: your question.\n\n{text}", mode="llm", model="tiny")
+    sections = (RECEIPT, Section(kind="model_text", body=text))
+    return lambda answer: replace(answer, answer=markdown(sections), sections=sections, mode="llm", model="tiny")
 
 
 def test_the_verdict_is_streamed_before_the_text_is_written(strict: LocalSlack, streaming: Callable[..., None]) -> None:
@@ -136,7 +136,7 @@ def test_with_live_text_the_words_come_as_they_are_written(strict: LocalSlack, s
 
     streaming(
         act,
-        "> Read: your question.\n\n",
+        Delta("receipt", RECEIPT.body),
         "The mean ",
         later=("over nothing ", "is NaN."),
         final=written("The mean over nothing is NaN."),
@@ -307,7 +307,7 @@ def test_a_model_that_writes_is_followed_to_its_verified_text(
 
 def test_too_many_streams_at_once_become_edited_messages() -> None:
     now = 0.0
-    streams = Streams(clock=lambda: now)
+    streams = StreamLimits(clock=lambda: now)
     assert [streams.may_start("channel") for _ in range(STARTS + 1)] == [True] * STARTS + [False]
     now = WINDOW_S + 1
     assert streams.may_start("channel")
@@ -317,7 +317,7 @@ def test_too_many_streams_at_once_become_edited_messages() -> None:
 
 
 def test_streams_are_written_to_less_often_the_more_there_are() -> None:
-    streams = Streams()
+    streams = StreamLimits()
     alone = streams.interval_s
     for _ in range(10):
         streams.opened()
@@ -348,10 +348,3 @@ def test_an_open_stream_is_ended_at_shutdown(strict: LocalSlack, advisor: Adviso
 
     early = asyncio.run(act())
     assert [stream.state for stream in strict.streams if stream.ts == early.ts] == ["stopped"]
-
-
-def test_the_receipt_is_left_out_of_live_text_only_when_it_is_over() -> None:
-    assert opened("> Re") == ""
-    assert opened("> Read: a\n> Masked") == ""
-    assert opened("> Read: a\n\nThe") == "The"
-    assert opened("The > b") == "The > b"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.slack.desk import COMMAND
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.serialization import plain
+from trainmedic.service.answer import Answer, Citation, Language, MaskedView, Section, Verdict
 from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, messages, weight
 from trainmedic.ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped
 
@@ -25,17 +25,17 @@ BLOCKS = st.lists(st.one_of(TEXTS, TEXTS.map(lambda text: f"```py\n{text.replace
 
 
 @pytest.fixture(scope="module")
-def answer(knowledge_advisor: Advisor) -> Mapping[str, Any]:
+def answer(knowledge_advisor: Advisor) -> Answer:
     """A whole answer with causes, findings, a patch and citations."""
-    found = plain(
-        knowledge_advisor.ask(Ask(question=f"my KTO loss is NaN from the first step, why?\n```\n{COMMAND}\n```"))
-    )
-    assert isinstance(found, dict)
-    return found
+    return knowledge_advisor.ask(Ask(question=f"my KTO loss is NaN from the first step, why?\n```\n{COMMAND}\n```"))
 
 
-def with_text(answer: Mapping[str, Any], text: str, **more: Any) -> dict[str, Any]:
-    return {**answer, "answer": text, **more}
+def with_text(answer: Answer, text: str, **more: Any) -> Answer:
+    return replace(answer, answer=text, sections=(Section(kind="model_text", body=text),), **more)
+
+
+def with_masked(answer: Answer, kind: str) -> Answer:
+    return replace(answer, receipt=replace(answer.receipt, masked=(MaskedView(kind=kind, count=1),)))
 
 
 def letters(text: str) -> str:
@@ -94,13 +94,13 @@ def test_the_notification_is_short_and_escaped() -> None:
 
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Mapping[str, Any]) -> None:
+def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Answer) -> None:
     [reply] = messages(answer, Extras(public_url="https://tm.example", human=True, share=True))
     check_blocks(list(reply.blocks))
     shown = json.dumps(reply.blocks, ensure_ascii=False)
     for part in (
         "Cause found", "confidence: high", "In what you pasted", "Fix", "```diff", "Does not help", "Read:",
-        "https://tm.example/?answer=" + answer["id"], "https://tm.example/knowledge/?case=", "Helped", "Ask a human",
+        "https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Helped", "Ask a human",
         "Share", "Mark resolved", "(openrlhf-kto-vanilla-loss",
     ):  # fmt: skip
         assert part in shown
@@ -108,17 +108,16 @@ def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Mapping[str
     assert "> Read" not in shown  # the receipt stands in the small print, not above the verdict
 
 
-def test_confidence_is_said_once(answer: Mapping[str, Any]) -> None:
+def test_confidence_is_said_once(answer: Answer) -> None:
     [reply] = messages(answer)
     assert reply.blocks[0]["text"].lower().count("confidence:") == 1
 
 
 @given(text=BLOCKS, many=st.integers(0, 60), title=TEXTS)
-def test_any_answer_keeps_slacks_limits(answer: Mapping[str, Any], text: str, many: int, title: str) -> None:
-    cited = [
-        {"marker": n, "kind": "case", "id": f"case-{n}", "title": title * 3, "url": "https://a.example/", "quote": None}
-        for n in range(many)
-    ]
+def test_any_answer_keeps_slacks_limits(answer: Answer, text: str, many: int, title: str) -> None:
+    cited = tuple(
+        Citation(marker=n, kind="case", id=f"case-{n}", title=title * 3, url="https://a.example/") for n in range(many)
+    )
     notices = tuple(title for _ in range(many))
     long = with_text(answer, f"{text}\n\n" * 40, citations=cited, notices=notices)
     replies = messages(long, Extras(public_url="https://tm.example", not_read=notices, human=True, share=True))
@@ -129,7 +128,7 @@ def test_any_answer_keeps_slacks_limits(answer: Mapping[str, Any], text: str, ma
     assert replies[-1].blocks[-1]["type"] == "actions"
 
 
-def test_a_text_of_fifty_thousand_characters_arrives_whole(answer: Mapping[str, Any]) -> None:
+def test_a_text_of_fifty_thousand_characters_arrives_whole(answer: Answer) -> None:
     words = [f"w{number}" for number in range(9_000)]
     replies = messages(with_text(answer, " ".join(words)))
     assert len(replies) >= 5
@@ -137,31 +136,30 @@ def test_a_text_of_fifty_thousand_characters_arrives_whole(answer: Mapping[str, 
     assert letters(shown).endswith(letters(" ".join(words)))
 
 
-def test_a_long_line_of_small_print_is_continued(answer: Mapping[str, Any]) -> None:
-    [reply] = messages({**answer, "notices": ("n" * (ELEMENT + 5),)})
+def test_a_long_line_of_small_print_is_continued(answer: Answer) -> None:
+    [reply] = messages(replace(answer, notices=("n" * (ELEMENT + 5),)))
     texts = [e["text"] for block in reply.blocks if block["type"] == "context" for e in block["elements"]]
     assert "n" * ELEMENT in texts
     assert "nnnnn" in texts
 
 
-def test_the_model_is_named_where_it_wrote(answer: Mapping[str, Any]) -> None:
-    [reply] = messages({**answer, "mode": "llm", "model": "qwen3-8b"})
+def test_the_model_is_named_where_it_wrote(answer: Answer) -> None:
+    [reply] = messages(replace(answer, mode="llm", model="qwen3-8b"))
     assert "Text by qwen3-8b" in json.dumps(reply.blocks)
 
 
-def test_secrets_are_said_but_not_mail_addresses(answer: Mapping[str, Any]) -> None:
-    masked = {**answer["receipt"], "masked": [{"kind": "email", "count": 1}]}
-    [without] = messages({**answer, "receipt": masked})
+def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
+    [without] = messages(with_masked(answer, "email"))
     assert "secret still stands" not in json.dumps(without.blocks)
-    masked = {**answer["receipt"], "masked": [{"kind": "huggingface_token", "count": 1}]}
-    [told] = messages({**answer, "receipt": masked})
-    assert "secret still stands" in json.dumps(told.blocks)
+    [reply] = messages(with_masked(answer, "huggingface_token"))
+    assert "secret still stands" in json.dumps(reply.blocks)
 
 
 @pytest.mark.parametrize("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_every_verdict_has_words_in_both_languages(answer: Mapping[str, Any], verdict: str, language: str) -> None:
-    [reply] = messages({**answer, "verdict": verdict, "language": language, "causes": []})
+def test_every_verdict_has_words_in_both_languages(answer: Answer, verdict: Verdict, language: Language) -> None:
+    changed = replace(answer, verdict=verdict, language=language, causes=())
+    [reply] = messages(changed)
     first = reply.blocks[0]["text"].split("\n")[0]
     assert bool(re.search(r"[\u4e00-\u9fff]", first)) == (language == "zh")
-    assert lead({**answer, "verdict": verdict, "language": language, "causes": []}).startswith(first)
+    assert lead(changed).startswith(first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
@@ -14,10 +15,17 @@ from trainmedic.kb.glossary.terms import Concept, Glossary
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.store.embedder import Identity, _Remembering
+from trainmedic.kb.store.embedder import CachedEmbeddings, Identity
 
 
-class HashEmbedder(_Remembering):
+@cache
+def direction(word: str, dimension: int) -> npt.NDArray[np.float32]:
+    """The word's own direction."""
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
+    return np.random.default_rng(seed).standard_normal(dimension).astype(np.float32)
+
+
+class HashEmbedder(CachedEmbeddings):
     """A bag of words: every word has its own direction, so texts with common words are near."""
 
     def __init__(self, name: str = "hash", dimension: int = 64) -> None:
@@ -30,8 +38,7 @@ class HashEmbedder(_Remembering):
         rows = np.zeros((len(texts), self.identity.dimension), np.float32)
         for row, text in zip(rows, texts, strict=True):
             for word in text.lower().split():
-                seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big")
-                row += np.random.default_rng(seed).standard_normal(len(row)).astype(np.float32)
+                row += direction(word, len(row))
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)
 
 

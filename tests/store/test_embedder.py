@@ -17,7 +17,7 @@ from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.store.embedder import (
     ASSETS,
     BULK,
-    REMEMBERED,
+    CACHED_QUERIES,
     Embedder,
     OnnxEmbedder,
     SentenceTransformerEmbedder,
@@ -138,10 +138,10 @@ def test_a_repeated_question_is_not_computed_again() -> None:
 
 def test_the_memory_of_questions_is_bounded() -> None:
     embedder = HashEmbedder(dimension=2)
-    for number in range(REMEMBERED + 1):
+    for number in range(CACHED_QUERIES + 1):
         embedder.embed_query(f"question {number}")
     embedder.embed_query("question 0")
-    assert embedder.asked == REMEMBERED + 2
+    assert embedder.asked == CACHED_QUERIES + 2
 
 
 def test_the_setting_names_the_embedder() -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
+from tests.store.endpoint import Endpoint
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
 from trainmedic.ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
@@ -412,7 +413,10 @@ def test_an_index_is_built_verified_shown_and_switched(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "own"))
-    built = json.loads(out_of(capsys, "index", "build"))
+    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")  # the default one takes a minute
+    with Endpoint() as endpoint:
+        monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
+        built = json.loads(out_of(capsys, "index", "build"))
     assert json.loads(out_of(capsys, "index", "status")) == built
     assert json.loads(out_of(capsys, "index", "verify")) == built
     assert json.loads(out_of(capsys, "index", "switch", built["current"])) == built

@@ -25,7 +25,7 @@ from tests.live import Live
 from trainmedic.kb.mask import mask
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Executor, Parts, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
@@ -233,7 +233,7 @@ def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
         async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
             if request.question:
                 raise RuntimeError(f"no such file: {request.question}")
-            yield ""
+            yield Delta("lead", "")
 
     async def go() -> None:
         async with Client(make_server(context(advisor, Broken(advisor)))) as client:
@@ -264,7 +264,7 @@ def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str)
         async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
             assert request.mode == "investigate"
             async for part in super().stream(request, trace_id, run):
-                if isinstance(part, str):
+                if isinstance(part, Draft):
                     for number in (1, 2):
                         yield StepView(number=number, tool="t", what=f"looked {number}", arguments={}, result="r")
                 yield part

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.vllm import environment, tiny
+from tests.vllm import tiny
 from tests.vllm.server import KEY, NAME, Server, running
 
 HERE = Path(__file__).parent
@@ -38,12 +38,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def vllm_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the tiny model."""
     return tiny.make(tmp_path_factory.mktemp("model") / NAME)
-
-
-@pytest.fixture(scope="session")
-def knowledge_folder() -> Path:
-    """The index of the shipped knowledge, kept from one run to the next: making it takes longer than all tests here."""
-    return environment.cache() / "knowledge"
 
 
 @pytest.fixture(scope="session")

@@ -21,10 +21,10 @@ from tests.vllm import tiny
 from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
 from tests.vllm.service import Event, events, served, serving
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.api.probes import HOLDS_S
+from trainmedic.service.api.probes import CACHE_S
 from trainmedic.service.composition import phrases
 from trainmedic.service.llm.prompts import system_text
-from trainmedic.service.llm.query_rewrite import restated
+from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_model
 
@@ -181,7 +181,7 @@ def test_noise_fills_the_form_of_a_restated_question_every_time(vllm_url: str) -
     async def scenario() -> list[str]:
         settings = Settings(model_base_url=f"{vllm_url}/v1", model_temperature=1.0, model_concurrency=16)
         async with aclosing(build_model(settings)) as model:
-            return await asyncio.gather(*(restated(f"why, at {time.time_ns()}, {n}?", model) for n in range(20)))
+            return await asyncio.gather(*(rewritten_query(f"why, at {time.time_ns()}, {n}?", model) for n in range(20)))
 
     found = asyncio.run(scenario())
     assert all(found)
@@ -289,7 +289,7 @@ def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
             assert answer["verdict"] == INCIDENTS[number].verdict
             reasons.append(reason(answer["notices"]))
         assert reasons == ["absent", "absent", "open", "open"]
-        time.sleep(HOLDS_S)  # so long the endpoint's last word holds
+        time.sleep(CACHE_S)  # so long the endpoint's last word holds
         ready = client.get("/readyz")
         assert ready.status_code == 200
         assert ready.json()["status"] == "degraded"

@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArgumen
 
 from trainmedic.kb.parse import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.ui.watch import described
+from trainmedic.ui.watch import trainer_run
 from trainmedic.ui.watch.callback import TrainmedicCallback
 from trainmedic.ui.watch.watcher import Diagnosis
 
@@ -66,13 +66,13 @@ def test_float16_weights_with_adams_epsilon_are_told_at_the_step_that_breaks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told: list[Diagnosis] = []
-    trainer = trained(tmp_path, torch.float16, TrainmedicCallback(tells=[told.append]))
+    trainer = trained(tmp_path, torch.float16, TrainmedicCallback(notifiers=[told.append]))
     rows = [row for row in trainer.state.log_history if "grad_norm" in row]
     first_broken = next(row["step"] for row in rows if row["grad_norm"] != row["grad_norm"])
     (diagnosis,) = told
     assert diagnosis.alarm.step == first_broken
-    assert diagnosis.answer["verdict"] == "answered"
-    assert diagnosis.answer["causes"][0]["case_id"] == "fp16-trainable-head-adam-eps-nan"
+    assert diagnosis.answer.verdict == "answered"
+    assert diagnosis.answer.causes[0].case_id == "fp16-trainable-head-adam-eps-nan"
     before, _, after = capsys.readouterr().err.partition("trainer_log.jsonl")
     assert "fp16-trainables-adam-eps" in before, "the configuration is checked when training begins"
     assert f"step {first_broken}" in after
@@ -81,7 +81,7 @@ def test_float16_weights_with_adams_epsilon_are_told_at_the_step_that_breaks(
 @pytest.mark.filterwarnings("ignore")
 def test_a_healthy_run_is_left_in_peace(tmp_path: Path) -> None:
     told: list[Diagnosis] = []
-    trained(tmp_path, torch.float32, TrainmedicCallback(tells=[told.append]))
+    trained(tmp_path, torch.float32, TrainmedicCallback(notifiers=[told.append]))
     assert told == []
     assert [thread for thread in threading.enumerate() if thread.name == "trainmedic"] == []
 
@@ -97,19 +97,19 @@ def test_a_watch_that_fails_does_not_touch_the_run(
 
 
 def test_a_run_is_described_so_that_it_is_read_back(tmp_path: Path) -> None:
-    files = described.run(arguments(tmp_path, hub_token="hf_" + "a1B2" * 8, bf16=True), tiny(torch.bfloat16))
+    files = trainer_run.attachments(arguments(tmp_path, hub_token="hf_" + "a1B2" * 8, bf16=True), tiny(torch.bfloat16))
     settings = parse("", files).run.settings
     assert settings["weights_dtype"].value == "bf16"
     assert settings["micro_batch"].value == 2
     assert settings["bf16"].value is True
     assert settings["optimizer"].value == "adamw_torch"
     assert "hf_" not in "".join(str(file.content) for file in files)
-    assert {file.name for file in files} == {described.SCRIPT, described.VERSIONS}
+    assert {file.name for file in files} == {trainer_run.SCRIPT, trainer_run.VERSIONS}
 
 
 def test_deepspeeds_configuration_comes_along(tmp_path: Path) -> None:
-    assert '"stage": 2' in described.deepspeed({"zero_optimization": {"stage": 2}})
+    assert '"stage": 2' in trainer_run.deepspeed({"zero_optimization": {"stage": 2}})
     file = tmp_path / "ds.json"
     file.write_text('{"zero_optimization": {"stage": 3}}', encoding="utf-8")
-    assert '"stage": 3' in described.deepspeed(str(file))
-    assert described.deepspeed(str(tmp_path / "absent.json")) == ""
+    assert '"stage": 3' in trainer_run.deepspeed(str(file))
+    assert trainer_run.deepspeed(str(tmp_path / "absent.json")) == ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.ui.watch.follow import Followed
+from trainmedic.ui.watch.follow import GrowingFile
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def append(path: Path, data: bytes) -> None:
 
 
 def test_a_file_need_not_be_there_yet(path: Path) -> None:
-    file = Followed(path)
+    file = GrowingFile(path)
     assert file.read() == ""
     append(path, b"one\n")
     assert file.read() == "one\n"
@@ -31,7 +31,7 @@ def test_a_file_need_not_be_there_yet(path: Path) -> None:
 
 
 def test_a_character_written_in_two_halves_arrives_whole(path: Path) -> None:
-    file = Followed(path)
+    file = GrowingFile(path)
     halves = "损".encode()
     append(path, halves[:1])
     assert file.read() == ""
@@ -41,7 +41,7 @@ def test_a_character_written_in_two_halves_arrives_whole(path: Path) -> None:
 
 
 def test_a_file_that_was_emptied_is_read_from_its_beginning(path: Path) -> None:
-    file = Followed(path)
+    file = GrowingFile(path)
     append(path, b"a long first run\n")
     assert file.read() == "a long first run\n"
     path.write_bytes(b"again\n")
@@ -50,7 +50,7 @@ def test_a_file_that_was_emptied_is_read_from_its_beginning(path: Path) -> None:
 
 
 def test_a_rotated_file_is_read_to_its_end_then_its_successor(path: Path) -> None:
-    file = Followed(path)
+    file = GrowingFile(path)
     append(path, b"one\n")
     assert file.read() == "one\n"
     append(path, b"last\n")
@@ -62,7 +62,7 @@ def test_a_rotated_file_is_read_to_its_end_then_its_successor(path: Path) -> Non
 
 def test_what_an_earlier_run_wrote_can_be_passed_over(path: Path) -> None:
     append(path, b"loss is nan\n")
-    file = Followed(path, from_end=True)
+    file = GrowingFile(path, from_end=True)
     assert file.read() == ""
     append(path, b"step 1\n")
     assert file.read() == "step 1\n"
@@ -71,6 +71,6 @@ def test_what_an_earlier_run_wrote_can_be_passed_over(path: Path) -> None:
 
 def test_binary_junk_is_no_error(path: Path) -> None:
     append(path, b"\xff\xfe\x00ok\n")
-    file = Followed(path)
+    file = GrowingFile(path)
     assert "ok" in file.read()
     file.close()

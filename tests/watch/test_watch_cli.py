@@ -211,4 +211,4 @@ def test_a_service_that_is_away_is_replaced_by_what_is_installed(
 
 def test_a_log_that_is_not_there_cannot_be_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", str(tmp_path / "none.log"), "--once"]) == 3
-    assert "none.log is no file" in capsys.readouterr().err
+    assert "none.log is not a file" in capsys.readouterr().err

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.answer import Answer, CauseView, ReceiptView, RunView, Verdict
 from trainmedic.ui.watch.alarm import alarm
-from trainmedic.ui.watch.tell import headline
-from trainmedic.ui.watch.watcher import EVERY_S, PATIENCE_S, QUIET_S, Diagnosis, Watcher, logged_every
+from trainmedic.ui.watch.notify import headline
+from trainmedic.ui.watch.watcher import EVERY_S, LONGEST_WAIT_S, QUIET_S, Diagnosis, Watcher, logging_steps
 
 HEALTHY = "".join(f"{{'loss': {2.0 - n / 50}, 'grad_norm': 1.{n % 7}, 'step': {n}}}\n" for n in range(1, 40))
 BROKEN = "{'loss': nan, 'grad_norm': nan, 'step': 40}\n"
@@ -16,20 +16,63 @@ SPIKE = "{'loss': 90.0, 'grad_norm': 400.0, 'step': 41}\n{'loss': 1.2, 'grad_nor
 TRACE = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: bad batch\n'
 
 
+def answer(verdict: Verdict, case_id: str) -> Answer:
+    cause = CauseView(
+        rank=1,
+        case_id=case_id,
+        title="",
+        cause="",
+        fix="",
+        confidence="high",
+        score=0.9,
+        evidence_grade="",
+        cases=(),
+        findings=(),
+        refutations=(),
+    )
+    return Answer(
+        id="a",
+        conversation_id="c",
+        verdict=verdict,
+        language="en",
+        mode="deterministic",
+        model=None,
+        answer="because",
+        causes=(cause,) if case_id else (),
+        findings=(),
+        citations=(),
+        missing=(),
+        signals=(),
+        run=RunView(
+            framework=None,
+            algorithm=None,
+            stage=None,
+            model=None,
+            model_family=None,
+            reasons={},
+            versions={},
+            settings={},
+        ),
+        receipt=ReceiptView(inputs=(), masked=(), problems=()),
+        kb_version="",
+        ruleset_version="",
+    )
+
+
 class Run:
     """A watched run with a clock of its own and a scripted answer."""
 
-    def __init__(self, verdict: str = "answered", case: str = "a-case") -> None:
+    def __init__(self, verdict: Verdict = "answered", case: str = "a-case") -> None:
         self.now = 0.0
         self.told: list[Diagnosis] = []
         self.asked: list[tuple[Attachment, ...]] = []
-        self.answer: dict[str, Any] = {"verdict": verdict, "language": "en", "answer": "because", "causes": []}
+        self.verdict = verdict
         self.case = case
-        self.watcher = Watcher("train.log", (), self.ask, self.told.append, clock=lambda: self.now)
+        self.watcher = Watcher("train.log", (), self.diagnose, self.told.append, clock=lambda: self.now)
 
-    def ask(self, attachments: Sequence[Attachment]) -> dict[str, Any]:
+    def diagnose(self, attachments: Sequence[Attachment]) -> Answer:
         self.asked.append(tuple(attachments))
-        return {**self.answer, "causes": [{"case_id": self.case}] if self.case else []}
+        return answer(self.verdict, self.case)
 
     def writes(self, text: str, after_s: float = 0.1) -> None:
         self.watcher.add(text)
@@ -65,7 +108,7 @@ def test_a_run_that_goes_on_with_nan_is_told_all_the_same_and_once() -> None:
     run = Run()
     run.writes(HEALTHY)
     for n in range(41, 141):
-        run.writes(BROKEN.replace("40", str(n)), PATIENCE_S / 20)
+        run.writes(BROKEN.replace("40", str(n)), LONGEST_WAIT_S / 20)
     run.watcher.end()
     assert [told.alarm.step for told in run.told] == [41]
 
@@ -100,7 +143,8 @@ def test_another_cause_is_told_too() -> None:
 
 
 def test_a_doubtful_sign_is_told_only_where_a_case_explains_it() -> None:
-    for verdict, case, times in (("need_input", "", 0), ("answered", "a-case", 1)):
+    expected: tuple[tuple[Verdict, str, int], ...] = (("need_input", "", 0), ("answered", "a-case", 1))
+    for verdict, case, times in expected:
         run = Run(verdict, case)
         run.writes(HEALTHY + SPIKE)
         run.waits(EVERY_S + 1)
@@ -129,8 +173,8 @@ def test_a_log_without_steps_is_counted_by_its_rows() -> None:
 
 def test_how_often_a_row_is_logged_is_read_from_the_configuration() -> None:
     script = "from transformers import TrainingArguments\nargs = TrainingArguments(output_dir='o', logging_steps=5)\n"
-    assert logged_every((Attachment(name="t.py", content=script),)) == 5
-    assert logged_every(()) is None
+    assert logging_steps((Attachment(name="t.py", content=script),)) == 5
+    assert logging_steps(()) is None
 
 
 def test_a_sentence_of_the_log_is_no_sign() -> None:

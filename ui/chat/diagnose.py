@@ -18,12 +18,11 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Ask, Mode, named
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
-from trainmedic.service.history import Feedback, StoredAnswer
-from trainmedic.service.serialization import plain
+from trainmedic.service.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
-from trainmedic.ui.chat.follow import Follow, follow_ups, kept_sources
+from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.frame import QUIET, bare, top
-from trainmedic.ui.chat.session import Session, restored, said
+from trainmedic.ui.chat.session import Session, StoredConversation, restored, said
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.chat.uploads import lines_of, peeked, taken
 from trainmedic.ui.context import AppContext
@@ -236,55 +235,53 @@ class DiagnosePage:
 
     async def _streamed(self, request: Ask, session: Session, trace_id: str) -> AsyncIterator[Changes]:
         text, steps, last = "", list[StepView](), 0.0
-        draft: dict[str, Any] = {}
+        draft: Answer | None = None
         sources: tuple[Source, ...] = ()
         async with aclosing(self._context.answerer.stream(request, trace_id, self._context.executor)) as parts:
             async for part in parts:
                 if isinstance(part, Draft):
-                    draft, sources = wire(part.answer), part.sources
+                    draft, sources = part.answer, part.sources
                     session.conversation = part.answer.conversation_id
                     yield self._evidence(draft, sources)
                 elif isinstance(part, StepView):
                     steps.append(part)
-                    yield {self._steps: evidence.steps([wire(each) for each in steps], self._language)}
+                    yield {self._steps: evidence.steps(steps, self._language)}
                 elif isinstance(part, Answer):
-                    yield self._settled(wire(part), draft, kept_sources(sources), session)
-                else:
-                    text += part
+                    yield self._settled(part, draft, kept_sources(sources), session)
+                elif draft is not None and part.kind != "receipt":  # the page shows it in its own place
+                    text += part.text
                     if time.monotonic() - last >= EVERY_S:
                         last = time.monotonic()
                         session.messages[-1] = said("assistant", markdown.streamed(draft, text, self._language))
                         yield {self._bot: shown_messages(session)}
 
-    def _evidence(self, answer: Mapping[str, Any], sources: Sequence[Source]) -> Changes:
+    def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
         return {
             self._panel: evidence.panel(answer, texts, self._language, self._rules),
-            self._steps: evidence.steps(answer.get("steps", ()), self._language),
+            self._steps: evidence.steps(answer.steps, self._language),
             self._tail: evidence.tail(answer, self._language),
         }
 
-    def _settled(
-        self, answer: Mapping[str, Any], draft: Mapping[str, Any], sources: Sequence[Source], session: Session
-    ) -> Changes:
+    def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
         """The final text, the sources that it cites, and what to do next. The evidence above them has not changed."""
         session.messages[-1] = said("assistant", markdown.answer(answer, self._language))
         changes: Changes = {self._bot: shown_messages(session), self._after: self._next(answer, sources, session)}
-        if answer["citations"] != draft.get("citations") or answer["mode"] != draft.get("mode"):
+        if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
             changes[self._tail] = evidence.tail(answer, self._language)
-        if answer.get("steps"):
-            changes[self._steps] = evidence.steps(answer["steps"], self._language)
+        if answer.steps:
+            changes[self._steps] = evidence.steps(answer.steps, self._language)
         return changes
 
     def _next(
-        self, answer: Mapping[str, Any], sources: Sequence[Source], session: Session, first: tuple[Follow, ...] = ()
+        self, answer: Answer, sources: Sequence[Source], session: Session, first: tuple[FollowUp, ...] = ()
     ) -> str:
-        causes = answer["causes"]
-        case = self._context.advisor.case(causes[0]["case_id"]) if causes else None
+        causes = answer.causes
+        case = self._context.advisor.case(causes[0].case_id) if causes else None
         model = bool(self._context.settings.model_base_url)
         session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
         kept = self._context.advisor.history is not None
-        return evidence.after(answer, self._language, [wire(each) for each in session.follow], feedback=kept)
+        return evidence.after(answer, self._language, session.follow, feedback=kept)
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
         t = self._words
@@ -345,42 +342,33 @@ class DiagnosePage:
 
     async def _recalled(self, answer_id: str, session: Session) -> Changes:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
-        found = await restored(self._context, answer_id, session, self._language)
-        if found is None:
+        stored = await restored(self._context, answer_id, session, self._language)
+        if stored is None:
             session.messages = [said("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: shown_messages(session)}
-        kept, sources = found
         return {
             **hidden,
-            **self._evidence(kept.answer, sources),
+            **self._evidence(stored.answer, stored.sources),
             self._bot: shown_messages(session),
-            self._after: self._next(kept.answer, kept_sources(sources), session, self._again(kept)),
+            self._after: self._next(stored.answer, kept_sources(stored.sources), session, self._again(stored)),
         }
 
     async def _resumed(self, session: Session, on_page: str | None) -> None:
         """Go on where the page is, when what the server knew of it has gone: after a restart, or a night asleep."""
         if session.conversation is None and on_page:
-            found = await restored(self._context, on_page[:64], session, self._language)
-            if found is not None:
-                kept, sources = found
-                self._next(kept.answer, kept_sources(sources), session, self._again(kept))
+            stored = await restored(self._context, on_page[:64], session, self._language)
+            if stored is not None:
+                self._next(stored.answer, kept_sources(stored.sources), session, self._again(stored))
 
-    def _again(self, kept: StoredAnswer) -> tuple[Follow, ...]:
+    def _again(self, stored: StoredConversation) -> tuple[FollowUp, ...]:
         """The question once more, where the knowledge has changed since it was answered."""
-        if kept.answer["kb_version"] == self._context.advisor.knowledge.cases.version or not kept.turns:
+        if stored.answer.kb_version == self._context.advisor.knowledge.cases.version or not stored.turns:
             return ()
-        turn = kept.turns[-1]
+        turn = stored.turns[-1]
         label = self._words["follow_again"]
-        return (Follow(id="again", label=label, question=turn.question, files=turn.attachments),)
+        return (FollowUp(id="again", label=label, question=turn.question, files=turn.attachments),)
 
 
 def shown_messages(session: Session) -> Any:
     """The chat with the messages so far."""
     return gr.Chatbot(value=[dict(each) for each in session.messages], visible=True)
-
-
-def wire(value: object) -> dict[str, Any]:
-    """A value as clients get it."""
-    shaped = plain(value)
-    assert isinstance(shaped, dict)
-    return shaped

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from trainmedic.kb.model.place import Span
 
 CONTEXT = 2
 """Lines shown before and behind one that is marked."""
@@ -46,25 +47,25 @@ class Excerpt:
     rows: tuple[Row, ...]
 
 
-def excerpts(spans: Iterable[Mapping[str, Any]], texts: Mapping[str | None, str]) -> tuple[Excerpt, ...]:
-    """One excerpt for each text that the spans (as on the wire) point into; defaults point at nothing and are left out.
+def excerpts(spans: Iterable[Span], texts: Mapping[str | None, str]) -> tuple[Excerpt, ...]:
+    """One excerpt for each text that the spans point into; defaults point at nothing and are left out.
 
     A text that is not at hand (a link to an old answer may lack one) is shown by the spans' own words.
     """
-    by_name: dict[str | None, list[tuple[str, Mapping[str, Any]]]] = {}
+    by_name: dict[str | None, list[tuple[str, Span]]] = {}
     mark = "first"
     for span in spans:
-        if not span.get("default"):
-            by_name.setdefault(span["attachment"], []).append((mark, span))
+        if not span.default:
+            by_name.setdefault(span.attachment, []).append((mark, span))
             mark = "more"
     return tuple(_excerpt(name, marked, texts.get(name)) for name, marked in by_name.items())
 
 
-def _excerpt(name: str | None, marked: Sequence[tuple[str, Mapping[str, Any]]], text: str | None) -> Excerpt:
+def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | None) -> Excerpt:
     first = marked[0][1]
-    place = f"{first['line']}:{first['column']}"
+    place = f"{first.line}:{first.column}"
     lines = text.split("\n") if text is not None else []
-    if text is None or any(span["line"] > len(lines) for _, span in marked):
+    if text is None or any(span.line > len(lines) for _, span in marked):
         return Excerpt(name=name, place=place, rows=tuple(_quoted(mark, span) for mark, span in marked[:MAX_MARKED]))
     hits = _hits(marked, lines)
     rows: list[Row] = []
@@ -80,18 +81,16 @@ def _excerpt(name: str | None, marked: Sequence[tuple[str, Mapping[str, Any]]], 
     return Excerpt(name=name, place=place, rows=tuple(rows))
 
 
-def _hits(
-    marked: Sequence[tuple[str, Mapping[str, Any]]], lines: Sequence[str]
-) -> dict[int, list[tuple[int, int, str]]]:
+def _hits(marked: Sequence[tuple[str, Span]], lines: Sequence[str]) -> dict[int, list[tuple[int, int, str]]]:
     """For each marked line the stretches (start, end, mark), 0-based, of as many lines as are shown."""
     hits: dict[int, list[tuple[int, int, str]]] = {}
     for mark, span in marked:
-        for number in range(span["line"], min(span["end_line"], len(lines)) + 1):
+        for number in range(span.line, min(span.end_line, len(lines)) + 1):
             if number not in hits and len(hits) >= MAX_MARKED:
                 return hits
             line = lines[number - 1]
-            start = span["column"] - 1 if number == span["line"] else len(line) - len(line.lstrip())
-            end = span["end_column"] - 1 if number == span["end_line"] else len(line)
+            start = span.column - 1 if number == span.line else len(line) - len(line.lstrip())
+            end = span.end_column - 1 if number == span.end_line else len(line)
             hits.setdefault(number, []).append((max(0, start), min(len(line), end), mark))
     return hits
 
@@ -116,6 +115,6 @@ def _pieces(line: str, marks: Sequence[tuple[int, int, str]]) -> tuple[Piece, ..
     return tuple(pieces)
 
 
-def _quoted(mark: str, span: Mapping[str, Any]) -> Row:
-    text = " ".join(str(span["text"]).split())[:WIDEST]
-    return Row(number=span["line"], pieces=(Piece(text=text, mark=mark),), hit=True)
+def _quoted(mark: str, span: Span) -> Row:
+    text = " ".join(span.text.split())[:WIDEST]
+    return Row(number=span.line, pieces=(Piece(text=text, mark=mark),), hit=True)

@@ -6,12 +6,12 @@ A "what if" needs no model: the user's own file is changed, sent again under its
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.service.answer import Answer
 from trainmedic.ui.chat.evidence import fact_name, patches, sorted_findings
 from trainmedic.ui.chat.texts import Language, words
 
@@ -25,7 +25,7 @@ FOLDED = frozenset(("config", "log", "dataset"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Follow:
+class FollowUp:
     """A button. With ``fill`` it writes that into the input; else choosing it asks ``question`` with ``files``."""
 
     id: str
@@ -37,30 +37,30 @@ class Follow:
 
 
 def follow_ups(
-    answer: Mapping[str, Any], sources: Sequence[Source], case: Case | None, language: Language, *, model: bool
-) -> tuple[Follow, ...]:
+    answer: Answer, sources: Sequence[Source], case: Case | None, language: Language, *, model: bool
+) -> tuple[FollowUp, ...]:
     """The buttons under an answer, the most useful first. ``case`` is that of the first cause; ``model``: there is one.
 
     Labels are in the page's language, questions in the answer's, so that the next answer keeps it.
     """
-    t, said = words(language), words("zh" if answer["language"] == "zh" else "en")
-    found: list[Follow] = []
-    if answer["verdict"] in ("need_input", "not_in_kb"):
+    t, said = words(language), words("zh" if answer.language == "zh" else "en")
+    found: list[FollowUp] = []
+    if answer.verdict in ("need_input", "not_in_kb"):
         found += [
-            Follow(id=f"fact-{number}", label=short(each["ask"]), fill=f"{fact_name(each['fact'])}: ")
-            for number, each in enumerate(answer["missing"][:3])
-            if each["fact"] not in FOLDED
+            FollowUp(id=f"fact-{number}", label=short(each.ask), fill=f"{fact_name(each.fact)}: ")
+            for number, each in enumerate(answer.missing[:3])
+            if each.fact not in FOLDED
         ]
     related, aside, _ = sorted_findings(answer)
-    changed = next((c for f in patches((*related, *aside)) if (c := applied(f["patch"], sources))), ())
+    changed = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
     if changed:
-        found.append(Follow(id="patch", label=t["follow_patch"], question=said["patched_question"], files=changed))
-    if case is not None and answer["verdict"] == "answered":
+        found.append(FollowUp(id="patch", label=t["follow_patch"], question=said["patched_question"], files=changed))
+    if case is not None and answer.verdict == "answered":
         found += _upgrades(answer, case, sources, (t["follow_upgrade"], said["follow_upgrade"]))
-        found.append(Follow(id="still", label=t["follow_still"], question=said["follow_still"]))
-    if model and answer["verdict"] != "no_fault" and not answer.get("steps"):
+        found.append(FollowUp(id="still", label=t["follow_still"], question=said["follow_still"]))
+    if model and answer.verdict != "no_fault" and not answer.steps:
         found.append(
-            Follow(
+            FollowUp(
                 id="investigate",
                 label=t["follow_investigate"],
                 question=said["investigate_question"],
@@ -114,9 +114,9 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
     return tuple(Attachment(name=name, content="\n".join(body)) for name, body in changed.items())
 
 
-def _upgrades(answer: Mapping[str, Any], case: Case, sources: Sequence[Source], texts: tuple[str, str]) -> list[Follow]:
+def _upgrades(answer: Answer, case: Case, sources: Sequence[Source], texts: tuple[str, str]) -> list[FollowUp]:
     """What if a package were of the version in which the first cause is fixed?"""
-    versions = answer["run"]["versions"]
+    versions = answer.run.versions
     for package, fixed in case.fixed.items():
         number = fixed.lstrip(">=~ ").split(",")[0].strip()
         if package not in versions or not re.fullmatch(r"\d[\w.+!-]*", number) or versions[package] == number:
@@ -124,7 +124,7 @@ def _upgrades(answer: Mapping[str, Any], case: Case, sources: Sequence[Source], 
         values = {"package": package, "version": number}
         files = (upgraded(package, number, sources),)
         label, question = (each.format(**values) for each in texts)
-        return [Follow(id="upgrade", label=label, question=question, files=files)]
+        return [FollowUp(id="upgrade", label=label, question=question, files=files)]
     return []
 
 

@@ -7,10 +7,10 @@ shown as it is, character for character; what a model wrote can neither load any
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from trainmedic.service.composition import phrases
+from trainmedic.service.answer import Answer, Section, markdown
 from trainmedic.ui.chat.evidence import lines, sorted_findings
 from trainmedic.ui.chat.texts import Language, words
 
@@ -41,8 +41,7 @@ RAW = {
 """What would become HTML, an entity, a link or a picture, and how it stays text."""
 RAW_TEXT = re.compile("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
 TABLE_RULE = re.compile(r"[\s>|:-]+$")
-DIFF = re.compile(r"^(`{3,})diff\n(--- a/.*?)\n\1[ ]*$", re.MULTILINE | re.DOTALL)
-EXAMPLE = re.compile(r"\n+(`{3,})diff\n(?!--- a/).*?\n\1[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
+EXAMPLE = re.compile(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker behind it."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
@@ -111,94 +110,83 @@ def code(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def answer(found: Mapping[str, Any], language: Language) -> str:
-    """The whole answer: its verdict, then its text without what the evidence shows better.
+def answer(found: Answer, language: Language) -> str:
+    """The whole answer: its verdict, then its sections without what the evidence shows better.
 
     ``language`` is the page's; the text stays in the answer's own.
     """
-    text = beside(without_receipt(found["answer"]), found, language)
-    return f"{heading(found, language)}\n\n{safe(f'{title(found, text)}{text}', markers(found))}"
+    parts = _under_headings(found, language)
+    fix = next((part for part in parts[1:] if part[0].kind == "fix"), None)
+    if fix is not None and found.verdict == "answered":  # what to do comes before why: people act on it first
+        parts.remove(fix)
+        parts.insert(1, fix)
+    text = markdown(section for part in parts for section in part)
+    name = "" if any(section.kind == "lead" for section in found.sections) else title(found, text, markers(found))
+    return f"{heading(found, language)}\n\n{safe(f'{name}{text}', markers(found))}"
 
 
-def title(found: Mapping[str, Any], text: str) -> str:
-    """The first cause's title with its marker, where a text begins without one, as a model's may."""
-    if found["verdict"] not in ("answered", "no_fault") or not found["causes"]:
+def title(found: Answer, text: str, known: frozenset[int]) -> str:
+    """The first cause's title with its marker, if a model's text begins without it."""
+    if found.verdict not in ("answered", "no_fault") or not found.causes:
         return ""
-    cause = found["causes"][0]
-    if cause["title"] in text[: 2 * len(cause["title"]) + 80]:
+    cause = found.causes[0]
+    if cause.title in text[: 2 * len(cause.title) + 80]:
         return ""
-    cited = (each["marker"] for each in found["citations"] if each["id"] == cause["case_id"])
-    return f"**{cause['title']}**" + "".join(f" [{marker}]" for marker in cited) + "\n\n"
+    cited = (each.marker for each in found.citations if each.id == cause.case_id and each.marker in known)
+    return f"**{cause.title}**" + "".join(f" [{marker}]" for marker in cited) + "\n\n"
 
 
-def heading(found: Mapping[str, Any], language: Language) -> str:
+def heading(found: Answer, language: Language) -> str:
     """The verdict as the first line; the page's style makes a chip of it."""
     t = words(language)
-    line = t[f"verdict_{found['verdict']}"]
-    if found["verdict"] in ("answered", "no_fault") and found["causes"]:
-        line += f" · {t['confidence_' + found['causes'][0]['confidence']]}"
-    return f"## [{line}](#tm-v-{found['verdict']})"
+    line = t[f"verdict_{found.verdict}"]
+    if found.verdict in ("answered", "no_fault") and found.causes:
+        line += f" · {t['confidence_' + found.causes[0].confidence]}"
+    return f"## [{line}](#tm-v-{found.verdict})"
 
 
-def streamed(found: Mapping[str, Any], text: str, language: Language) -> str:
+def streamed(found: Answer, text: str, language: Language) -> str:
     """The text as far as it has come. A marker that has only begun waits for its end."""
-    shown = HALF.sub("", without_receipt(text))
-    name = title({**found, "citations": ()}, shown)  # its marker may be another one in the end
+    shown = HALF.sub("", text.lstrip("\n"))
+    name = title(found, shown, frozenset())  # its marker may be another one in the end
     return f"{heading(found, language)}\n\n{safe(f'{name}{shown}', frozenset())}"
 
 
-def markers(found: Mapping[str, Any]) -> frozenset[int]:
+def markers(found: Answer) -> frozenset[int]:
     """The citation markers that point at something."""
-    return frozenset(citation["marker"] for citation in found["citations"])
+    return frozenset(citation.marker for citation in found.citations)
 
 
-def without_receipt(text: str) -> str:
-    """The text without the quoted lines at its head: the page shows what was read in its own place."""
-    rest = text.split("\n")
-    while rest and (rest[0].startswith("> ") or not rest[0].strip()):
-        rest.pop(0)
-    return "\n".join(rest)
-
-
-def beside(text: str, found: Mapping[str, Any], language: Language) -> str:
-    """The text with links in place of the parts that the evidence shows better."""
+def _under_headings(found: Answer, language: Language) -> list[list[Section]]:
+    """The sections as the chat shows them, each heading with the sections that continue it."""
     t = words(language)
     related, aside, _ = sorted_findings(found)
-    patch = f"**[{t['see_patch']}](#tm-patch)**"
-    kept: list[str] = []
-    for title, body in sections(text):
-        name = _heading_name(title)
-        if name == "seen" and related:
+    patched = any(section.kind == "diff" for section in found.sections)
+    parts: list[list[Section]] = [[]]
+    for section in found.sections:
+        if section.kind in ("receipt", "confidence"):
+            continue  # the page shows the receipt in its own place, and the heading says the confidence
+        if section.kind == "seen" and related:
             link = f"[{t['see_findings']}](#tm-findings)"
-            body = "\n".join([*(line for line in body.split("\n") if line.startswith("- ")), "", link])
-        elif name == "listed" and aside:
-            title, body = "", f"[{t['see_listed'].format(count=len(aside))}](#tm-findings)"
-        elif name == "refuted":
-            body = _first_items(body, t["see_refuted"])
-        if name in ("fix", "patch"):
-            body = DIFF.sub(lambda _: patch, body)
-            if patch in body:  # the user's own text is a better example than the case's
-                body = EXAMPLE.sub(lambda match: f" {match[2] or ''}", body)
-            body = "\n".join(line for line in body.split("\n") if not _is_recheck(line))
-        # What to do stands before why: people act on it first.
-        place = 1 if name == "fix" and kept and found["verdict"] == "answered" else len(kept)
-        kept.insert(place, f"{title}\n\n{body.strip()}" if title else body.strip())
-    return "\n\n".join(part for part in kept if part)
+            section = replace(section, body="\n".join([*_bullets(section.items), "", link]))
+        elif section.kind == "listed" and aside:
+            link = f"[{t['see_listed'].format(count=len(aside))}](#tm-findings)"
+            section = replace(section, heading="", body=link)
+        elif section.kind == "refuted" and len(section.items) > REFUTED + 1:
+            link = f"[{t['see_refuted'].format(count=len(section.items) - REFUTED)}](#tm-refuted)"
+            section = replace(section, body="\n".join([*_bullets(section.items[:REFUTED]), "", link]))
+        elif section.kind == "diff":
+            section = replace(section, body=f"**[{t['see_patch']}](#tm-patch)**")
+        elif section.kind == "fix" and patched:  # the user's own text is a better example than the case's
+            section = replace(section, body=EXAMPLE.sub(lambda match: f" {match[1] or ''}", section.body).strip())
+        if section.heading or section.kind == "listed":
+            parts.append([])
+        parts[-1].append(section)
+    return [part for part in parts if part]
 
 
-def sections(text: str) -> list[tuple[str, str]]:
-    """The text as (heading line, body) pairs, headings inside of code blocks left alone; the first has none."""
-    found: list[tuple[str, list[str]]] = [("", [])]
-    fence = ""
-    for line in text.split("\n"):
-        fence = _fence_after(line, fence)
-        if not fence and line.startswith("### "):
-            found.append((line, []))
-        elif not found[-1][0] and _is_sure(line):
-            continue  # the verdict's line says it
-        else:
-            found[-1][1].append(line)
-    return [(title, "\n".join(body).strip("\n")) for title, body in found if title or body]
+def _bullets(items: Sequence[str]) -> list[str]:
+    return [f"- {item}" for item in items]
 
 
 def safe(text: str, known: frozenset[int]) -> str:
@@ -279,23 +267,3 @@ def _fence_after(line: str, fence: str) -> str:
         return "" if match[2][0] == "`" and "`" in line[match.end() :] else match[2]  # ticks behind ticks: a code span
     closes = match[2][0] == fence[0] and len(match[2]) >= len(fence) and not line.strip().strip(match[2][0])
     return "" if closes else fence
-
-
-def _heading_name(title: str) -> str:
-    text = title.removeprefix("### ").strip()
-    return next((name for name, each in phrases.HEADINGS.items() if text in (each.en, each.zh)), "")
-
-
-def _is_sure(line: str) -> bool:
-    return line.startswith(tuple(each.partition("{")[0] for each in (phrases.SURE.en, phrases.SURE.zh)))
-
-
-def _is_recheck(line: str) -> bool:
-    return line.startswith(tuple(each.partition("{")[0] for each in (phrases.PATCH.en, phrases.PATCH.zh)))
-
-
-def _first_items(body: str, more: str) -> str:
-    items: Sequence[str] = re.split(r"\n(?=- )", body)
-    if len(items) <= REFUTED + 1:
-        return body
-    return "\n".join([*items[:REFUTED], "", f"[{more.format(count=len(items) - REFUTED)}](#tm-refuted)"])

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmedic.kb.model.place import Source
-from trainmedic.service.history import StoredAnswer
+from trainmedic.service.answer import Answer
+from trainmedic.service.history import Turn
 from trainmedic.ui.chat import markdown
-from trainmedic.ui.chat.follow import Follow
+from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.texts import Language
 from trainmedic.ui.chat.uploads import lines_of, source_of
 from trainmedic.ui.context import AppContext
+from trainmedic.ui.present.stored import answer_from
 
 TURNS_SHOWN = 12
 
@@ -25,7 +27,7 @@ class Session:
 
     conversation: str | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
-    follow: tuple[Follow, ...] = ()
+    follow: tuple[FollowUp, ...] = ()
 
 
 def said(role: str, content: str) -> dict[str, Any]:
@@ -33,25 +35,32 @@ def said(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """A conversation up to one answer, and all texts sent so far."""
+
+    answer: Answer
+    turns: tuple[Turn, ...]
+    sources: tuple[Source, ...]
+
+
 async def restored(
     context: AppContext, answer_id: str, session: Session, language: Language
-) -> tuple[StoredAnswer, tuple[Source, ...]] | None:
-    """The conversation up to an answer, from the history into ``session``.
-
-    Returns that answer and all texts sent so far; None where it is not kept.
-    """
-    kept = await context.executor(lambda: context.advisor.answer(answer_id))
-    if kept is None:
+) -> StoredConversation | None:
+    """The conversation up to an answer, from the history into ``session``; None if the answer is not stored."""
+    stored = await context.executor(lambda: context.advisor.answer(answer_id))
+    if stored is None:
         return None
-    session.conversation = str(kept.answer["conversation_id"])
+    answer = answer_from(stored.answer)
+    session.conversation = answer.conversation_id
     sources: dict[str | None, Source] = {}
     session.messages = []
-    for turn in kept.turns[-TURNS_SHOWN:]:
+    for turn in stored.turns[-TURNS_SHOWN:]:
         earlier = await context.executor(lambda turn=turn: context.advisor.answer(turn.answer_id))  # type: ignore[misc]
-        files = [(each.name, lines_of(each.content)) for each in turn.attachments]
+        files = [(file.name, lines_of(file.content)) for file in turn.attachments]
         session.messages.append(said("user", markdown.question(turn.question, files, language)))
         if earlier is not None:
-            session.messages.append(said("assistant", markdown.answer(earlier.answer, language)))
-        sources |= {each.name: source_of(each.name, str(each.content)) for each in turn.attachments}
+            session.messages.append(said("assistant", markdown.answer(answer_from(earlier.answer), language)))
+        sources |= {file.name: source_of(file.name, str(file.content)) for file in turn.attachments}
         sources[None] = source_of(None, turn.question)
-    return kept, tuple(sources.values())
+    return StoredConversation(answer, stored.turns, tuple(sources.values()))

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainmedic.service.answer import SeriesView
+
 WIDTH, HEIGHT, EDGE = 240.0, 64.0, 4.0
 TABLE_ROWS = 20
 """Values listed around the mark."""
@@ -37,9 +39,9 @@ class Spark:
     table: tuple[tuple[int, str, bool], ...]
 
 
-def spark(series: Mapping[str, Any], words: Mapping[str, Any]) -> Spark | None:
-    """One series of an answer (`service.answer.SeriesView` on the wire) to draw; None where nothing is in it."""
-    logged = list(zip(series["steps"], series["values"], strict=True))
+def spark(series: SeriesView, words: Mapping[str, Any]) -> Spark | None:
+    """One series of an answer to draw; None where nothing is in it."""
+    logged = list(zip(series.steps, series.values, strict=True))
     points = [(float(step), _finite(value)) for step, value in logged]
     if not points:
         return None
@@ -47,7 +49,7 @@ def spark(series: Mapping[str, Any], words: Mapping[str, Any]) -> Spark | None:
     low, high = (min(finite), max(finite)) if finite else (0.0, 0.0)
     first, last = points[0][0], points[-1][0]
     broken = next((step for step, value in points if value is None), None)
-    marked = series.get("marked")
+    marked = series.marked
 
     def x(step: float) -> float:
         return EDGE + (WIDTH - 2 * EDGE) * ((step - first) / (last - first) if last > first else 0.5)
@@ -56,15 +58,15 @@ def spark(series: Mapping[str, Any], words: Mapping[str, Any]) -> Spark | None:
         return EDGE + (HEIGHT - 2 * EDGE) * (1 - (value - low) / (high - low) if high > low else 0.5)
 
     runs = _runs(points)
-    values = {"name": series["name"], "count": len(points), "first": f"{first:g}", "last": f"{last:g}"}
+    values = {"name": series.name, "count": len(points), "first": f"{first:g}", "last": f"{last:g}"}
     label = words["series_steady"].format(**values, low=number(low), high=number(high))
     if broken is not None:
         label += words["series_nan"].format(step=f"{broken:g}")
     elif marked is not None:
         label += words["series_marked"].format(step=marked)
     return Spark(
-        name=series["name"],
-        attachment=series.get("attachment"),
+        name=series.name,
+        attachment=series.attachment,
         label=label,
         paths=tuple(_path([(x(step), y(value)) for step, value in run]) for run in runs if len(run) > 1),
         dots=tuple((f"{x(step):.1f}", f"{y(value):.1f}") for run in runs if len(run) == 1 for step, value in run),

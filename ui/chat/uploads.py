@@ -6,9 +6,9 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse import parse
@@ -20,6 +20,17 @@ PEEK = 200_000
 
 _expected: Counter[str] = Counter()
 _lock = Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingFile:
+    """A file that waits to be sent, as it is recognised; ``index`` is its place among the waiting files."""
+
+    name: str
+    kind: str
+    lines: int
+    read: bool
+    index: int
 
 
 def expect(paths: Sequence[str]) -> None:
@@ -51,8 +62,8 @@ def _is_last(path: Path) -> bool:
     return left <= 0
 
 
-def peeked(path: str, number: int) -> dict[str, Any] | None:
-    """What one waiting file looks like: name, kind, lines. None where it is gone."""
+def peeked(path: str, number: int) -> WaitingFile | None:
+    """How one waiting file is recognised; None if it is gone."""
     try:
         content = Path(path).read_bytes()
     except OSError:
@@ -64,13 +75,7 @@ def peeked(path: str, number: int) -> dict[str, Any] | None:
     (receipt,) = (
         each for each in parse("", (Attachment(name=name, content=kept),)).receipt.inputs if each.name == name
     )
-    return {
-        "name": name,
-        "kind": receipt.kind,
-        "lines": lines_of(content),
-        "read": receipt.read,
-        "index": number,
-    }
+    return WaitingFile(name=name, kind=receipt.kind, lines=lines_of(content), read=receipt.read, index=number)
 
 
 def lines_of(content: str | bytes) -> int:

@@ -27,32 +27,29 @@ def advisor_of(options: argparse.Namespace, *, with_history: bool = False) -> Ad
     return build_advisor(settings_of(options), with_history=with_history)
 
 
-def answer_of(options: argparse.Namespace, request: Ask, tell: Callable[[StepView], None] | None = None) -> Answer:
-    """One answer: by the model where one is configured and wanted, else by the program alone.
-
-    ``tell`` hears of an investigation's steps as they happen.
-    """
+def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[StepView], None] | None = None) -> Answer:
+    """One answer, by the model if one is configured and ``mode`` allows it. ``on_step`` gets the steps of an agent."""
     settings = settings_of(options)
     advisor = advisor_of(options)
     if not settings.model_base_url or request.mode == "deterministic":
         return advisor.ask(request)
-    return asyncio.run(_written(advisor, settings, request, tell or (lambda step: None)))
+    return asyncio.run(_written(advisor, settings, request, on_step or (lambda step: None)))
 
 
-async def _written(advisor: Advisor, settings: Settings, request: Ask, tell: Callable[[StepView], None]) -> Answer:
+async def _written(advisor: Advisor, settings: Settings, request: Ask, on_step: Callable[[StepView], None]) -> Answer:
     from trainmedic.service.answering import run_inline
     from trainmedic.service.assistant import Assistant
-    from trainmedic.ui.app import build_model
+    from trainmedic.ui.app import build_model, load_agent
 
     model = build_model(settings)
     try:
-        asking = Assistant(advisor, model, restate=settings.model_restate).stream(request, "", run_inline)
-        async with aclosing(asking) as parts:
+        assistant = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
+        async with aclosing(assistant.stream(request, "", run_inline)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
                     return part
                 if isinstance(part, StepView):
-                    tell(part)
+                    on_step(part)
         raise AssertionError("a stream ends with its answer")
     finally:
         await model.aclose()

@@ -12,14 +12,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one setting a line."""
+    """Print one setting per line."""
     from trainmedic.service.serialization import to_json
     from trainmedic.service.settings import effective
     from trainmedic.ui.cli._service import settings_of
 
-    shown = effective(settings_of(options))
+    settings = effective(settings_of(options))
     if options.json:
-        sys.stdout.write(to_json(shown, indent=2) + "\n")
+        sys.stdout.write(to_json(settings, indent=2) + "\n")
     else:
-        sys.stdout.write("".join(f"{name} = {value}\n" for name, value in shown.items()))
+        sys.stdout.write("".join(f"{name} = {value}\n" for name, value in settings.items()))
     return 0

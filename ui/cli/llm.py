@@ -1,8 +1,8 @@
 """Start vLLM with the flags that trainmedic is tuned for, and serve until interrupted.
 
-Needs vLLM (pip install 'trainmedic[vllm]', on the machine with the GPU). What follows -- is handed on to vLLM as it is
-and wins over the flags chosen here. A folder of weights, and the default model, are taken from this machine alone;
-nothing is downloaded unless --model names a model of the hub.
+Needs vLLM (pip install 'trainmedic[vllm]', on the machine with the GPU). Arguments after -- are passed to vLLM and
+override the flags chosen here. A folder of weights, and the default model, are read from this machine; nothing is
+downloaded unless --model names a model of the hub.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MODEL = "Qwen/Qwen3-8B-FP8"
 """Fits a card of 24 GB with room for eight prompts of 8192 tokens. docs/model.md has the arithmetic."""
 PORT = 8010
 SHARE = 0.92
-"""Of the card's memory. vLLM's own default leaves two gigabytes of 24 unused."""
+"""Share of the card's memory to use. vLLM's own default leaves two of 24 GB unused."""
 INSTALL = "pip install 'trainmedic[vllm]'"
 PARSERS = (
     (r"qwen3-?coder|qwen3\.[5-9]", "qwen3_coder"),
@@ -50,10 +50,10 @@ PARSERS = (
     (r"minimax-?m2", "minimax_m2"),
     (r"seed-?oss", "seed_oss"),
 )
-"""In which form a model family writes calls of tools, as vLLM names it; the first that fits the name.
+"""vLLM's tool-call parser for each model family; the first pattern found in the name wins.
 https://docs.vllm.ai/en/latest/features/tool_calling/"""
 PARSER = "hermes"
-"""For all others: the form that most fine-tunes were taught."""
+"""For all others: the format that most fine-tunes are trained on."""
 NO_TOOLS = "none"
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -69,23 +69,23 @@ class VllmMissing(TrainmedicError):
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's options."""
     parser.add_argument("--model", help=f"folder of weights, or a model of the hub ({MODEL})")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; beyond loopback a key is needed")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on; beyond loopback a key is required")
     parser.add_argument("--port", type=_positive, default=PORT, help=f"port to listen on ({PORT})")
-    parser.add_argument("--tensor-parallel", type=_positive, default=1, metavar="N", help="cards to share it among (1)")
+    parser.add_argument("--tensor-parallel", type=_positive, default=1, metavar="N", help="number of GPUs (1)")
     parser.add_argument(
-        "--max-model-len", type=_positive, metavar="N", help="tokens of its context (model_context_tokens)"
+        "--max-model-len", type=_positive, metavar="N", help="context length in tokens (model_context_tokens)"
     )
     parser.add_argument(
         "--tool-parser",
         metavar="NAME",
-        help=f"how it writes calls of tools, for mode investigate (by its family; {NO_TOOLS}: no tools)",
+        help=f"vLLM's tool-call parser, for mode investigate (default: by model family; {NO_TOOLS}: no tools)",
     )
     parser.add_argument("--print", action="store_true", dest="only_print", help="print the command, start nothing")
     parser.add_argument("extra", nargs="*", metavar="-- OPTION", help="further options of vLLM")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Become the server; its exit code is the verb's. With ``--print``, only show the command."""
+    """Replace this process by the server. With ``--print``, only show the command."""
     from trainmedic.service.settings import is_loopback, load_settings
 
     settings = load_settings()
@@ -95,33 +95,33 @@ def run(options: argparse.Namespace) -> int:
             f"refusing to listen on {options.host} without a key",
             hint="set TRAINMEDIC_MODEL_API_KEY (or TRAINMEDIC_MODEL_API_KEY_FILE), or listen on 127.0.0.1",
         )
-    environment = {**QUIET, **({} if _of_the_hub(options.model) else OFFLINE)}
-    found = program()
+    environment = {**QUIET, **({} if _from_hub(options.model) else OFFLINE)}
+    start = program()
     if options.only_print:
-        command = [*(found or ["vllm", "serve"]), *flags(options, settings)]
+        command = [*(start or ["vllm", "serve"]), *flags(options, settings)]
         words = [f"{name}={value}" for name, value in environment.items()] + [shlex.quote(word) for word in command]
         print(" ".join([*(["VLLM_API_KEY=..."] if key else []), *words]))
         return 0
-    if found is None:
-        raise VllmMissing("vLLM is not installed", hint=f"{INSTALL}, or run this where it is")
+    if start is None:
+        raise VllmMissing("vLLM is not installed", hint=f"{INSTALL}, or run this on a machine that has it")
     if key:
-        environment["VLLM_API_KEY"] = key  # not as an argument: those are shown to everybody on the machine
+        environment["VLLM_API_KEY"] = key  # not as an argument: other users of the machine can read those
     for name, value in environment.items():
         os.putenv(name, value)
-    command = [*found, *flags(options, settings)]
+    command = [*start, *flags(options, settings)]
     print(f"starting {options.model or MODEL} on http://{options.host}:{options.port}/v1", file=sys.stderr, flush=True)
     os.execv(command[0], command)
 
 
 def program() -> list[str] | None:
-    """How vLLM is started here, model to follow; None where it is not installed.
+    """The command that starts vLLM, to be followed by the model; None if vLLM is not installed.
 
-    The command looks for a distribution called "vllm"; builds under another name can be started as a module only.
+    Its script looks for a distribution called "vllm"; builds under another name can be started as a module only.
     """
     spec = find_spec("vllm")
     if spec is not None and spec.origin is not None:
         beside = Path(sys.executable).with_name("vllm")
-        if beside.is_file() and _distributed():
+        if beside.is_file() and _is_distribution():
             return [str(beside), "serve"]
         return [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model"]
     elsewhere = which("vllm")
@@ -132,18 +132,18 @@ def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
     """The model and everything after it."""
     model = options.model or MODEL
     chosen = {
-        "--served-model-name": settings.model_name or _called(model),
+        "--served-model-name": settings.model_name or _served_name(model),
         "--host": options.host,
         "--port": str(options.port),
         "--max-model-len": str(options.max_model_len or settings.model_context_tokens),
         "--tensor-parallel-size": str(options.tensor_parallel),
         "--gpu-memory-utilization": str(SHARE),
-        # A form is filled without free white space, which costs time and says nothing.
+        # White space in structured output costs time and carries no information.
         "--structured-outputs-config": json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}),
-        # Models that think aloud first would use up the time and the tokens of the answer.
+        # Reasoning would use up the time and the tokens of the answer.
         "--default-chat-template-kwargs": json.dumps({"enable_thinking": False}),
     }
-    # The instructions and the cases come first in every prompt: they are read once and kept.
+    # The instructions and the cases come first in every prompt, so that their prefix is cached.
     switches = ["--enable-prefix-caching", "--enable-prompt-tokens-details"]
     parser = options.tool_parser or tool_parser(model)
     if parser != NO_TOOLS:
@@ -152,13 +152,13 @@ def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
 
 
 def tool_parser(model: str) -> str:
-    """How a model writes calls of tools: by its name, and for a folder of weights by its configuration too."""
+    """The parser by the model's name, and for a folder of weights by its configuration too."""
     names = f"{Path(model).name} {_architecture(Path(model) / 'config.json')}".casefold().replace("_", "-")
     return next((parser for pattern, parser in PARSERS if re.search(pattern, names)), PARSER)
 
 
 def _architecture(path: Path) -> str:
-    """What a model's configuration says it is; empty where there is none to read."""
+    """The ``model_type`` of a configuration; empty if it cannot be read."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -166,17 +166,17 @@ def _architecture(path: Path) -> str:
     return str(config.get("model_type", "")) if isinstance(config, dict) else ""
 
 
-def _called(model: str) -> str:
-    """A folder's own name: where it lies on this machine is nobody's business."""
+def _served_name(model: str) -> str:
+    """The model's name; of a folder only the last part, because its path is private."""
     return Path(model).resolve().name if Path(model).is_dir() else model
 
 
-def _of_the_hub(model: str | None) -> bool:
-    """Whether the user named a model that is no folder here."""
+def _from_hub(model: str | None) -> bool:
+    """Whether the user named a model that is not a folder here."""
     return model is not None and not Path(model).exists()
 
 
-def _distributed() -> bool:
+def _is_distribution() -> bool:
     try:
         version("vllm")
     except PackageNotFoundError:

@@ -1,6 +1,6 @@
 """Serve the Model Context Protocol on standard input and output, for coding agents and chat clients.
 
-Clients start this command themselves. docs/mcp.md has what to enter in them; the service has the same at /mcp.
+Clients start this command themselves; docs/mcp.md shows their configuration. The service offers the same at /mcp.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class McpMissing(TrainmedicError):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options: none, everything is a setting."""
+    """No options: everything is a setting."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     if find_spec("mcp") is None:
         raise McpMissing("the package mcp is not installed", hint="pip install 'trainmedic[mcp]'")
-    # Standard output is the protocol's: whatever else is said goes to standard error.
+    # Standard output carries the protocol, so logs go to standard error.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
     asyncio.run(_serve(settings))
     return 0

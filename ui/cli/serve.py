@@ -1,4 +1,4 @@
-"""Serve the chat, the knowledge browser, the REST API and MCP on one port; Slack too where its tokens are set."""
+"""Serve the chat, the knowledge browser, the REST API and MCP on one port, and Slack if its tokens are set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmedic.kb.errors import TrainmedicError
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's options; each overrides its setting."""
-    parser.add_argument("--host", help="address to listen on (127.0.0.1); beyond loopback a key is needed")
+    parser.add_argument("--host", help="address to listen on (127.0.0.1); beyond loopback a key is required")
     parser.add_argument("--port", type=int, help="port to listen on (8000)")
 
 
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     _listenable(settings.host, settings.port)  # before the knowledge is loaded, and in one line
     app = build_app(settings)
-    # The knowledge stays for good. A full collection that looks at all of it again takes a tenth of a second.
+    # The knowledge is never freed; without this, each full garbage collection scans all of it for 0.1 s.
     gc.collect()
     gc.freeze()
     print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
@@ -37,19 +37,19 @@ def run(options: argparse.Namespace) -> int:
         port=settings.port,
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=3,  # an open page holds an event stream that never ends
+        timeout_graceful_shutdown=3,  # an open page keeps an event stream that never ends
     )
     return 0
 
 
 def _listenable(host: str, port: int) -> None:
-    """Raise `TrainmedicError` where nothing can listen there: another program does, or the address is not ours."""
+    """Raise `TrainmedicError` if the address is in use or not of this machine."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as tried:
-            if os.name == "posix":  # as the server itself does: an address that was in use just now is free
-                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(address)
+        with socket.socket(family, kind) as probe:
+            if os.name == "posix":  # as uvicorn does, so that an address in TIME_WAIT counts as free
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
     except OSError as error:
         why = error.strerror or str(error)
-        raise TrainmedicError(f"cannot listen on {host}:{port} ({why})", hint="--port takes another port") from error
+        raise TrainmedicError(f"cannot listen on {host}:{port} ({why})", hint="choose another with --port") from error

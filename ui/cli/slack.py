@@ -1,7 +1,7 @@
 """Answer in Slack, without the web server.
 
 Needs SLACK_BOT_TOKEN, and SLACK_APP_TOKEN (Socket Mode, no address needed) or SLACK_SIGNING_SECRET (Slack posts to
-/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. docs/slack.md has the set-up.
+/slack/events on --host and --port). `trainmedic serve` does the same beside its pages. The setup is in docs/slack.md.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def _by_socket(settings: Settings) -> None:
         for scope in bot.identity.missing:
             print(f"missing permission: {scope}", file=sys.stderr)
         await stop.wait()
-        print("finishing what was asked", file=sys.stderr, flush=True)
+        print("finishing the open questions", file=sys.stderr, flush=True)
 
 
 def _by_http(settings: Settings) -> None:

@@ -1,10 +1,10 @@
-"""Watch a run: follow its log, or launch it, and tell of a failure when it appears.
+"""Watch a run: follow its log, or launch it, and report a failure as soon as it appears.
 
 Examples: trainmedic watch train.log --config train.sh --config ds.json
           trainmedic watch --config env.txt --slack '#runs' -- accelerate launch train.py --config cfg.yaml
 
-The configuration is checked before the launch. A diagnosis is told once, with its step: on standard error, and to
-Slack or a webhook where one is named. With a command, its output passes through and its exit code is returned.
+The configuration is checked before the launch. Each failure is reported once, with its step: on standard error, and to
+Slack or a webhook if given. With a command, its output passes through and its exit code is returned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trainmedic.ui.cli._input import attachments, language_of
 
 if TYPE_CHECKING:
     from trainmedic.service.settings import Settings
-    from trainmedic.ui.watch.tell import Tell
+    from trainmedic.ui.watch.notify import Notifier
     from trainmedic.ui.watch.watcher import Watcher
 
 BETWEEN_S = 0.5
@@ -38,20 +38,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "trainmedic watch [LOG] [options] [-- COMMAND ...]"
     parser.set_defaults(command=[])
     parser.add_argument("log", nargs="?", metavar="LOG", help="the log to follow; with a command, both are watched")
-    parser.add_argument("--config", action="append", default=[], metavar="FILE", help="what belongs to the run")
-    parser.add_argument("--strict", action="store_true", help="do not launch where the check finds an error")
+    parser.add_argument("--config", action="append", default=[], metavar="FILE", help="a file that belongs to the run")
+    parser.add_argument("--strict", action="store_true", help="do not launch if the check finds an error")
     parser.add_argument("--once", action="store_true", help="read LOG to its end and leave, instead of following it")
-    parser.add_argument("--slack", metavar="CHANNEL", help="tell this channel too (SLACK_BOT_TOKEN)")
+    parser.add_argument("--slack", metavar="CHANNEL", help="post to this channel too (SLACK_BOT_TOKEN)")
     parser.add_argument("--webhook", metavar="URL", help="post the diagnosis as JSON")
-    parser.add_argument("--server", metavar="URL", help="let this service answer; else the knowledge installed here")
+    parser.add_argument("--server", metavar="URL", help="ask this service instead of the knowledge installed here")
     parser.add_argument("--key", metavar="KEY_FILE", help="file with the key of that service")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check, then watch until the log's reader is interrupted or the command ends."""
+    """Check, then watch until interrupted or until the command ends."""
     from trainmedic.service.settings import load_settings
-    from trainmedic.ui.watch import asking, launch
+    from trainmedic.ui.watch import diagnosing, launch
     from trainmedic.ui.watch.watcher import Watcher
 
     log, command = options.log, options.command
@@ -60,48 +60,51 @@ def run(options: argparse.Namespace) -> int:
     wanted = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
     language: Literal["en", "zh"] = "zh" if wanted == "zh" else "en"
     settings = load_settings()
-    beside = [*attachments(tuple(dict.fromkeys((*options.config, *launch.configs(command)))))]
+    configuration = [*attachments(tuple(dict.fromkeys((*options.config, *launch.configs(command)))))]
     if command:
-        beside.append(Attachment(name=COMMAND, content=shlex.join(command)))
-    text, errors = asking.report(beside, settings, language)
+        configuration.append(Attachment(name=COMMAND, content=shlex.join(command)))
+    text, errors = diagnosing.report(configuration, settings, language)
     sys.stderr.write(text)
     if errors and options.strict and command:
         sys.stderr.write("trainmedic: not launched (--strict)\n")
         return FINDINGS
-    ask = asking.here(settings, language)
+    diagnose = diagnosing.in_process(settings, language)
     if options.server:
         key = Path(options.key).read_text(encoding="utf-8").strip() if options.key else None
-        ask = asking.first_of(asking.at(options.server, key, language), ask)
-    tell = told_to(options, settings)
+        service = diagnosing.by_service(options.server, key, language)
+        diagnose = diagnosing.with_fallback(service, diagnose)
+    notify = notifier(options, settings)
     if not command:
-        return followed(Path(log), Watcher(log, beside, ask, tell), once=options.once)
-    return launched(command, Watcher(log or OUTPUT, beside, ask, tell), Path(log) if log else None)
+        return follow(Path(log), Watcher(log, configuration, diagnose, notify), once=options.once)
+    return launch_and_watch(
+        command, Watcher(log or OUTPUT, configuration, diagnose, notify), Path(log) if log else None
+    )
 
 
-def told_to(options: argparse.Namespace, settings: Settings) -> Tell:
-    """Everybody who is told."""
-    from trainmedic.ui.watch import tell
+def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
+    """The terminal, and what the options add."""
+    from trainmedic.ui.watch import notify
 
-    tells: list[Tell] = [tell.to_terminal]
+    notifiers: list[Notifier] = [notify.to_terminal]
     if options.slack:
         token = settings.slack_bot_token.get_secret_value()
         if not token:
             raise InvalidSettings("--slack needs a bot token", hint="set SLACK_BOT_TOKEN")
         url, public = settings.slack_api_url, settings.public_url
-        tells.append(tell.to_slack(options.slack, token, url, public_url=public, buttons=bool(options.server)))
+        notifiers.append(notify.to_slack(options.slack, token, url, public_url=public, buttons=bool(options.server)))
     if options.webhook:
-        tells.append(tell.to_webhook(options.webhook))
+        notifiers.append(notify.to_webhook(options.webhook))
 
-    return tell.all_of(tells)
+    return notify.all_of(notifiers)
 
 
-def followed(path: Path, watcher: Watcher, *, once: bool) -> int:
+def follow(path: Path, watcher: Watcher, *, once: bool) -> int:
     """Follow a log until interrupted; with ``once`` to its end."""
-    from trainmedic.ui.watch.follow import Followed
+    from trainmedic.ui.watch.follow import GrowingFile
 
     if once and not path.is_file():
-        raise NotFound(f"{path} is no file", hint="without --once it is waited for")
-    file = Followed(path)
+        raise NotFound(f"{path} is not a file", hint="without --once, trainmedic waits for it")
+    file = GrowingFile(path)
     try:
         while True:
             while text := file.read():
@@ -118,13 +121,13 @@ def followed(path: Path, watcher: Watcher, *, once: bool) -> int:
     return 0
 
 
-def launched(command: Sequence[str], watcher: Watcher, log: Path | None) -> int:
-    """Run the command, and follow its log where it writes one; its own exit code, or 3 where it cannot be started."""
+def launch_and_watch(command: Sequence[str], watcher: Watcher, log: Path | None) -> int:
+    """Run the command and follow its log, if given; its exit code, or 3 if it cannot be started."""
     from trainmedic.ui.watch import launch
-    from trainmedic.ui.watch.follow import Followed
+    from trainmedic.ui.watch.follow import GrowingFile
 
     over = Event()
-    file = Followed(log, from_end=True) if log else None
+    file = GrowingFile(log, from_end=True) if log else None
 
     def look() -> None:
         ended = False

@@ -6,31 +6,34 @@
         answer = medic.ask("loss is nan after step 10", {"train.sh": script, "train.log": log})
         print(answer.verdict, answer.answer)
 
-Imports httpx and the standard library, nothing of the service. docs/client.md has every call with an example.
+Importing it loads httpx and the dataclasses of the answer, nothing else of the service; pydantic is loaded by the first
+response. docs/client.md has every call with an example.
 """
 
 from __future__ import annotations
 
+from trainmedic.service.resources import (
+    CaseDocument,
+    CaseSummary,
+    Hit,
+    Hits,
+    Readiness,
+    RuleDocument,
+    RuleSummary,
+    Versions,
+)
 from trainmedic.ui.client.asynchronous import AsyncClient
 from trainmedic.ui.client.failure import ServiceError
 from trainmedic.ui.client.models import (
     Answer,
-    CaseDocument,
-    CaseSummary,
     Cause,
     Citation,
     Delta,
     Evidence,
     Finding,
-    Hit,
-    Hits,
     Missing,
-    Readiness,
     Report,
-    RuleDocument,
-    RuleSummary,
     Step,
-    Versions,
 )
 from trainmedic.ui.client.requests import read_files
 from trainmedic.ui.client.synchronous import Client

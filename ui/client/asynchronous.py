@@ -1,41 +1,43 @@
-"""The client for programs with an event loop. `ui.client.synchronous` has the same methods without one."""
+"""The client for programs with an event loop.
+
+`ui.client.synchronous` is generated from this file: ``python -m trainmedic.ingest.sync_client``.
+"""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx
+from httpx_sse import EventSource
+from tenacity import AsyncRetrying
 
-from trainmedic.ui.client import requests
-from trainmedic.ui.client.models import (
-    Answer,
+from trainmedic.service.resources import (
     CaseDocument,
+    CasePage,
     CaseSummary,
-    Delta,
     Hits,
     Readiness,
-    Report,
     RuleDocument,
+    RulePage,
     RuleSummary,
-    Step,
     Versions,
 )
-from trainmedic.ui.client.pages import CasePage, RulePage
-from trainmedic.ui.client.requests import Call, Language, Mode, Reaction, Shown
+from trainmedic.ui.client import requests
+from trainmedic.ui.client.models import Answer, Delta, Report, Step
+from trainmedic.ui.client.requests import Call, Language, Mode, PageLanguage, Reaction
 
 T = TypeVar("T")
 
 
 class AsyncClient:
-    """Calls one service. To be closed, or used with ``async with``; belongs to one event loop.
+    """Calls one service. Close it, or use it with ``async with``.
 
-    ``timeout_s`` bounds each wait: to connect, and for the next bytes. Reads that fail in passing (no connection,
-    429, 502, 503, 504) are tried ``retries`` times more; questions, checks, searches and feedback never are.
-    Every method raises `ServiceError`, and nothing else but for misuse.
+    ``timeout_s`` bounds each wait: to connect, and for the next bytes. Reads that fail for a moment (no connection,
+    429, 502, 503, 504) are repeated up to ``retries`` times; questions, checks, searches and feedback never are.
+    Every method raises `ServiceError` and, except for misuse, nothing else.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class AsyncClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def ask(
@@ -72,7 +74,7 @@ class AsyncClient:
         top_k: int = 5,
         mode: Mode = "auto",
     ) -> Answer:
-        """Why a run is broken. ``attachments`` maps names to contents, see `read_files`."""
+        """Find out why a run is broken. ``attachments`` maps names to contents, see `read_files`."""
         body = requests.ask_body(question, attachments, conversation_id, language, top_k, mode)
         return await self._send(requests.ask(body))
 
@@ -86,24 +88,23 @@ class AsyncClient:
         top_k: int = 5,
         mode: Mode = "auto",
     ) -> AsyncGenerator[Delta | Step | Answer, None]:
-        """The same as it comes: pieces of the text and steps of an investigation, and at the end the answer."""
+        """The same as a stream: pieces of the text, steps of an investigation, and at the end the answer."""
         body = requests.ask_body(question, attachments, conversation_id, language, top_k, mode)
         with self._failures():
             async with self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response:
                 if not response.is_success:
                     await response.aread()
                     raise requests.failure(response)
-                events = requests.Events(response)
-                async for line in response.aiter_lines():
-                    part = events.feed(line)
+                async for event in EventSource(response).aiter_sse():
+                    part = requests.stream_part(event, response)
                     if part is not None:
                         yield part
                     if isinstance(part, Answer):
                         return
                 raise requests.interrupted()
 
-    async def check(self, attachments: Mapping[str, str], *, language: Shown = "en") -> Report:
-        """The rules alone over files of one run; nothing is stored."""
+    async def check(self, attachments: Mapping[str, str], *, language: PageLanguage = "en") -> Report:
+        """Run the rules alone on the files of one run; nothing is stored."""
         return await self._send(requests.check(attachments, language))
 
     async def search(
@@ -121,9 +122,9 @@ class AsyncClient:
         return await self._send(requests.search(query, top_k, filters, language))
 
     async def cases(
-        self, *, framework: str | None = None, family: str | None = None, language: Shown = "en"
+        self, *, framework: str | None = None, family: str | None = None, language: PageLanguage = "en"
     ) -> AsyncGenerator[CaseSummary, None]:
-        """All cases by id, page after page as they are taken."""
+        """All cases by id, fetched page by page."""
         filters = {"framework": framework, "family": family, "language": language}
         offset, total = 0, 1
         while offset < total:
@@ -132,12 +133,14 @@ class AsyncClient:
                 yield item
             offset, total = offset + len(page.items), page.total if page.items else 0
 
-    async def case(self, case_id: str, *, language: Shown = "en") -> CaseDocument:
+    async def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
         """One case."""
         return await self._send(requests.case(case_id, language))
 
-    async def rules(self, *, framework: str | None = None, language: Shown = "en") -> AsyncGenerator[RuleSummary, None]:
-        """All rules by id, page after page as they are taken."""
+    async def rules(
+        self, *, framework: str | None = None, language: PageLanguage = "en"
+    ) -> AsyncGenerator[RuleSummary, None]:
+        """All rules by id, fetched page by page."""
         filters = {"framework": framework, "language": language}
         offset, total = 0, 1
         while offset < total:
@@ -146,46 +149,37 @@ class AsyncClient:
                 yield item
             offset, total = offset + len(page.items), page.total if page.items else 0
 
-    async def rule(self, rule_id: str, *, language: Shown = "en") -> RuleDocument:
+    async def rule(self, rule_id: str, *, language: PageLanguage = "en") -> RuleDocument:
         """One rule."""
         return await self._send(requests.rule(rule_id, language))
 
     async def feedback(self, answer_id: str, reaction: Reaction, *, reason: str = "", comment: str = "") -> None:
-        """Say whether an answer helped; a second time replaces the first."""
+        """Say whether an answer helped; a second call replaces the first."""
         await self._send(requests.feedback(answer_id, reaction, reason, comment))
 
     async def answer(self, answer_id: str) -> Answer:
-        """An answer given before."""
+        """A stored answer."""
         return await self._send(requests.answer(answer_id))
 
     async def ready(self) -> Readiness:
-        """Whether the service can answer, and what of it is down."""
+        """Whether the service can answer, and which parts are down."""
         return await self._send(requests.READY)
 
     async def version(self) -> Versions:
-        """What is running."""
+        """The versions of the service and its knowledge."""
         return await self._send(requests.VERSION)
 
     async def _send(self, call: Call[T]) -> T:
         with self._failures():
-            attempts = 1 + (self._retries if call.repeatable else 0)
-            for attempt in range(attempts):
-                response = None
-                try:
-                    response = await self._http.request(call.method, call.path, json=call.body, params=call.params)
-                    if response.status_code not in requests.AGAIN - call.accepted:
-                        break
-                except httpx.TransportError:
-                    if attempt + 1 == attempts:
-                        raise
-                if attempt + 1 < attempts:
-                    await asyncio.sleep(requests.delay_s(attempt, response))
-            assert response is not None
+            retrying = AsyncRetrying(**call.retrying(self._retries))
+            response: httpx.Response = await retrying(
+                self._http.request, call.method, call.path, json=call.body, params=call.params
+            )
             return requests.answered(call, response)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What goes wrong inside with the connection is a `ServiceError`."""
+        """Turn connection errors into `ServiceError`."""
         try:
             yield
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:

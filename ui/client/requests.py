@@ -1,48 +1,39 @@
-"""Every call of the API as a value: what to send, and how to read what comes back. No input or output here.
-
-`ui.client.synchronous` and `ui.client.asynchronous` send them.
-"""
+"""The requests of the API as values, and the decoding of their responses. No input or output here."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
+from httpx_sse import ServerSentEvent, SSEError
+from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
+from trainmedic.kb.retry import backoff, last_outcome
+from trainmedic.service.resources import CaseDocument, FeedbackReceipt, Hits, Readiness, RuleDocument, Versions
 from trainmedic.ui.client.failure import ServiceError
-from trainmedic.ui.client.models import (
-    Answer,
-    CaseDocument,
-    Delta,
-    Hits,
-    Readiness,
-    Report,
-    RuleDocument,
-    Step,
-    Versions,
-    read,
-)
+from trainmedic.ui.client.models import Answer, Delta, Report, Step, decode
 
 T = TypeVar("T")
 Language = Literal["auto", "en", "zh"]
-Shown = Literal["en", "zh"]
+PageLanguage = Literal["en", "zh"]
 Mode = Literal["auto", "deterministic", "investigate"]
 Reaction = Literal["up", "down", "resolved"]
 PAGE = 100
-AGAIN = frozenset({429, 502, 503, 504})
+PASSING = frozenset({429, 502, 503, 504})
+"""Statuses of a request that was not worked on."""
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
+_HINT = "is base_url that of trainmedic?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """One request. ``accepted`` are statuses that are answers although they are errors elsewhere."""
+    """One request. ``accepted`` are error statuses whose body is still a ``kind``."""
 
     method: str
     path: str
@@ -51,10 +42,16 @@ class Call(Generic[T]):
     params: Mapping[str, str] = field(default_factory=dict)
     accepted: frozenset[int] = frozenset()
 
-    @property
-    def repeatable(self) -> bool:
-        """Whether a second time does no harm."""
-        return self.method == "GET"
+    def retrying(self, retries: int) -> dict[str, Any]:
+        """Options of tenacity. Only reads are repeated: a question may have been answered and stored."""
+        passing = PASSING - self.accepted
+        return {
+            "stop": stop_after_attempt(1 + (retries if self.method == "GET" else 0)),
+            "wait": backoff(FIRST_DELAY_S, LONGEST_DELAY_S),
+            "retry": retry_if_exception_type(httpx.TransportError)
+            | retry_if_result(lambda response: response.status_code in passing),
+            "retry_error_callback": last_outcome,
+        }
 
 
 def read_files(*paths: str | Path) -> dict[str, str]:
@@ -91,7 +88,7 @@ def ask(body: Mapping[str, Any]) -> Call[Answer]:
     return Call(method="POST", path="/v1/ask", kind=Answer, body=body)
 
 
-def check(attachments: Mapping[str, str], language: Shown) -> Call[Report]:
+def check(attachments: Mapping[str, str], language: PageLanguage) -> Call[Report]:
     """The rules alone."""
     body = {"attachments": files(attachments), "language": language}
     return Call(method="POST", path="/v1/check", kind=Report, body=body)
@@ -110,12 +107,12 @@ def page(kind: type[T], path: str, offset: int, filters: Mapping[str, str | None
     return Call(method="GET", path=path, kind=kind, params={**params, "offset": str(offset), "limit": str(PAGE)})
 
 
-def case(case_id: str, language: Shown) -> Call[CaseDocument]:
+def case(case_id: str, language: PageLanguage) -> Call[CaseDocument]:
     """One case."""
     return Call(method="GET", path=f"/v1/cases/{segment(case_id)}", kind=CaseDocument, params={"language": language})
 
 
-def rule(rule_id: str, language: Shown) -> Call[RuleDocument]:
+def rule(rule_id: str, language: PageLanguage) -> Call[RuleDocument]:
     """One rule."""
     return Call(method="GET", path=f"/v1/rules/{segment(rule_id)}", kind=RuleDocument, params={"language": language})
 
@@ -125,18 +122,10 @@ def answer(answer_id: str) -> Call[Answer]:
     return Call(method="GET", path=f"/v1/answers/{segment(answer_id)}", kind=Answer)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """Feedback as the service took it."""
-
-    answer_id: str
-    reaction: str
-
-
-def feedback(answer_id: str, reaction: Reaction, reason: str, comment: str) -> Call[Stored]:
-    """What somebody says about an answer."""
+def feedback(answer_id: str, reaction: Reaction, reason: str, comment: str) -> Call[FeedbackReceipt]:
+    """Feedback on an answer."""
     body = {"answer_id": answer_id, "reaction": reaction, "reason": reason, "comment": comment}
-    return Call(method="POST", path="/v1/feedback", kind=Stored, body=body)
+    return Call(method="POST", path="/v1/feedback", kind=FeedbackReceipt, body=body)
 
 
 READY = Call(method="GET", path="/readyz", kind=Readiness, accepted=frozenset({503}))
@@ -151,7 +140,7 @@ def segment(id: str) -> str:
 
 
 def options(base_url: str, api_key: str | None, timeout_s: float) -> dict[str, Any]:
-    """What both kinds of connection are made with."""
+    """The options of an httpx client."""
     headers = {"User-Agent": "trainmedic-client", "Accept": "application/json, text/event-stream"}
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"
@@ -168,19 +157,19 @@ def answered(call: Call[T], response: httpx.Response) -> T:
 def value(kind: type[T], text: str, response: httpx.Response) -> T:
     """A value from JSON text. Raises `ServiceError`."""
     try:
-        return read(kind, json.loads(text))
-    except (ValueError, TypeError, KeyError) as error:
+        return decode(kind, text)
+    except ValueError as error:
         raise ServiceError(
             "bad_response",
-            f"not what this API answers: {error}",
-            hint="is base_url that of trainmedic?",
+            f"not a response of this API: {error}",
+            hint=_HINT,
             trace_id=response.headers.get("x-trace-id"),
             status=response.status_code,
         ) from error
 
 
 def failure(response: httpx.Response) -> ServiceError:
-    """The error that a response, read to its end, stands for."""
+    """The error of a response whose body has been read."""
     try:
         error = dict(response.json()["error"])
         code, message, hint = str(error["code"]), str(error["message"]), error.get("hint")
@@ -192,65 +181,38 @@ def failure(response: httpx.Response) -> ServiceError:
 
 
 def broken(error: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, base_url: str) -> ServiceError:
-    """The error for a connection that failed."""
+    """The error of a failed connection."""
     if isinstance(error, httpx.TimeoutException):
         return ServiceError("timeout", f"{base_url} did not answer in time", hint="a longer timeout_s may help")
+    if isinstance(error, SSEError):
+        return ServiceError("bad_response", f"{base_url}: not a stream of this API", hint=_HINT)
     return ServiceError("unreachable", f"{base_url}: {type(error).__name__}: {error}", hint="is the service running?")
 
 
-def delay_s(attempt: int, response: httpx.Response | None) -> float:
-    """Seconds before attempt number ``attempt`` + 1; what the service asks for, within bounds."""
-    after = response.headers.get("retry-after", "") if response is not None else ""
-    wanted = float(after) if after.isascii() and after.isdigit() else FIRST_DELAY_S * 2**attempt
-    return min(wanted, LONGEST_DELAY_S) * random.uniform(0.8, 1.0 if after else 1.2)
+def stream_part(event: ServerSentEvent, response: httpx.Response) -> Delta | Step | Answer | None:
+    """The decoded event; None for kinds that this version does not know.
+
+    Raises `ServiceError` for an error reported by the service, and for anything that is not of this API.
+    """
+    if event.event == "error":
+        raise reported(event.data, response)
+    kinds: dict[str, type[Delta | Step | Answer]] = {"answer.delta": Delta, "answer.step": Step, "answer": Answer}
+    kind = kinds.get(event.event)
+    return value(kind, event.data, response) if kind is not None else None
 
 
-class Events:
-    """Server-sent events, line by line: https://html.spec.whatwg.org/multipage/server-sent-events.html"""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self._name = ""
-        self._data: list[str] = []
-
-    def feed(self, line: str) -> Delta | Step | Answer | None:
-        """The part that this line completes, if any; kinds that are not known are passed over.
-
-        Raises `ServiceError` for an error that the service reports, and for what is not of this API.
-        """
-        if line:
-            name, _, rest = line.partition(":")
-            if name == "event":
-                self._name = rest.removeprefix(" ")
-            elif name == "data":
-                self._data.append(rest.removeprefix(" "))
-            return None
-        event, data = self._name, "\n".join(self._data)
-        self._name, self._data = "", []
-        if event == "error":
-            raise self._reported(data)
-        kinds: dict[str, Callable[[], Delta | Step | Answer]] = {
-            "answer.delta": lambda: value(Delta, data, self._response),
-            "answer.step": lambda: value(Step, data, self._response),
-            "answer": lambda: value(Answer, data, self._response),
-        }
-        return kinds[event]() if event in kinds else None
-
-    def _reported(self, data: str) -> ServiceError:
-        error = value(Reported, data, self._response).error
-        trace_id = error.get("trace_id") or self._response.headers.get("x-trace-id")
-        return ServiceError(
-            str(error.get("code", "internal")), str(error.get("message", "")), hint=error.get("hint"), trace_id=trace_id
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
-    """The error's envelope in a stream."""
-
-    error: Mapping[str, Any]
+def reported(data: str, response: httpx.Response) -> ServiceError:
+    """The error of an ``error`` event."""
+    try:
+        error = dict(json.loads(data)["error"])
+    except (ValueError, TypeError, KeyError):
+        return ServiceError("bad_response", "an error event without an error of this API")
+    trace_id = error.get("trace_id") or response.headers.get("x-trace-id")
+    return ServiceError(
+        str(error.get("code", "internal")), str(error.get("message", "")), hint=error.get("hint"), trace_id=trace_id
+    )
 
 
 def interrupted() -> ServiceError:
-    """The error for a stream without an answer at its end."""
+    """The error for a stream that ended before its answer."""
     return ServiceError("interrupted", "the stream ended before its answer", hint="ask again")

@@ -1,41 +1,40 @@
-"""The client for ordinary programs. `ui.client.asynchronous` has the same methods to be awaited."""
+"""The client for ordinary programs. Generated from `asynchronous.py`; do not edit."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
 import httpx
+from httpx_sse import EventSource
+from tenacity import Retrying
 
-from trainmedic.ui.client import requests
-from trainmedic.ui.client.models import (
-    Answer,
+from trainmedic.service.resources import (
     CaseDocument,
+    CasePage,
     CaseSummary,
-    Delta,
     Hits,
     Readiness,
-    Report,
     RuleDocument,
+    RulePage,
     RuleSummary,
-    Step,
     Versions,
 )
-from trainmedic.ui.client.pages import CasePage, RulePage
-from trainmedic.ui.client.requests import Call, Language, Mode, Reaction, Shown
+from trainmedic.ui.client import requests
+from trainmedic.ui.client.models import Answer, Delta, Report, Step
+from trainmedic.ui.client.requests import Call, Language, Mode, PageLanguage, Reaction
 
 T = TypeVar("T")
 
 
 class Client:
-    """Calls one service. To be closed, or used with ``with``; safe to share between threads.
+    """Calls one service. Close it, or use it with ``with``.
 
-    ``timeout_s`` bounds each wait: to connect, and for the next bytes. Reads that fail in passing (no connection,
-    429, 502, 503, 504) are tried ``retries`` times more; questions, checks, searches and feedback never are.
-    Every method raises `ServiceError`, and nothing else but for misuse.
+    ``timeout_s`` bounds each wait: to connect, and for the next bytes. Reads that fail for a moment (no connection,
+    429, 502, 503, 504) are repeated up to ``retries`` times; questions, checks, searches and feedback never are.
+    Every method raises `ServiceError` and, except for misuse, nothing else.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._http.close()
 
     def ask(
@@ -72,7 +71,7 @@ class Client:
         top_k: int = 5,
         mode: Mode = "auto",
     ) -> Answer:
-        """Why a run is broken. ``attachments`` maps names to contents, see `read_files`."""
+        """Find out why a run is broken. ``attachments`` maps names to contents, see `read_files`."""
         body = requests.ask_body(question, attachments, conversation_id, language, top_k, mode)
         return self._send(requests.ask(body))
 
@@ -85,27 +84,24 @@ class Client:
         language: Language = "auto",
         top_k: int = 5,
         mode: Mode = "auto",
-    ) -> Iterator[Delta | Step | Answer]:
-        """The same as it comes: pieces of the text and steps of an investigation, and at the end the answer."""
+    ) -> Generator[Delta | Step | Answer, None, None]:
+        """The same as a stream: pieces of the text, steps of an investigation, and at the end the answer."""
         body = requests.ask_body(question, attachments, conversation_id, language, top_k, mode)
-        with (
-            self._failures(),
-            self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response,
-        ):
-            if not response.is_success:
-                response.read()
-                raise requests.failure(response)
-            events = requests.Events(response)
-            for line in response.iter_lines():
-                part = events.feed(line)
-                if part is not None:
-                    yield part
-                if isinstance(part, Answer):
-                    return
-            raise requests.interrupted()
+        with self._failures():
+            with self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response:
+                if not response.is_success:
+                    response.read()
+                    raise requests.failure(response)
+                for event in EventSource(response).iter_sse():
+                    part = requests.stream_part(event, response)
+                    if part is not None:
+                        yield part
+                    if isinstance(part, Answer):
+                        return
+                raise requests.interrupted()
 
-    def check(self, attachments: Mapping[str, str], *, language: Shown = "en") -> Report:
-        """The rules alone over files of one run; nothing is stored."""
+    def check(self, attachments: Mapping[str, str], *, language: PageLanguage = "en") -> Report:
+        """Run the rules alone on the files of one run; nothing is stored."""
         return self._send(requests.check(attachments, language))
 
     def search(
@@ -123,69 +119,64 @@ class Client:
         return self._send(requests.search(query, top_k, filters, language))
 
     def cases(
-        self, *, framework: str | None = None, family: str | None = None, language: Shown = "en"
-    ) -> Iterator[CaseSummary]:
-        """All cases by id, page after page as they are taken."""
+        self, *, framework: str | None = None, family: str | None = None, language: PageLanguage = "en"
+    ) -> Generator[CaseSummary, None, None]:
+        """All cases by id, fetched page by page."""
         filters = {"framework": framework, "family": family, "language": language}
         offset, total = 0, 1
         while offset < total:
             page = self._send(requests.page(CasePage, "/v1/cases", offset, filters))
-            yield from page.items
+            for item in page.items:
+                yield item
             offset, total = offset + len(page.items), page.total if page.items else 0
 
-    def case(self, case_id: str, *, language: Shown = "en") -> CaseDocument:
+    def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
         """One case."""
         return self._send(requests.case(case_id, language))
 
-    def rules(self, *, framework: str | None = None, language: Shown = "en") -> Iterator[RuleSummary]:
-        """All rules by id, page after page as they are taken."""
+    def rules(
+        self, *, framework: str | None = None, language: PageLanguage = "en"
+    ) -> Generator[RuleSummary, None, None]:
+        """All rules by id, fetched page by page."""
         filters = {"framework": framework, "language": language}
         offset, total = 0, 1
         while offset < total:
             page = self._send(requests.page(RulePage, "/v1/rules", offset, filters))
-            yield from page.items
+            for item in page.items:
+                yield item
             offset, total = offset + len(page.items), page.total if page.items else 0
 
-    def rule(self, rule_id: str, *, language: Shown = "en") -> RuleDocument:
+    def rule(self, rule_id: str, *, language: PageLanguage = "en") -> RuleDocument:
         """One rule."""
         return self._send(requests.rule(rule_id, language))
 
     def feedback(self, answer_id: str, reaction: Reaction, *, reason: str = "", comment: str = "") -> None:
-        """Say whether an answer helped; a second time replaces the first."""
+        """Say whether an answer helped; a second call replaces the first."""
         self._send(requests.feedback(answer_id, reaction, reason, comment))
 
     def answer(self, answer_id: str) -> Answer:
-        """An answer given before."""
+        """A stored answer."""
         return self._send(requests.answer(answer_id))
 
     def ready(self) -> Readiness:
-        """Whether the service can answer, and what of it is down."""
+        """Whether the service can answer, and which parts are down."""
         return self._send(requests.READY)
 
     def version(self) -> Versions:
-        """What is running."""
+        """The versions of the service and its knowledge."""
         return self._send(requests.VERSION)
 
     def _send(self, call: Call[T]) -> T:
         with self._failures():
-            attempts = 1 + (self._retries if call.repeatable else 0)
-            for attempt in range(attempts):
-                response = None
-                try:
-                    response = self._http.request(call.method, call.path, json=call.body, params=call.params)
-                    if response.status_code not in requests.AGAIN - call.accepted:
-                        break
-                except httpx.TransportError:
-                    if attempt + 1 == attempts:
-                        raise
-                if attempt + 1 < attempts:
-                    time.sleep(requests.delay_s(attempt, response))
-            assert response is not None
+            retrying = Retrying(**call.retrying(self._retries))
+            response: httpx.Response = retrying(
+                self._http.request, call.method, call.path, json=call.body, params=call.params
+            )
             return requests.answered(call, response)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What goes wrong inside with the connection is a `ServiceError`."""
+        """Turn connection errors into `ServiceError`."""
         try:
             yield
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:

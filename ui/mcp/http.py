@@ -1,6 +1,6 @@
 """``/mcp`` on the service: streamable HTTP, behind the same keys and bounds as the REST API.
 
-Stateless: every POST stands alone, so several workers and restarts are nothing to a client. The protocol's library is
+Stateless: every POST is independent, so clients do not notice several workers or a restart. The protocol's library is
 imported at the first call. Host and Origin are checked against DNS rebinding (a web page that makes a browser call a
 service on its own machine) as the protocol's security advice asks for:
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning
@@ -51,7 +51,7 @@ class Endpoint:
         self._app: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; 503 in the shape of the API's errors where that cannot be."""
+        """Serve one request, or answer 503 with an API error."""
         try:
             app = await self._started()
         except NotServing as error:
@@ -63,7 +63,7 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Calls are served inside; what is still being served at the end is ended."""
+        """Serve calls inside; cancel the open ones at the end."""
         self._open = True
         self._stop.clear()
         try:
@@ -81,28 +81,28 @@ class Endpoint:
                 raise NotServing("the service is starting or stopping", hint="try again")
             if self._app is None:
                 ready: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
-                # A task of its own: the library's task group must end in the task that began it.
+                # A task of its own: the library's task group must end in the task that started it.
                 self._task = asyncio.create_task(self._serve(ready), name="mcp")
                 self._app = await ready
             return self._app
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
         try:
-            app, manager = await asyncio.to_thread(made, self._context)
+            app, manager = await asyncio.to_thread(make_mcp_app, self._context)
         except ImportError:
             ready.set_exception(NotServing("the package mcp is not installed", hint="pip install 'trainmedic[mcp]'"))
             return
         except Exception as error:
-            log.error("the MCP server could not be made: %s", type(error).__name__)
-            ready.set_exception(NotServing("the MCP server could not be made"))
+            log.error("the MCP server cannot be started: %s", type(error).__name__)
+            ready.set_exception(NotServing("the MCP server cannot be started"))
             return
         async with manager.run():
             ready.set_result(app)
             await self._stop.wait()
 
 
-def made(context: AppContext) -> tuple[ASGIApp, Any]:
-    """The protocol's application and its session manager, which is to be run around it."""
+def make_mcp_app(context: AppContext) -> tuple[ASGIApp, Any]:
+    """The protocol's application, and the session manager that must run around it."""
     from mcp.server.transport_security import TransportSecuritySettings
 
     from trainmedic.ui.mcp.server import make_server
@@ -111,12 +111,12 @@ def made(context: AppContext) -> tuple[ASGIApp, Any]:
     names = allowed_hosts(context)
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=bool(names),
-        allowed_hosts=[each for name in names for each in (name, f"{name}:*")],
+        allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
         allowed_origins=[
-            each
+            origin
             for name in names
             for scheme in ("http", "https")
-            for each in (f"{scheme}://{name}", f"{scheme}://{name}:*")
+            for origin in (f"{scheme}://{name}", f"{scheme}://{name}:*")
         ],
     )
     app = server.streamable_http_app(
@@ -126,7 +126,7 @@ def made(context: AppContext) -> tuple[ASGIApp, Any]:
 
 
 def allowed_hosts(context: AppContext) -> tuple[str, ...]:
-    """Names under which the service may be called; empty: any, as then every call needs a key, which no page has."""
+    """Host names under which the service may be called. Empty, for any, if calls need a key, which no web page has."""
     settings = context.settings
     if settings.keys:
         return ()
@@ -135,7 +135,7 @@ def allowed_hosts(context: AppContext) -> tuple[str, ...]:
 
 
 def attach(app: FastAPI, context: AppContext) -> None:
-    """Serve ``/mcp`` on ``app`` for as long as it lives. To be called before anything that takes all paths."""
+    """Serve ``/mcp`` on ``app``. Call it before adding a route that matches all paths."""
     endpoint = Endpoint(context)
     app.router.routes.insert(0, Route(PATH, endpoint=endpoint, include_in_schema=False))
     outer = app.router.lifespan_context

@@ -1,8 +1,8 @@
 """The MCP server: five read-only tools and two kinds of resource over the advisor, for any transport.
 
-Protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before; the library speaks both
-(https://modelcontextprotocol.io/specification). What is wrong with a call is a tool error that begins with one of the
-REST API's codes; what a client sent is never repeated in one.
+The library speaks the protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before
+(https://modelcontextprotocol.io/specification). A failed call is a tool error that begins with one of the REST API's
+codes and never repeats the client's input.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ from trainmedic.kb.pages.case_render import render as render_case
 from trainmedic.kb.pages.rule_render import render as render_rule
 from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.serialization import plain
-from trainmedic.ui.mcp.shapes import CaseHit, CaseHits, CasePage, Checked, Diagnosis, File, RulePage
+from trainmedic.ui.mcp.shapes import CaseHit, CaseHits, CasePage, CheckResult, Diagnosis, File, RulePage
 
 if TYPE_CHECKING:
     from trainmedic.ui.context import AppContext
 
 MAX_QUESTION = 100_000
 MAX_CHARACTERS = 4 * 1024 * 1024
-"""Code points of everything sent in one call: what a model hands on, not what fits on a disk."""
+"""Code points of all files in one call; a model passes them on, so they are smaller than uploads."""
 MAX_QUERY = 10_000
 MAX_ID = 200
 HOUR_MS = 3_600_000
@@ -50,12 +49,14 @@ for the pages behind an id. Secrets in what is sent are masked; nothing is execu
 """
 log = logging.getLogger("trainmedic.mcp")
 
-Pasted = Annotated[
+Files = Annotated[
     list[File] | None, Field(description=f"files of ONE run; at most {MAX_CHARACTERS} characters together")
 ]
-Spoken = Annotated[Literal["auto", "en", "zh"], Field(description="language of the answer; auto follows the question")]
-Written = Annotated[Literal["en", "zh"], Field(description="language of the texts")]
-# Bounds are stated in the schemas and enforced by `bounded`: the library's own refusal would repeat what was sent.
+AnswerLanguage = Annotated[
+    Literal["auto", "en", "zh"], Field(description="language of the answer; auto follows the question")
+]
+TextLanguage = Annotated[Literal["en", "zh"], Field(description="language of the texts")]
+# Limits are stated in the schemas and enforced by `_bounded`: the library's own error would repeat the input.
 Id = Annotated[str, Field(json_schema_extra={"maxLength": MAX_ID})]
 
 
@@ -65,7 +66,7 @@ class Server(MCPServer[Any]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """What the tool returns. Raises `ToolError` with ``code: message`` and nothing of what was sent."""
+        """Call the tool. Raises `ToolError` with ``code: message`` and nothing of the input."""
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -73,29 +74,29 @@ class Server(MCPServer[Any]):
 
 
 def refusal(name: str, error: ToolError) -> str:
-    """What the client is told of a failed call. One that nobody foresaw is logged, masked."""
+    """The client's message for a failed call. Unexpected errors are logged, masked."""
     cause = error.__cause__
     if isinstance(cause, TrainmedicError):
-        return told(cause)
+        return error_line(cause)
     if isinstance(cause, ValidationError):
         wrong = cause.errors(include_input=False, include_url=False, include_context=False)[:5]
         parts = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in wrong]
-        return told(InvalidRequest("; ".join(parts)))
+        return error_line(InvalidRequest("; ".join(parts)))
     if cause is None:
-        return told(NotFound(f"no tool {name[:MAX_ID]!r}"))
+        return error_line(NotFound(f"no tool {name[:MAX_ID]!r}"))
     trace = "".join(traceback.format_exception(cause))
     log.error("unexpected error in tool %s\n%s", name, mask(trace).text)
     return "internal: something went wrong on our side"
 
 
-def told(error: TrainmedicError) -> str:
-    """An error as one line: code, message, hint. A message may repeat what was sent: it is masked and cut."""
+def error_line(error: TrainmedicError) -> str:
+    """An error as one line: code, message, hint. Masked and cut, because a message may repeat the input."""
     hint = f" ({error.hint})" if error.hint else ""
     return mask(f"{error.code}: {error.message[:1000]}{hint}".encode("utf-8", "replace").decode("utf-8")).text
 
 
 class Tools:
-    """The tools' bodies. Each raises `TrainmedicError` for what is wrong with a call."""
+    """The functions behind the tools. Each raises `TrainmedicError` for an invalid call."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
@@ -108,8 +109,8 @@ class Tools:
         question: Annotated[
             str, Field(description="the user's own words", json_schema_extra={"maxLength": MAX_QUESTION})
         ] = "",
-        attachments: Pasted = None,
-        language: Spoken = "auto",
+        attachments: Files = None,
+        language: AnswerLanguage = "auto",
         conversation_id: Annotated[str | None, Field(description="of an earlier answer, for a follow-up to it")] = None,
         mode: Annotated[
             Literal["auto", "deterministic", "investigate"],
@@ -125,7 +126,7 @@ patch, what does not help, and what to ask the user for where that is not enough
         if conversation_id is not None and not (
             0 < len(conversation_id) <= 64 and conversation_id.replace("-", "").replace("_", "").isalnum()
         ):
-            raise InvalidRequest("conversation_id: not one that was given out")
+            raise InvalidRequest("conversation_id: not one of this service")
         if not 1 <= top_k <= 20:
             raise InvalidRequest("top_k: between 1 and 20")
         request = Ask(
@@ -139,7 +140,7 @@ patch, what does not help, and what to ask the user for where that is not enough
         async with aclosing(self._context.answerer.stream(request, "", self._context.executor)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
-                    return diagnosis(part)
+                    return Diagnosis.of(part)
                 if isinstance(part, StepView):
                     await ctx.report_progress(part.number, None, part.what)
         raise AssertionError("a stream ends with its answer")
@@ -149,8 +150,8 @@ patch, what does not help, and what to ask the user for where that is not enough
         attachments: Annotated[
             list[File], Field(description=f"files of ONE run; at most {MAX_CHARACTERS} characters together")
         ],
-        language: Written = "en",
-    ) -> Checked:
+        language: TextLanguage = "en",
+    ) -> CheckResult:
         """Check launch scripts, configs and a pip list against every rule, before or after a run. No search, no \
 language model, nothing stored."""
         files = self._bounded(attachments, "", 0)
@@ -158,15 +159,14 @@ language model, nothing stored."""
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
         report = await self._context.executor(lambda: advisor.check(files, language))
-        shown = as_dict(report)
-        return Checked.model_validate({**shown, **shown["run"], **shown["receipt"]})
+        return CheckResult.of(report)
 
     async def search_cases(
         self,
         query: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_QUERY})],
         framework: Annotated[str | None, Field(description="only cases of this framework, such as trl")] = None,
         top_k: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": 50})] = 10,
-        language: Written = "en",
+        language: TextLanguage = "en",
     ) -> CaseHits:
         """The known cases nearest to a text in English or Chinese: symptoms, error messages, option names."""
         if not query.strip() or len(query) > MAX_QUERY:
@@ -185,7 +185,7 @@ language model, nothing stored."""
             kb_version=advisor.knowledge.cases.version,
         )
 
-    async def get_case(self, case_id: Id, language: Written = "en") -> CasePage:
+    async def get_case(self, case_id: Id, language: TextLanguage = "en") -> CasePage:
         """One case by its id: symptom, cause, fix, what does not help, how to confirm, versions, sources."""
         case = self._advisor.case(case_id)
         if case is None:
@@ -201,7 +201,7 @@ language model, nothing stored."""
             markdown=render_case(case, language),
         )
 
-    async def explain_rule(self, rule_id: Id, language: Written = "en") -> RulePage:
+    async def explain_rule(self, rule_id: Id, language: TextLanguage = "en") -> RulePage:
         """One rule by its id: what it finds, why that matters, what to do, and a paste on which it fires."""
         rule = self._rules.get(rule_id)
         if rule is None:
@@ -231,7 +231,7 @@ language model, nothing stored."""
         try:
             page: CasePage | RulePage = await read(id, language)
         except NotFound as error:
-            raise ResourceNotFoundError(told(error)) from None
+            raise ResourceNotFoundError(error_line(error)) from None
         return page
 
     def _bounded(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
@@ -247,19 +247,6 @@ language model, nothing stored."""
                 f"the attachments are longer than {MAX_CHARACTERS} characters", hint="send the end of the log"
             )
         return tuple(Attachment(name=file.name, content=file.content) for file in files)
-
-
-def diagnosis(answer: Answer) -> Diagnosis:
-    """An answer as the tool returns it."""
-    shown = as_dict(answer)
-    return Diagnosis.model_validate({**shown, **shown["run"], **shown["receipt"], "answer_id": answer.id})
-
-
-def as_dict(value: object) -> dict[str, Any]:
-    """A view as JSON-ready fields."""
-    shown = plain(value)
-    assert isinstance(shown, dict)
-    return shown
 
 
 def make_server(context: AppContext) -> Server:

@@ -1,11 +1,20 @@
-"""What the tools take and return. The schemas made from these are the contract with every client: see the snapshot.
+"""What the tools take and return; tests keep a snapshot of the schemas.
 
-Smaller than the answer of the REST API: what a model reads should not be mostly punctuation.
+Parts of the answer (`service.answer`), validated from its attributes. Smaller than the REST API's answer, because a
+model pays for every token that it reads: no end columns, settings, signals or series.
 """
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
+
+from trainmedic.service.answer import Answer, Citation, InputView, MaskedView, MissingView, RefutationView, ReportView
+
+
+class Part(BaseModel):
+    """Read from the attributes of a dataclass."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class File(BaseModel):
@@ -15,8 +24,8 @@ class File(BaseModel):
     content: str = Field(description="its text")
 
 
-class Place(BaseModel):
-    """Where it stands in what was sent: 1-based; attachment null is the question; default: nobody wrote it."""
+class Place(Part):
+    """A place in the files sent: 1-based; attachment null is the question; default: a default, not in the text."""
 
     attachment: str | None
     line: int
@@ -25,16 +34,8 @@ class Place(BaseModel):
     default: bool
 
 
-class Fact(BaseModel):
-    """A fact that is missing: its stable name, why it matters, how to ask the user for it."""
-
-    fact: str
-    why: str
-    ask: str
-
-
-class Finding(BaseModel):
-    """What one rule found. ``patch`` is a unified diff of the user's own text."""
+class Finding(Part):
+    """One rule's finding. ``patch`` is a unified diff of the user's own text."""
 
     rule_id: str
     title: str
@@ -46,18 +47,11 @@ class Finding(BaseModel):
     clears: list[str] = Field(description="rules that no longer fire once the patch is applied")
     appears: list[str] = Field(description="rules that fire only then")
     evidence: list[Place]
-    missing: list[Fact]
+    missing: list[MissingView]
     cases: list[str]
 
 
-class Refutation(BaseModel):
-    """What people try or say that does not help, and why."""
-
-    claim: str
-    why: str
-
-
-class Cause(BaseModel):
+class Cause(Part):
     """A candidate cause. ``score`` is the calibrated probability that it is the right one."""
 
     rank: int
@@ -69,21 +63,10 @@ class Cause(BaseModel):
     score: float
     evidence_grade: str = Field(description="how well the case is established: reproduced, maintainer, reporter ...")
     findings: list[str]
-    refutations: list[Refutation]
+    refutations: list[RefutationView]
 
 
-class Cited(BaseModel):
-    """What a marker such as [1] in the text points at."""
-
-    marker: int
-    kind: str = Field(description="case, rule or input")
-    id: str
-    title: str
-    url: str | None
-    quote: str | None
-
-
-class Taken(BaseModel):
+class Step(Part):
     """One step of an investigation."""
 
     number: int
@@ -93,30 +76,11 @@ class Taken(BaseModel):
     ok: bool
 
 
-class Received(BaseModel):
-    """What became of one input."""
-
-    name: str | None
-    kind: str
-    bytes: int
-    lines: int
-    read: bool
-    truncated: bool
-    note: str
-
-
-class Masked(BaseModel):
-    """How many secrets of one kind were masked before anything else saw the text."""
-
-    kind: str
-    count: int
-
-
 class Diagnosis(BaseModel):
-    """The answer. Act on the first cause only where ``verdict`` is ``answered``."""
+    """The answer. Act on the first cause only if ``verdict`` is ``answered``."""
 
     answer_id: str
-    conversation_id: str = Field(description="name it in a follow-up; what was sent before still counts")
+    conversation_id: str = Field(description="send it with a follow-up question; earlier files still apply")
     verdict: str = Field(
         description="answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
         "no_fault: nothing is wrong here"
@@ -126,28 +90,65 @@ class Diagnosis(BaseModel):
     answer: str = Field(description="Markdown with citation markers [1], [2] ...")
     causes: list[Cause]
     findings: list[Finding]
-    missing: list[Fact]
-    citations: list[Cited]
-    steps: list[Taken]
+    missing: list[MissingView]
+    citations: list[Citation]
+    steps: list[Step]
     framework: str | None
     algorithm: str | None
     versions: dict[str, str]
-    inputs: list[Received]
-    masked: list[Masked]
+    inputs: list[InputView]
+    masked: list[MaskedView]
     notices: list[str]
     kb_version: str
 
+    @classmethod
+    def of(cls, answer: Answer) -> Diagnosis:
+        """The answer as the tool returns it."""
+        return cls(
+            answer_id=answer.id,
+            conversation_id=answer.conversation_id,
+            verdict=answer.verdict,
+            language=answer.language,
+            mode=answer.mode,
+            answer=answer.answer,
+            causes=[Cause.model_validate(cause) for cause in answer.causes],
+            findings=[Finding.model_validate(finding) for finding in answer.findings],
+            missing=list(answer.missing),
+            citations=list(answer.citations),
+            steps=[Step.model_validate(step) for step in answer.steps],
+            framework=answer.run.framework,
+            algorithm=answer.run.algorithm,
+            versions=dict(answer.run.versions),
+            inputs=list(answer.receipt.inputs),
+            masked=list(answer.receipt.masked),
+            notices=list(answer.notices),
+            kb_version=answer.kb_version,
+        )
 
-class Checked(BaseModel):
-    """What the rules found in files of one run."""
+
+class CheckResult(BaseModel):
+    """The findings of the rules in the files of one run."""
 
     findings: list[Finding]
     framework: str | None
     algorithm: str | None
     versions: dict[str, str]
-    inputs: list[Received]
-    masked: list[Masked]
+    inputs: list[InputView]
+    masked: list[MaskedView]
     ruleset_version: str
+
+    @classmethod
+    def of(cls, report: ReportView) -> CheckResult:
+        """The report as the tool returns it."""
+        return cls(
+            findings=[Finding.model_validate(finding) for finding in report.findings],
+            framework=report.run.framework,
+            algorithm=report.run.algorithm,
+            versions=dict(report.run.versions),
+            inputs=list(report.receipt.inputs),
+            masked=list(report.receipt.masked),
+            ruleset_version=report.ruleset_version,
+        )
 
 
 class CaseHit(BaseModel):
@@ -188,5 +189,5 @@ class RulePage(BaseModel):
     status: str
     frameworks: list[str]
     cases: list[str]
-    when: str = Field(description="its condition; empty where a program decides")
+    when: str = Field(description="its condition; empty if a program decides")
     markdown: str

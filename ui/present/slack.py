@@ -1,4 +1,4 @@
-"""An answer as Slack messages: Block Kit blocks under Slack's limits. Pure; takes the answer in the shape of the wire.
+"""An answer as Slack messages: Block Kit blocks under Slack's limits. Pure.
 
 Limits from Slack's Block Kit reference: 50 blocks a message, 12,000 characters over all Markdown blocks, 2,000 a
 button's value. All blocks together are refused somewhat above 13,000 characters (bolt-js issue 2509), so that a
@@ -15,11 +15,12 @@ from typing import Any
 from urllib.parse import quote as percent
 
 from trainmedic.kb.model.report import Text
+from trainmedic.service.answer import Answer
+from trainmedic.service.answer import markdown as markdown_of
 from trainmedic.service.composition import phrases
 from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
 
 Block = dict[str, Any]
-Wire = Mapping[str, Any]
 MESSAGE = 11_500
 """Characters of one message, all blocks together."""
 BODY = 11_000
@@ -85,14 +86,14 @@ class Extras:
     asker: str = ""
 
 
-def messages(answer: Wire, extras: Extras = Extras()) -> tuple[Reply, ...]:
+def messages(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
     """The whole answer as one message or, where it is long, several: text, then small print, then buttons."""
     body = f"{verdict_line(answer)}\n\n{text_of(answer)}"
     blocks = [markdown(piece) for piece in split_markdown(neutral(body), BODY)]
     return packed([*blocks, *footer(answer, extras)], fallback(body))
 
 
-def footer(answer: Wire, extras: Extras) -> list[Block]:
+def footer(answer: Answer, extras: Extras) -> list[Block]:
     """What stands below the text: sources, receipt, link, buttons."""
     return [*small_print(sources(answer, extras)), *small_print(remarks(answer, extras)), *buttons(answer, extras)]
 
@@ -111,81 +112,65 @@ def packed(blocks: Sequence[Block], text: str) -> tuple[Reply, ...]:
     return tuple(Reply(text=text, blocks=tuple(group)) for group in groups)
 
 
-def verdict_line(answer: Wire) -> str:
+def verdict_line(answer: Answer) -> str:
     """``🔎 Cause found · confidence: high · evidence: reproduced``, in Markdown."""
-    language = answer["language"]
-    parts = [f"**{VERDICTS[answer['verdict']].get(language)}**"]
-    if answer["verdict"] in GROUNDED and answer["causes"]:
-        first = answer["causes"][0]
-        sure, grade = phrases.CONFIDENCE[first["confidence"]], phrases.GRADE[first["evidence_grade"]]
+    language = answer.language
+    parts = [f"**{VERDICTS[answer.verdict].get(language)}**"]
+    if answer.verdict in GROUNDED and answer.causes:
+        first = answer.causes[0]
+        sure, grade = phrases.CONFIDENCE[first.confidence], phrases.GRADE[first.evidence_grade]
         parts.append(CONFIDENCE.get(language).format(confidence=sure.get(language)))
         parts.append(EVIDENCE.get(language).format(grade=grade.get(language)))
     return " · ".join(parts)
 
 
-def lead(answer: Wire) -> str:
+def lead(answer: Answer) -> str:
     """What is certain before a text is written: the verdict and the first cause, in Markdown."""
-    causes = answer["causes"]
-    title = f"\n\n**{causes[0]['title']}**" if causes and answer["verdict"] in GROUNDED else ""
+    causes = answer.causes
+    title = f"\n\n**{causes[0].title}**" if causes and answer.verdict in GROUNDED else ""
     return neutral(f"{verdict_line(answer)}{title}\n\n")
 
 
-def text_of(answer: Wire) -> str:
+def text_of(answer: Answer) -> str:
     """The answer's Markdown without what this channel shows elsewhere: receipt and confidence."""
-    text = str(answer["answer"])
-    lines = text.split("\n")
-    while lines and (lines[0].startswith(">") or not lines[0].strip()):
-        lines.pop(0)
-    text = "\n".join(lines)
-    if answer["verdict"] in GROUNDED and answer["causes"]:
-        first, language = answer["causes"][0], answer["language"]
-        sure = phrases.SURE.get(language).format(
-            confidence=phrases.CONFIDENCE[first["confidence"]].get(language),
-            grade=phrases.GRADE[first["evidence_grade"]].get(language),
-        )
-        text = text.replace(f"{sure}\n\n", "", 1)
-    return text
+    return markdown_of(section for section in answer.sections if section.kind not in ("receipt", "confidence"))
 
 
-def receipt_lines(answer: Wire) -> list[str]:
-    """The receipt, which the answer's text opens with, as plain lines."""
-    found = []
-    for line in str(answer["answer"]).split("\n"):
-        if not line.startswith(">"):
-            break
-        found.append(line.lstrip("> ").replace("`", ""))
-    return found
+def receipt_lines(answer: Answer) -> list[str]:
+    """The receipt as plain lines."""
+    lines = (line for section in answer.sections if section.kind == "receipt" for line in section.items)
+    return [line.replace("`", "") for line in lines]
 
 
-def sources(answer: Wire, extras: Extras) -> list[str]:
+def sources(answer: Answer, extras: Extras) -> list[str]:
     """One line for each citation, in mrkdwn."""
     lines = []
-    for item in answer["citations"]:
-        url = item["url"]
-        if item["kind"] == "case" and extras.public_url:
-            url = f"{extras.public_url}/knowledge/?case={percent(item['id'])}"
-        shown = link(url, item["title"]) if url else escape(item["title"])
-        name = "" if item["kind"] == "input" else f" ({escape(item['id'])})"
-        lines.append(f"[{item['marker']}] {shown}{name}")
+    for item in answer.citations:
+        url = item.url
+        if item.kind == "case" and extras.public_url:
+            url = f"{extras.public_url}/knowledge/?case={percent(item.id)}"
+        shown = link(url, item.title) if url else escape(item.title)
+        name = "" if item.kind == "input" else f" ({escape(item.id)})"
+        lines.append(f"[{item.marker}] {shown}{name}")
     return lines
 
 
-def remarks(answer: Wire, extras: Extras) -> list[str]:
+def remarks(answer: Answer, extras: Extras) -> list[str]:
     """Receipt, files that were not read, secrets, notices, the link, and who wrote it; in mrkdwn."""
-    language = answer["language"]
+    language = answer.language
     joiner = "、" if language == "zh" else ", "
     lines = [escape(line) for line in receipt_lines(answer)]
     if extras.not_read:
         lines.append(escape(NOT_READ.get(language).format(names=joiner.join(extras.not_read))))
     lines += [escape(note) for note in extras.notes]
-    secrets = [item["kind"] for item in answer["receipt"]["masked"] if item["kind"] != "email"]
+    secrets = [item.kind for item in answer.receipt.masked if item.kind != "email"]
     if secrets:
         lines.append(escape(SECRET.get(language).format(kinds=joiner.join(secrets))))
-    lines += [escape(notice).replace("`", "") for notice in answer["notices"]]
-    if answer["mode"] == "llm":
-        lines.append(escape(WRITTEN.get(language).format(model=answer["model"] or "?")))
+    lines += [escape(notice).replace("`", "") for notice in answer.notices]
+    if answer.mode == "llm":
+        lines.append(escape(WRITTEN.get(language).format(model=answer.model or "?")))
     if extras.public_url:
-        lines.append(link(f"{extras.public_url}/?answer={percent(answer['id'])}", OPEN.get(language)))
+        lines.append(link(f"{extras.public_url}/?answer={percent(answer.id)}", OPEN.get(language)))
     return lines
 
 
@@ -198,9 +183,9 @@ def small_print(lines: Sequence[str]) -> list[Block]:
     ]
 
 
-def buttons(answer: Wire, extras: Extras) -> list[Block]:
+def buttons(answer: Answer, extras: Extras) -> list[Block]:
     """Feedback, and what else can be done with the answer."""
-    language, id = answer["language"], answer["id"]
+    language, id = answer.language, answer.id
     named = {"answer": id, "asker": extras.asker, "language": language}
     thumbs = {
         "type": "feedback_buttons",

@@ -31,10 +31,10 @@ from trainmedic.ui.slack.clicks import Clicks, place_of
 from trainmedic.ui.slack.files import Downloads
 from trainmedic.ui.slack.gather import Gatherer, Place
 from trainmedic.ui.slack.incoming import is_written, mentions
-from trainmedic.ui.slack.live import Streams
-from trainmedic.ui.slack.memory import Taken
+from trainmedic.ui.slack.live import StreamLimits
+from trainmedic.ui.slack.memory import SeenEvents
 from trainmedic.ui.slack.post import Poster
-from trainmedic.ui.slack.question_handler import LEAVING_S, Desk, Tools
+from trainmedic.ui.slack.question_handler import LEAVING_S, QuestionHandler, Tools
 from trainmedic.ui.slack.scopes import Identity, check_app_token, identify
 from trainmedic.ui.slack.status import status_lines
 
@@ -94,17 +94,17 @@ class SlackBot:
         self,
         context: AppContext,
         *,
-        streams: Streams | None = None,
+        streams: StreamLimits | None = None,
         ping_s: float = PING_S,
         leaving_s: float = LEAVING_S,
     ) -> None:
         self.context = context
         self.app: AsyncApp
         self.identity: Identity
-        self.desk: Desk
+        self.desk: QuestionHandler
         self.connections = 0
-        self._taken = Taken()
-        self._streams = streams or Streams()
+        self._taken = SeenEvents()
+        self._streams = streams or StreamLimits()
         self._ping_s = ping_s
         self._leaving_s = leaving_s
         self._session: aiohttp.ClientSession | None = None
@@ -137,7 +137,7 @@ class SlackBot:
                     scope,
                     words.FEATURES[scope].en,
                 )
-            self.desk = Desk(self._tools(calls, token))
+            self.desk = QuestionHandler(self._tools(calls, token))
             self.app = self._app(token)
             if self.by_socket:
                 await self._connect(calls, settings.slack_app_token.get_secret_value())

@@ -26,8 +26,8 @@ from trainmedic.ui.present.slack_text import escape, link, wrapped
 from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Place
-from trainmedic.ui.slack.memory import Told
-from trainmedic.ui.slack.question_handler import Desk, said
+from trainmedic.ui.slack.memory import PostedAnswer
+from trainmedic.ui.slack.question_handler import QuestionHandler, said
 from trainmedic.ui.slack.review import FOLDER, write_draft
 
 log = logging.getLogger("trainmedic.slack")
@@ -38,7 +38,7 @@ QUESTION = 600
 class Clicks:
     """Handles clicks on the buttons of answers."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QuestionHandler) -> None:
         self._desk = desk
         self._tools = desk.tools
 
@@ -76,7 +76,7 @@ class Clicks:
 
     async def _resolved(self, place: Place, named: Mapping[str, str], language: str, url: str, *, since: str) -> None:
         """``since`` is the message clicked on; empty where only its reader sees it."""
-        told = await self._desk.recall(named.get("answer", ""))
+        posted = await self._desk.recall(named.get("answer", ""))
         try:
             await self._store(named, "resolved")
         except TrainmedicError as error:  # without a history the draft is worth writing all the same
@@ -87,7 +87,7 @@ class Clicks:
             afterwards, permalink = await self._afterwards(place, since), await self._permalink(place)
         folder = self._tools.context.settings.data_dir / FOLDER
         draft = await self._tools.context.executor(
-            lambda: write_draft(folder, told.answer, told.question, told.attachments, afterwards, permalink)
+            lambda: write_draft(folder, posted.answer, posted.question, posted.attachments, afterwards, permalink)
         )
         text = words.RESOLVED.get(language).format(user=place.user, draft=draft)
         await self._desk.say(place, text, url=url, alone=not since)
@@ -111,7 +111,7 @@ class Clicks:
         return str(found.get("permalink") or "")
 
     async def _human(self, place: Place, named: Mapping[str, str], language: str, url: str, *, alone: bool) -> None:
-        told = await self._desk.recall(named.get("answer", ""))
+        posted = await self._desk.recall(named.get("answer", ""))
         settings = self._tools.context.settings
         group = f"<!subteam^{settings.slack_human_group}>" if settings.slack_human_group else ""
         asks = words.ASKED_HUMAN.get(language).format(group=group, user=place.user).strip()
@@ -119,8 +119,8 @@ class Clicks:
         public_url = settings.public_url.rstrip("/")
         address = await self._permalink(place) if settings.slack_human_channel and not private else ""
         if public_url and not address:
-            address = f"{public_url}/?answer={told.answer['id']}"
-        reply = summary(asks, told, language, address)
+            address = f"{public_url}/?answer={posted.answer.id}"
+        reply = summary(asks, posted, language, address)
         if settings.slack_human_channel:
             await self._tools.poster.post(settings.slack_human_channel, None, [reply])
         elif not private:
@@ -128,11 +128,11 @@ class Clicks:
         await self._desk.say(place, words.HUMAN_TOLD.get(language), url=url, alone=True)
 
     async def _share(self, place: Place, named: Mapping[str, str], language: str, url: str, *, in_thread: bool) -> None:
-        told = await self._desk.recall(named.get("answer", ""))
+        posted = await self._desk.recall(named.get("answer", ""))
         by = words.SHARED.get(language).format(user=place.user)
-        question = f"> {quoted(told.question)}" if told.question.strip() else ""
+        question = f"> {quoted(posted.question)}" if posted.question.strip() else ""
         heading = Reply(text=by, blocks=(said(f"{by}\n{question}".strip()).blocks[0],))
-        first, *rest = messages(told.answer, self._desk.extras(place))
+        first, *rest = messages(posted.answer, self._desk.extras(place))
         replies = [*packed([*heading.blocks, *first.blocks], first.text), *rest]
         thread_ts = place.thread_ts if in_thread else None
         try:
@@ -148,16 +148,16 @@ class Clicks:
         await self._tools.poster.take_away(url)
 
 
-def summary(asks: str, told: Told, language: str, address: str = "") -> Reply:
+def summary(asks: str, posted: PostedAnswer, language: str, address: str = "") -> Reply:
     """What a human needs to take over: the question, the verdict, the candidates, what is not known."""
-    answer, named = told.answer, words.SUMMARY
+    answer, named = posted.answer, words.SUMMARY
     colon = "：" if language == "zh" else ": "
-    lines = [f"{named['question'].get(language)}{colon}{quoted(told.question)}"]
-    lines.append(f"{named['verdict'].get(language)}{colon}{VERDICTS[answer['verdict']].get(language)}")
-    causes = [f"{escape(cause['title'])} ({cause['confidence']})" for cause in answer["causes"][:3]]
+    lines = [f"{named['question'].get(language)}{colon}{quoted(posted.question)}"]
+    lines.append(f"{named['verdict'].get(language)}{colon}{VERDICTS[answer.verdict].get(language)}")
+    causes = [f"{escape(cause.title)} ({cause.confidence})" for cause in answer.causes[:3]]
     if causes:
         lines.append(f"{named['causes'].get(language)}{colon}{'; '.join(causes)}")
-    missing = [escape(item["ask"]) for item in answer["missing"][:3]]
+    missing = [escape(item.ask) for item in answer.missing[:3]]
     if missing:
         lines.append(f"{named['missing'].get(language)}{colon}{' '.join(missing)}")
     if address:

@@ -14,7 +14,7 @@ from trainmedic.service.history import Turn
 from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.files import Downloads
-from trainmedic.ui.slack.incoming import Written, has_words, spoken, written
+from trainmedic.ui.slack.incoming import IncomingMessage, has_words, spoken, written
 
 PAGE = 200
 MAX_MESSAGES = 1_000
@@ -38,7 +38,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class ThreadContext:
     """One question. ``not_read`` names files with the reason; ``note`` says what else is missing.
 
     ``language`` is that of the words, auto where there are none.
@@ -65,14 +65,16 @@ class Gatherer:
     bot_user: str
     bot_id: str
 
-    async def around(self, place: Place, message: Written, turns: Sequence[Turn], *, in_thread: bool) -> Gathered:
+    async def around(
+        self, place: Place, message: IncomingMessage, turns: Sequence[Turn], *, in_thread: bool
+    ) -> ThreadContext:
         """The question that ``message`` asks. ``turns`` were answered in this thread before.
 
         The thread's first message belongs to the question: "why?" under a pasted log asks about the log. What others
         wrote in between is evidence, but not the question.
         """
         language = spoken(message.text)
-        thread: list[Written] = []
+        thread: list[IncomingMessage] = []
         note = ""
         if in_thread:
             try:
@@ -93,7 +95,7 @@ class Gatherer:
         parts.append(message.text)
         files = [file for item in thread if not item.own and item.ts != message.ts for file in item.files]
         fetched = await self.downloads.fetch([*message.files, *files], language)
-        return Gathered(
+        return ThreadContext(
             question="\n\n".join(part for part in parts if part),
             language=_language(parts),
             attachments=(*fetched.attachments, *beside),
@@ -101,9 +103,9 @@ class Gatherer:
             note=note,
         )
 
-    async def thread(self, place: Place) -> list[Written]:
+    async def thread(self, place: Place) -> list[IncomingMessage]:
         """The thread's messages, oldest first. Raises `SlackRefused` or `SlackLost`."""
-        found: dict[str, Written] = {}
+        found: dict[str, IncomingMessage] = {}
         cursor: str | None = None
         while len(found) < MAX_MESSAGES:
             page = await self.calls.read(
@@ -116,7 +118,7 @@ class Gatherer:
                 break
         return [found[ts] for ts in sorted(found, key=lambda ts: tuple(int(p) for p in ts.split(".") if p.isdigit()))]
 
-    def written(self, message: dict[str, Any]) -> Written:
+    def written(self, message: dict[str, Any]) -> IncomingMessage:
         """A message as we read it."""
         return written(message, self.bot_user, self.bot_id)
 

@@ -23,7 +23,7 @@ _MRKDWN_FENCE = re.compile(r"```(?!\n)(?P<code>[^`]+?)(?<!\n)```")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class IncomingMessage:
     """One message. ``bot`` is True for any app's; ``own`` for ours."""
 
     ts: str
@@ -34,10 +34,10 @@ class Written:
     own: bool = False
 
 
-def written(message: Json, bot_user: str, bot_id: str) -> Written:
+def written(message: Json, bot_user: str, bot_id: str) -> IncomingMessage:
     """A message of an event, of a thread or of a shortcut; our own mention is left out of its text."""
     own = message.get("user") == bot_user or (bool(bot_id) and message.get("bot_id") == bot_id)
-    return Written(
+    return IncomingMessage(
         ts=str(message.get("ts", "")),
         user=str(message.get("user") or message.get("bot_id") or ""),
         text=text_of(message, bot_user),

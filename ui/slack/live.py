@@ -18,14 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmedic.service.answer import StepView
+from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.answering import Delta
 from trainmedic.ui.present.slack import (
     BODY,
     MESSAGE,
     Block,
     Extras,
     Reply,
-    Wire,
     footer,
     lead,
     markdown,
@@ -64,7 +64,7 @@ UNSUPPORTED = frozenset(
 
 
 @dataclass(slots=True)
-class Streams:
+class StreamLimits:
     """What the streams of one workspace share: how many are open, and how many were begun lately."""
 
     flush_s: float = FLUSH_S
@@ -101,7 +101,7 @@ class Streams:
 class Live:
     """One answer on its way. Used as a context: leaving it stops what is still open."""
 
-    def __init__(self, poster: Poster, streams: Streams, place: Place, *, live_text: bool = False) -> None:
+    def __init__(self, poster: Poster, streams: StreamLimits, place: Place, *, live_text: bool = False) -> None:
         self.stopped = asyncio.Event()
         self.ts = ""
         self._poster, self._streams, self._place, self._live_text = poster, streams, place, live_text
@@ -141,9 +141,9 @@ class Live:
         self._card("read", words.READING.get(language), "in_progress")
         self._flusher = asyncio.create_task(self._flushing())
 
-    def begin(self, draft: Wire) -> None:
+    def begin(self, draft: Answer) -> None:
         """What is certain at once."""
-        self._language = draft["language"]
+        self._language = draft.language
         self._lead = self._text = lead(draft)
         self._card("read", words.READING.get(self._language), "complete")
         self._card("write", words.WRITING.get(self._language), "in_progress")
@@ -152,12 +152,12 @@ class Live:
         """One step of an investigation."""
         self._card(f"step-{step.number}", step.what, "complete" if step.ok else "error")
 
-    def write(self, text: str) -> None:
+    def write(self, delta: Delta) -> None:
         """Words of the model as they come, before they are verified."""
-        if not self._live_text:
+        if not self._live_text or delta.kind == "receipt":
             return
-        self._raw += text
-        whole = opened(self._raw)
+        self._raw += delta.text
+        whole = self._raw.lstrip("\n")
         # A "<" at the end may become a mention by what follows it.
         shown = self._lead + neutral(whole[:-1] if whole.endswith("<") else whole)
         if len(shown) > BODY:
@@ -165,7 +165,7 @@ class Live:
         if not self._full:
             self._text = shown
 
-    async def finish(self, answer: Wire, extras: Extras) -> None:
+    async def finish(self, answer: Answer, extras: Extras) -> None:
         """Put the whole answer there. Raises `SlackRefused` or `SlackLost` where nothing could be posted."""
         await self._still()
         if self.stopped.is_set():
@@ -195,7 +195,7 @@ class Live:
             await self._poster.delete(self._place.channel, partial)
         await self._post(replies)
 
-    async def _finish_stream(self, answer: Wire, extras: Extras) -> bool:
+    async def _finish_stream(self, answer: Answer, extras: Extras) -> bool:
         """End the stream with the rest of the text and the buttons; False where what was streamed is not the text."""
         body = neutral(text_of(answer))
         if self._text != self._lead:
@@ -334,15 +334,6 @@ class Live:
             self._streams.closed()
             self._counted = False
         self._native = False
-
-
-def opened(text: str) -> str:
-    """The text after the receipt that it opens with; nothing while only lines of the receipt have come."""
-    lines = text.split("\n")
-    start = 0
-    while start < len(lines) and (lines[start].startswith(">") or not lines[start].strip()):
-        start += 1
-    return "\n".join(lines[start:])
 
 
 def _text(text: str) -> dict[str, str]:

@@ -1,13 +1,14 @@
-"""What one process remembers: events it has taken, answers it has given, questions it has asked back. All bounded."""
+"""What one process remembers: events seen, answers posted, questions asked back. All bounded."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.answer import Answer
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -39,8 +40,8 @@ class Recent(Generic[K, V]):
         self._values.pop(key, None)
 
 
-class Taken:
-    """Which events were taken on: Slack delivers at least once, and one sentence under two event ids.
+class SeenEvents:
+    """Events already handled: Slack delivers at least once, and one message under two event ids.
 
     Kept in the process, not on disk: an event whose process died before it answered must be answered when it comes
     again.
@@ -58,9 +59,9 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """An answer as it was given, in the shape of the wire, with the question and what was pasted, masked."""
+class PostedAnswer:
+    """An answer with its question and attachments, masked."""
 
-    answer: Mapping[str, Any]
+    answer: Answer
     question: str
     attachments: tuple[Attachment, ...] = ()

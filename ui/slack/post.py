@@ -31,7 +31,7 @@ USES = 5
 TIMEOUT_S = 10.0
 
 
-class Pace:
+class ChannelPace:
     """Whose turn it is to post in each channel: Slack takes one message a second, and short bursts."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +54,7 @@ class Poster:
 
     calls: Calls
     session: aiohttp.ClientSession
-    pace: Pace = field(default_factory=Pace)
+    pace: ChannelPace = field(default_factory=ChannelPace)
 
     async def post(self, channel: str, thread_ts: str | None, replies: Sequence[Reply]) -> list[str]:
         """Post the replies in order; the messages' timestamps. Raises `SlackRefused` or `SlackLost`."""

@@ -6,29 +6,29 @@ import asyncio
 import logging
 import traceback
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, StepView
-from trainmedic.service.answering import Draft
+from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.history import Turn
-from trainmedic.service.serialization import plain
 from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, messages, section
 from trainmedic.ui.present.slack_text import escape
+from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
-from trainmedic.ui.slack.gather import Gathered, Gatherer, Place
-from trainmedic.ui.slack.incoming import Written, spoken
-from trainmedic.ui.slack.live import Live, Streams
-from trainmedic.ui.slack.memory import ANSWERS, THREADS, Recent, Told
+from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
+from trainmedic.ui.slack.incoming import IncomingMessage, spoken
+from trainmedic.ui.slack.live import Live, StreamLimits
+from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer, Recent
 from trainmedic.ui.slack.post import USES, Poster
 from trainmedic.ui.slack.scopes import Identity
 
@@ -51,17 +51,17 @@ class Tools:
     calls: Calls
     poster: Poster
     gatherer: Gatherer
-    streams: Streams
+    streams: StreamLimits
     identity: Identity
     key: str
 
 
-class Desk:
+class QuestionHandler:
     """Answers, and remembers what it answered. Belongs to one event loop."""
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
-        self.told: Recent[str, Told] = Recent(ANSWERS)
+        self.posted: Recent[str, PostedAnswer] = Recent(ANSWERS)
         self._awaited: Recent[tuple[str, str], str] = Recent(THREADS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._lives: dict[tuple[str, str], tuple[Live, asyncio.Task[Any]]] = {}
@@ -119,7 +119,7 @@ class Desk:
             log.warning("the session's status could not be set: %s", error)
 
     async def in_thread(
-        self, place: Place, message: Written, *, in_thread: bool, addressed: bool = True, url: str = ""
+        self, place: Place, message: IncomingMessage, *, in_thread: bool, addressed: bool = True, url: str = ""
     ) -> None:
         """Answer a message in its thread. ``addressed`` False: nobody spoke to us, so that we may stay silent.
 
@@ -160,8 +160,8 @@ class Desk:
                     if isinstance(part, Draft):
                         sources = part.sources
                     elif isinstance(part, Answer):
-                        wire = self._keep(part, sources)
-            replies = messages(wire, self.extras(place, share=True))
+                        answer = self._keep(part, sources)
+            replies = messages(answer, self.extras(place, share=True))
             # One use is left for the button.
             for number, reply in enumerate(replies):
                 if number >= USES - 1 or not await self.tools.poster.respond(url, reply):
@@ -170,7 +170,7 @@ class Desk:
             await self.failed(place, error, language, trace_id, url=url, alone=True)
 
     async def _answered(
-        self, place: Place, gathered: Gathered, trace_id: str, *, in_thread: bool, addressed: bool, url: str
+        self, place: Place, gathered: ThreadContext, trace_id: str, *, in_thread: bool, addressed: bool, url: str
     ) -> None:
         context, options = self.tools.context, self.options(place.channel)
         attachments = gathered.attachments[: context.settings.max_attachments]
@@ -197,10 +197,10 @@ class Desk:
                         return
                     if isinstance(part, Draft):
                         sources = part.sources
-                        live.begin(_wire(part.answer))
+                        live.begin(part.answer)
                     elif isinstance(part, StepView):
                         live.step(part)
-                    elif isinstance(part, str):
+                    elif isinstance(part, Delta):
                         live.write(part)
                     else:
                         answer = part
@@ -226,7 +226,7 @@ class Desk:
         url: str,
     ) -> None:
         options = self.options(place.channel)
-        wire = self._keep(answer, sources)
+        self._keep(answer, sources)
         grounded = answer.verdict in GROUNDED
         if not grounded and (options.quiet or not addressed):
             if addressed:
@@ -235,16 +235,16 @@ class Desk:
                 await self._whisper(place, [said(text)], in_thread=in_thread)
             return
         if options.ephemeral:
-            shared = messages(wire, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
+            shared = messages(answer, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
             await self._whisper(place, list(shared), in_thread=in_thread)
             return
         try:
-            await live.finish(wire, extras)
+            await live.finish(answer, extras)
         except SlackRefused as refused:
             if not url or refused.error not in ABSENT:
                 raise
             note = words.NOT_IN_CHANNEL.get(answer.language)
-            for reply in messages(wire, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
+            for reply in messages(answer, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
                 await self.tools.poster.respond(url, reply)
         if answer.verdict == "need_input":
             self._awaited.put((place.channel, place.thread_ts), place.user)
@@ -256,23 +256,22 @@ class Desk:
         thread_ts = place.thread_ts if in_thread else None
         await self.tools.poster.whisper(place.channel, place.user, replies, thread_ts)
 
-    def _keep(self, answer: Answer, sources: tuple[Source, ...]) -> Mapping[str, Any]:
-        wire = _wire(answer)
+    def _keep(self, answer: Answer, sources: tuple[Source, ...]) -> Answer:
         question = next((source.text for source in sources if source.name is None), "")
         pasted = tuple(Attachment(name=s.name, content=s.text) for s in sources if s.name is not None)
-        self.told.put(answer.id, Told(answer=wire, question=question, attachments=pasted))
-        return wire
+        self.posted.put(answer.id, PostedAnswer(answer=answer, question=question, attachments=pasted))
+        return answer
 
-    async def recall(self, answer_id: str) -> Told:
+    async def recall(self, answer_id: str) -> PostedAnswer:
         """An answer given before: from this process, else from the history. Raises `NotFound`."""
-        if told := self.told.get(answer_id):
-            return told
+        if posted := self.posted.get(answer_id):
+            return posted
         advisor = self.tools.context.advisor
         kept = await self.tools.context.executor(lambda: advisor.answer(answer_id))
         if kept is None or not kept.turns:
             raise NotFound(f"no answer {answer_id!r}")
         turn = kept.turns[-1]
-        return Told(answer=kept.answer, question=turn.question, attachments=turn.attachments)
+        return PostedAnswer(answer=answer_from(kept.answer), question=turn.question, attachments=turn.attachments)
 
     def extras(
         self, place: Place, *, not_read: tuple[str, ...] = (), notes: tuple[str, ...] = (), share: bool = False
@@ -348,7 +347,3 @@ class Desk:
 def said(text: str) -> Reply:
     """A short message of our own, escaped already."""
     return Reply(text=text, blocks=(section(text),))
-
-
-def _wire(answer: Answer) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], plain(answer))

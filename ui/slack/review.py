@@ -6,14 +6,14 @@ it. Only masked text goes in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from trainmedic.ingest.document import Block, Document
 from trainmedic.ingest.draft import draft
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.answer import Answer
 from trainmedic.ui.present.slack import plain
 
 FOLDER = "review"
@@ -24,7 +24,7 @@ PASTED = 6_000
 
 def write_draft(
     folder: Path,
-    answer: Mapping[str, Any],
+    answer: Answer,
     question: str,
     attachments: Sequence[Attachment],
     afterwards: Sequence[str],
@@ -36,15 +36,15 @@ def write_draft(
     where the folder cannot be written.
     """
     document = Document(
-        origin=f"slack {answer['id']}",
+        origin=f"slack {answer.id}",
         title=title_of(answer, question),
         blocks=tuple(_blocks(answer, question, attachments, afterwards)),
-        language=str(answer["language"]),
+        language=answer.language,
         url=url,
     )
-    causes = [str(cause["case_id"]) for cause in answer["causes"][:3]]
+    causes = [cause.case_id for cause in answer.causes[:3]]
     made = draft(document, causes)
-    identity = f"draft-slack-{str(answer['id'])[:12]}"
+    identity = f"draft-slack-{answer.id[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     page = made.page.replace(f"id: {made.id}\n", f"id: {identity}\n", 1)
     unfinished = folder / f".{identity}.tmp"
@@ -53,28 +53,26 @@ def write_draft(
     return identity
 
 
-def title_of(answer: Mapping[str, Any], question: str) -> str:
+def title_of(answer: Answer, question: str) -> str:
     """What the draft is called: the first words of the question, else of the first cause."""
-    words = plain(question.split("```", 1)[0]) or (plain(answer["causes"][0]["title"]) if answer["causes"] else "")
-    words = words or str(answer["id"])
+    words = plain(question.split("```", 1)[0]) or (plain(answer.causes[0].title) if answer.causes else "")
+    words = words or answer.id
     return words if len(words) <= TITLE else words[: TITLE - 1] + "…"
 
 
-def _blocks(
-    answer: Mapping[str, Any], question: str, attachments: Sequence[Attachment], afterwards: Sequence[str]
-) -> list[Block]:
+def _blocks(answer: Answer, question: str, attachments: Sequence[Attachment], afterwards: Sequence[str]) -> list[Block]:
     found = [Block(kind="heading", text="Symptom", level=2), Block(kind="text", text=question)]
     for item in attachments:
         content = item.content if isinstance(item.content, str) else item.content.decode("utf-8", "replace")
         found.append(Block(kind="text", text=f"{item.name}:"))
         found.append(Block(kind="code", text=mask(content).text[-PASTED:]))
     found.append(Block(kind="heading", text="Cause", level=2))
-    found += [Block(kind="text", text=f"{cause['title']}: {cause['cause']}") for cause in answer["causes"][:3]]
+    found += [Block(kind="text", text=f"{cause.title}: {cause.cause}") for cause in answer.causes[:3]]
     found.append(Block(kind="heading", text="Fix", level=2))
-    found += [Block(kind="text", text=str(cause["fix"])) for cause in answer["causes"][:1]]
-    for finding in answer["findings"]:
-        if finding["status"] == "fired" and finding["patch"]:
-            found.append(Block(kind="code", text=str(finding["patch"])))
+    found += [Block(kind="text", text=cause.fix) for cause in answer.causes[:1]]
+    for finding in answer.findings:
+        if finding.status == "fired" and finding.patch:
+            found.append(Block(kind="code", text=finding.patch))
     if afterwards:
         found.append(Block(kind="heading", text="How to confirm", level=2))
         found += [Block(kind="item", text=mask(" ".join(text.split())).text) for text in afterwards]

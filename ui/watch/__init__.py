@@ -1,5 +1,5 @@
 """Watching a run: a log that grows, a command that runs, or a Trainer from within.
 
-`log` and `alarm` are pure: what was written so far, and whether it shows a failure. `follow` reads a growing file,
-`launch` runs a command, `tell` posts, `watcher` puts them together, `callback` is for transformers' Trainer.
+`log` and `alarm` are pure: the text so far, and the signs of failure in it. `follow` reads a growing file, `launch`
+runs a command, `notify` posts, `watcher` puts them together, `callback` is for transformers' Trainer.
 """

@@ -1,4 +1,4 @@
-"""Whether what a run has written shows a failure, and at which step. Pure."""
+"""Signs of a failure in the log of a run, and their step. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import parse
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
-TELLING = re.compile(
+SUSPICIOUS = re.compile(
     r"\bnan\b|\binf\b|error|traceback|exception|killed|timed? ?out|overflow|out of memory|non-finite|assert|abort"
     r"|fatal",
     re.IGNORECASE,
 )
-"""A line like this is worth a look at once; others wait for the next regular look."""
+"""A line like this triggers a check at once; others wait for the next regular one."""
 CERTAIN = frozenset(
     {
         "loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan",
@@ -24,13 +24,13 @@ CERTAIN = frozenset(
         "nccl_error", "cuda_error", "cublas_error", "fp16_unscale_error", "loss_scale_collapse", "labels_all_ignored",
     }
 )  # fmt: skip
-"""A run that shows one of these is broken, whatever the knowledge says of it."""
+"""A run that shows one of these is broken, even if no case explains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """Signs of a failure, the earliest first. ``certain``: at least one leaves no doubt, or the run died of an
-    exception. ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row."""
+    """Signs of a failure, earliest first. ``certain``: at least one is in `CERTAIN`, or an exception ended the run.
+    ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row."""
 
     kinds: tuple[str, ...]
     step: int | None
@@ -39,10 +39,10 @@ class Alarm:
 
 
 def alarm(text: str, name: str, known: Collection[str] = (), every: int | None = None) -> Alarm | None:
-    """The signs in a log that are not ``known`` yet; None where there is none.
+    """The signs in a log that are not ``known`` yet, or None.
 
-    ``every``: a row is logged after so many steps, and ``text`` is the log from its beginning. Hugging Face's own lines
-    state no step.
+    ``every`` is the number of steps between rows of a ``text`` that is the whole log; it gives the step of Hugging
+    Face's own rows, which state none.
     """
     evidence = parse("", (Attachment(name=name, content=text),))
     signs = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]

@@ -1,10 +1,10 @@
-"""A callback for transformers' Trainer, and everything built on it: checks the run when it starts, and tells of a
-failure when the log shows it, from within the run.
+"""A callback for transformers' Trainer and everything built on it: checks the run at its start, and reports a failure
+as soon as the log shows it.
 
     trainer = Trainer(..., callbacks=[TrainmedicCallback()])
 
-Only the first process of a run does anything. What costs more than a look at a number is done in a thread: at a
-step's end the callback spends microseconds (`benchmarks/callback.py` measures it).
+Only the main process of a run is active. Diagnoses are made in a thread: at a step's end the callback spends
+microseconds (measured by `benchmarks/callback.py`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.settings import load_settings
-from trainmedic.ui.watch import asking, described, tell
+from trainmedic.ui.watch import diagnosing, notify, trainer_run
 from trainmedic.ui.watch.watcher import Watcher
 
 LOG = "trainer_log.jsonl"
 FIRST_LOOK = 16
-"""Rows after which the trend is looked at first; then each time that there are twice as many."""
+"""Rows before the first check of the trend; the next ones come each time the number has doubled."""
 
 
 class TrainmedicCallback(TrainerCallback):
-    """``server``: a service to ask instead of the knowledge installed here, with ``key``. ``slack`` is a channel (the
-    token is SLACK_BOT_TOKEN), ``webhook`` an address. ``tells`` are further functions that take the diagnosis.
+    """``server`` is a service to ask, with ``key``; by default the knowledge installed here answers. ``slack`` is a
+    channel (the token is SLACK_BOT_TOKEN), ``webhook`` a URL. ``notifiers`` are further functions of the diagnosis.
 
     Never raises into the run, and never stops it.
     """
@@ -43,14 +43,14 @@ class TrainmedicCallback(TrainerCallback):
         slack: str = "",
         webhook: str = "",
         language: Literal["en", "zh"] = "en",
-        tells: Sequence[tell.Tell] = (),
+        notifiers: Sequence[notify.Notifier] = (),
     ) -> None:
         self._server = server
         self._key = key
         self._slack = slack
         self._webhook = webhook
         self._language: Literal["en", "zh"] = language
-        self._tells = tuple(tells)
+        self._notifiers = tuple(notifiers)
         self._watcher: Watcher | None = None
         self._rows = 0
         self._next_look = FIRST_LOOK
@@ -60,27 +60,28 @@ class TrainmedicCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Check the run as it is configured; errors are told on standard error."""
+        """Check the configuration of the run; findings go to standard error."""
         if not state.is_world_process_zero:
             return
         try:
             settings = load_settings()
-            beside = described.run(args, kwargs.get("model"))
-            text, _ = asking.report(beside, settings, self._language)
-            ask = asking.here(settings, self._language)
+            configuration = trainer_run.attachments(args, kwargs.get("model"))
+            text, _ = diagnosing.report(configuration, settings, self._language)
+            diagnose = diagnosing.in_process(settings, self._language)
             if self._server:
-                ask = asking.first_of(asking.at(self._server, self._key, self._language), ask)
-            tells = [tell.to_terminal, *self._tells]
+                service = diagnosing.by_service(self._server, self._key, self._language)
+                diagnose = diagnosing.with_fallback(service, diagnose)
+            notifiers = [notify.to_terminal, *self._notifiers]
             if self._slack:
                 token, url = settings.slack_bot_token.get_secret_value(), settings.slack_api_url
-                tells.append(tell.to_slack(self._slack, token, url, public_url=settings.public_url))
+                notifiers.append(notify.to_slack(self._slack, token, url, public_url=settings.public_url))
             if self._webhook:
-                tells.append(tell.to_webhook(self._webhook))
-            self._watcher = Watcher(LOG, beside, ask, tell.all_of(tells))
+                notifiers.append(notify.to_webhook(self._webhook))
+            self._watcher = Watcher(LOG, configuration, diagnose, notify.all_of(notifiers))
             sys.stderr.write(text)
         except TrainmedicError as error:
             sys.stderr.write(f"trainmedic: {error.message}\n")
-        except Exception as error:  # the run matters more than whoever watches it
+        except Exception as error:  # watching must never end the run
             sys.stderr.write(f"trainmedic: {type(error).__name__}, this run is not watched\n")
 
     def on_log(
@@ -91,7 +92,7 @@ class TrainmedicCallback(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Take a row of the log. A value that is not finite is diagnosed at once."""
+        """Add a row to the log. A value that is not finite is diagnosed at once."""
         watcher = self._watcher
         if watcher is None or not logs:
             return
@@ -105,7 +106,7 @@ class TrainmedicCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Wait for a diagnosis that is being made."""
+        """Wait for the diagnosis under way, then make the last one."""
         if self._watcher is not None:
             if self._working is not None:
                 self._working.join()
@@ -114,7 +115,7 @@ class TrainmedicCallback(TrainerCallback):
                 self._working.join()
 
     def _start(self, watcher: Watcher) -> None:
-        """Look at the log in a thread, unless one is looking; it is not a daemon, so that a run that dies is told."""
+        """Check the log in a thread, unless one is running; not a daemon, so that it survives a crash of the run."""
         with self._lock:
             if self._working is None or not self._working.is_alive():
                 self._working = Thread(target=_look, args=(watcher,), name="trainmedic")
@@ -122,7 +123,7 @@ class TrainmedicCallback(TrainerCallback):
 
 
 def row(step: int, logs: Mapping[str, Any]) -> str:
-    """A row of the log as a line of JSON, its step first; NaN as JSON's readers for logs take it."""
+    """A row of the log as a line of JSON, its step first, with the literal NaN that log readers accept."""
     numbers = {name: value for name, value in logs.items() if isinstance(value, int | float | str)}
     return json.dumps({"step": step, **numbers}) + "\n"
 

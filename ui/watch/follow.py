@@ -10,10 +10,10 @@ from typing import BinaryIO
 PIECE = 1 << 20
 
 
-class Followed:
-    """One file. It need not be there yet. Text that is no UTF-8 is shown with replacement characters.
+class GrowingFile:
+    """One file, which need not exist yet. Bytes that are not UTF-8 become replacement characters.
 
-    ``from_end``: what the file holds already is of an earlier run.
+    ``from_end`` skips what the file holds already, which is of an earlier run.
     """
 
     def __init__(self, path: Path, *, from_end: bool = False) -> None:
@@ -24,19 +24,19 @@ class Followed:
             self._stream.seek(0, os.SEEK_END)
 
     def read(self) -> str:
-        """What has been written since the last time; empty where there is nothing new."""
+        """The text written since the last call, possibly empty."""
         stream = self._stream = self._stream or self._opened()
         if stream is None:
             return ""
-        if os.fstat(stream.fileno()).st_size < stream.tell():  # emptied and begun anew
+        if os.fstat(stream.fileno()).st_size < stream.tell():  # truncated
             stream.seek(0)
-        found = self._decoder.decode(stream.read(PIECE))
-        if not found and self._replaced(stream):
+        text = self._decoder.decode(stream.read(PIECE))
+        if not text and self._replaced(stream):
             self.close()
-        return found
+        return text
 
     def close(self) -> None:
-        """Give the file back; the next `read` opens it again from its beginning."""
+        """Close the file; the next `read` opens it again from its beginning."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -48,9 +48,9 @@ class Followed:
             return None
 
     def _replaced(self, stream: BinaryIO) -> bool:
-        """Whether another file has the name now."""
+        """Whether another file has the path now."""
         try:
-            now, own = self._path.stat(), os.fstat(stream.fileno())
+            current, opened = self._path.stat(), os.fstat(stream.fileno())
         except OSError:
             return False
-        return (now.st_dev, now.st_ino) != (own.st_dev, own.st_ino)
+        return (current.st_dev, current.st_ino) != (opened.st_dev, opened.st_ino)

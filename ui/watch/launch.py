@@ -1,4 +1,4 @@
-"""A command that runs with its output passed through, byte for byte, and read along the way."""
+"""Runs a command, passes its output through byte for byte, and reads it along the way."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from typing import IO, Any
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PIECE = 1 << 16
 MAX_CONFIG = 1 << 20
-"""Bytes up to which a file named in the command is taken for a configuration."""
+"""The largest file, in bytes, that counts as a configuration."""
 CONFIGS = frozenset({".sh", ".bash", ".yaml", ".yml", ".json", ".toml", ".ini", ".py", ".slurm", ".sbatch"})
 
 
-def run(command: Sequence[str], seen: Callable[[str], None]) -> int:
-    """The command's exit code (128 + n where signal n ended it). ``seen`` is told its text as it comes, one piece
-    at a time. Interrupts go to the command. Raises `OSError` where it cannot be started.
+def run(command: Sequence[str], on_text: Callable[[str], None]) -> int:
+    """The command's exit code, 128 + n if signal n ended it. ``on_text`` gets its output piece by piece.
+
+    Interrupts go to the command. Raises `OSError` if it cannot be started.
     """
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process, _forwarded(process):
         assert process.stdout is not None
         assert process.stderr is not None
         readers = [
-            Thread(target=_passed, args=(process.stdout, sys.stdout, seen), daemon=True),
-            Thread(target=_passed, args=(process.stderr, sys.stderr, seen), daemon=True),
+            Thread(target=_pass_through, args=(process.stdout, sys.stdout, on_text), daemon=True),
+            Thread(target=_pass_through, args=(process.stderr, sys.stderr, on_text), daemon=True),
         ]
         for reader in readers:
             reader.start()
@@ -42,7 +43,7 @@ def run(command: Sequence[str], seen: Callable[[str], None]) -> int:
 
 
 def configs(command: Sequence[str]) -> tuple[str, ...]:
-    """The files named in a command that look like its configuration."""
+    """The files in a command that look like its configuration."""
     found = []
     for word in command:
         path = Path(word.partition("=")[2] if word.startswith("-") and "=" in word else word)
@@ -52,25 +53,25 @@ def configs(command: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _passed(stream: IO[bytes], to: Any, seen: Callable[[str], None]) -> None:
+def _pass_through(stream: IO[bytes], to: Any, on_text: Callable[[str], None]) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     sink = getattr(to, "buffer", None)
     while piece := os.read(stream.fileno(), PIECE):
         if sink is not None:
-            with suppress(OSError, ValueError):  # whoever read our output has gone; the run goes on
+            with suppress(OSError, ValueError):  # the reader of our output is gone; the run continues
                 sink.write(piece)
                 sink.flush()
-        seen(decoder.decode(piece))
+        on_text(decoder.decode(piece))
 
 
 @contextmanager
 def _forwarded(process: subprocess.Popen[bytes]) -> Any:
-    def hand_on(number: int, _: FrameType | None) -> None:
+    def forward(number: int, _: FrameType | None) -> None:
         with suppress(ProcessLookupError):
             process.send_signal(number)
 
     with ExitStack() as stack:
         for number in FORWARDED:
             with suppress(ValueError):  # only the main thread may handle signals
-                stack.callback(signal.signal, number, signal.signal(number, hand_on))
+                stack.callback(signal.signal, number, signal.signal(number, forward))
         yield

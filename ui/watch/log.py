@@ -26,32 +26,32 @@ class Log:
         return self._lines
 
     def add(self, text: str) -> str:
-        """Take a piece; the complete lines that it brought, as one text."""
+        """Add a piece; returns the lines that it completed, as one text."""
         *done, self._open = (self._open + text).split("\n")
-        self._open = _shown(self._open)[-MAX_LINE:]
-        kept = [_shown(line)[:MAX_LINE] for line in done]
-        for line in kept:
+        self._open = _displayed(self._open)[-MAX_LINE:]
+        lines = [_displayed(line)[:MAX_LINE] for line in done]
+        for line in lines:
             if len(self._head) < HEAD_LINES:
                 self._head.append(line)
             else:
                 self._tail.append(line)
-        self._lines += len(kept)
-        return "\n".join(kept)
+        self._lines += len(lines)
+        return "\n".join(lines)
 
     def end(self) -> str:
-        """Nothing more comes: the last line counts even without its line break."""
+        """The log is complete: the last line counts even without a line break."""
         return self.add("\n") if self._open else ""
 
     def recent(self) -> str:
-        """What is kept, without the lines left out between."""
+        """The head and the tail, without a gap."""
         return "\n".join((*self._head, *self._tail))
 
     def whole(self) -> str:
-        """What is kept; empty lines stand for those left out, so that every line has its number."""
+        """The head and the tail, with empty lines between, so that line numbers are right."""
         missing = self._lines - len(self._head) - len(self._tail)
         return "\n".join((*self._head, *[""] * missing, *self._tail))
 
 
-def _shown(line: str) -> str:
-    """What a terminal shows of a line: the text after the last carriage return that something follows."""
+def _displayed(line: str) -> str:
+    """The line as a terminal displays it: from its last carriage return on."""
     return line.rstrip("\r").rpartition("\r")[2]

@@ -51,7 +51,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _PromptPart:
     """A piece of the prompt: ``rank`` 0 is never left out, the highest goes first; ``name`` is what users read.
 
     ``markers`` are the sources that it shows.
@@ -104,13 +104,13 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
     )
 
 
-def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
+def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
     """Everything there is to say, in the order in which it is said."""
     language = prepared.answer.language
     evidence = prepared.context.evidence
     said = [evidence.question, *(turn.question for turn in prepared.earlier)]
     mark = _mark([*said, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
-    parts = [_Part(0, "", "# Sources"), *_cases(prepared, sources)]
+    parts = [_PromptPart(0, "", "# Sources"), *_cases(prepared, sources)]
     seen = seen_at(prepared, sources)
     for source in sources:
         if source.kind == "rule":
@@ -118,27 +118,27 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_Part]:
             # Its words are ours, but values that were pasted stand in them.
             text = f"[{source.marker}] rule {source.id}:\n{_data(mark, f'{source.title}{chr(10)}{source.text}')}"
             text += f"\nseen at: {where}" if where else ""
-            parts.append(_Part(1, source.id, text, (source.marker,)))
+            parts.append(_PromptPart(1, source.id, text, (source.marker,)))
     places = [source for source in sources if source.kind == "input"]
     if places:
         lines = "\n".join(
             f"[{source.marker}] pasted at {_data(mark, source.title)}: {_data(mark, source.quote or source.text)}"
             for source in places
         )
-        parts.append(_Part(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
-    parts.append(_Part(0, "", _decided(prepared, mark)))
+        parts.append(_PromptPart(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
+    parts.append(_PromptPart(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
         asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
-        parts.insert(len(parts) - age, _Part(5 + age / 100, phrases.EARLIER.get(language), asked))
+        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, phrases.EARLIER.get(language), asked))
     for number, pasted in enumerate(_pasted(prepared)):
         text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
-        parts.append(_Part(3 + number / 1000, pasted.name or "", text))
-    parts.append(_Part(0, "", f"# Question\n{_data(mark, evidence.question.strip()[:MAX_QUESTION])}"))
-    parts.append(_Part(0, "", f"Write the answer in {LANGUAGES[language]}, every sentence with its marker."))
+        parts.append(_PromptPart(3 + number / 1000, pasted.name or "", text))
+    parts.append(_PromptPart(0, "", f"# Question\n{_data(mark, evidence.question.strip()[:MAX_QUESTION])}"))
+    parts.append(_PromptPart(0, "", f"Write the answer in {LANGUAGES[language]}, every sentence with its marker."))
     return parts
 
 
-def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_Part]:
+def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_PromptPart]:
     """The cases by id, in the same words whichever of them is the likeliest; then the rest of that one."""
     language = prepared.answer.language
     by_id = {source.id: source for source in sources if source.kind == "case"}
@@ -147,10 +147,10 @@ def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_Part]:
         case, place = cause.case, places[cause.case.id]
         source = by_id[case.id]
         text = f"{_heading(source)}\n{case_text(case, language)}"
-        yield _Part(4 + place / 100 if place else 1, case.id, text, (source.marker,))
+        yield _PromptPart(4 + place / 100 if place else 1, case.id, text, (source.marker,))
     for cause in prepared.diagnosis.causes[:1]:
         marker = by_id[cause.case.id].marker
-        yield _Part(1, cause.case.id, f"More of [{marker}]:\n{more_text(cause.case, language)}")
+        yield _PromptPart(1, cause.case.id, f"More of [{marker}]:\n{more_text(cause.case, language)}")
 
 
 def _heading(source: Source) -> str:

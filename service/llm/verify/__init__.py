@@ -6,8 +6,8 @@ sentence that recommends what a case refutes, contradicts a finding or repeats o
 """
 
 from trainmedic.service.llm.verify.against import Denial, denials_of
-from trainmedic.service.llm.verify.check import Ground, Verified, verify
+from trainmedic.service.llm.verify.check import Grounding, Verification, verify
 from trainmedic.service.llm.verify.pieces import complete
 from trainmedic.service.llm.verify.words import content
 
-__all__ = ["Denial", "Ground", "Verified", "complete", "content", "denials_of", "verify"]
+__all__ = ["Denial", "Grounding", "Verification", "complete", "content", "denials_of", "verify"]

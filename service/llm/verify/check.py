@@ -34,7 +34,7 @@ _TURN = re.compile(r"<\|[A-Za-z_]{1,40}\|>")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class Grounding:
     """What sentences are held against. ``corpus`` is all that was pasted and asked; ``known`` says whether a name is an
     option of any framework; ``protected`` texts must not show."""
 
@@ -81,7 +81,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verification:
     """The text that may be shown, the markers it uses in order of first use, what was counted, and what was found.
 
     ``stats``: sentences, cited, inferred, markers (written by the model), kept (of those), unknown_markers, flagged,
@@ -97,7 +97,7 @@ class Verified:
 
 
 @dataclass(slots=True)
-class _Count:
+class _Counts:
     sentences: int = 0
     cited: int = 0
     inferred: int = 0
@@ -110,16 +110,16 @@ class _Count:
     leaked: list[str] = field(default_factory=list)
 
 
-def verify(draft: str, ground: Ground, language: str) -> Verified:
+def verify(draft: str, ground: Grounding, language: str) -> Verification:
     """The draft with every sentence resolved, labelled or taken out. Anything may be given; nothing is raised."""
-    count = _Count()
+    count = _Counts()
     lines = []
     for piece in pieces(struck(visible(draft), ground.passages)):
         if piece.kind == "blank":
             lines.append("")
         elif (said := _piece(piece, ground, count, language)) is not None:
             lines.append(said)
-    return Verified(
+    return Verification(
         text=re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(),
         citations=tuple(count.citations),
         stats={
@@ -139,7 +139,7 @@ def verify(draft: str, ground: Ground, language: str) -> Verified:
     )
 
 
-def _piece(piece: Piece, ground: Ground, count: _Count, language: str) -> str | None:
+def _piece(piece: Piece, ground: Grounding, count: _Counts, language: str) -> str | None:
     """One piece as it may stand; None where nothing of it may."""
     if piece.kind == "code":
         return piece.body if _block(piece.body, ground, count) else None
@@ -155,7 +155,7 @@ def _piece(piece: Piece, ground: Ground, count: _Count, language: str) -> str | 
     return piece.lead + " ".join(kept) if kept else None
 
 
-def _block(text: str, ground: Ground, count: _Count) -> bool:
+def _block(text: str, ground: Grounding, count: _Counts) -> bool:
     """Whether a fenced block may stay; its names are looked at like a sentence's."""
     if STRUCK in text:
         count.leaked.append(" ".join(text.split()).replace(STRUCK, "…"))
@@ -167,7 +167,7 @@ def _block(text: str, ground: Ground, count: _Count) -> bool:
     return True
 
 
-def _sentence(text: str, ground: Ground, count: _Count, language: str, *, row: bool) -> str:
+def _sentence(text: str, ground: Grounding, count: _Counts, language: str, *, row: bool) -> str:
     """One sentence as it may stand; empty where it may not."""
     markers, bare = _markers(text, ground, count)
     if not bare or _withdrawn(bare, ground, count):
@@ -194,7 +194,7 @@ def _sentence(text: str, ground: Ground, count: _Count, language: str, *, row: b
     return f"{bare} {' '.join(behind)}"
 
 
-def _withdrawn(text: str, ground: Ground, count: _Count) -> bool:
+def _withdrawn(text: str, ground: Grounding, count: _Counts) -> bool:
     """Whether the text may not stand; why is counted."""
     if STRUCK in text:
         count.leaked.append(text.replace(STRUCK, "…"))
@@ -205,7 +205,7 @@ def _withdrawn(text: str, ground: Ground, count: _Count) -> bool:
     return False
 
 
-def _markers(text: str, ground: Ground, count: _Count) -> tuple[list[int], str]:
+def _markers(text: str, ground: Grounding, count: _Counts) -> tuple[list[int], str]:
     """The markers that exist, and the sentence without any, its links and tags made harmless. Code stays as it is."""
     named: list[int] = []
     parts = _CODE.split(text)
@@ -218,7 +218,7 @@ def _markers(text: str, ground: Ground, count: _Count) -> tuple[list[int], str]:
     return [marker for marker in dict.fromkeys(named) if marker in ground.contents], "".join(parts).strip()
 
 
-def _defused(text: str, ground: Ground) -> str:
+def _defused(text: str, ground: Grounding) -> str:
     """No pictures, no tags, no turns of a chat, and no links but those of the sources."""
 
     def link(match: re.Match[str]) -> str:
@@ -235,7 +235,7 @@ def _defused(text: str, ground: Ground) -> str:
 
 
 def _resolved(
-    words: frozenset[str], text: str, markers: list[int], ground: Ground, language: str
+    words: frozenset[str], text: str, markers: list[int], ground: Grounding, language: str
 ) -> tuple[list[int], int]:
     """The sources that bear the sentence out: those named by the model (how many comes second), without one the best
     other. Where a source has none of the names in the sentence, its words must carry it alone; and a case must hold
@@ -260,7 +260,7 @@ def _resolved(
     return ([best] if share[best] >= SUPPORT[language] else []), 0
 
 
-def _flag(text: str, ground: Ground, count: _Count) -> list[str]:
+def _flag(text: str, ground: Grounding, count: _Counts) -> list[str]:
     """Names and numbers that stand in no source, in no pasted text and in no catalogue."""
     found = [name for name in names(text) if not ground.known(name) and not stands(name, ground.everything)]
     urls = [url.rstrip(".,;:!?。，") for url in URL.findall(text)]

@@ -1,45 +1,26 @@
-"""The bodies that Slack sends: events, commands, clicks, shortcuts, submitted views; and a user's text as it arrives.
+"""The bodies that Slack sends: events, commands, clicks and shortcuts, and a user's text as it arrives.
 
-Text arrives escaped and altered: ``&``, ``<`` and ``>`` as entities, addresses in angle brackets; the rich text blocks
-hold what was typed.
+Text arrives escaped: ``&``, ``<`` and ``>`` as entities; the rich text blocks hold what was typed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
 
-from tests.slack.fake.values import APP, BOT, BOT_USER, TEAM, Json, Message
-from tests.slack.fake.world import World
+from tests.slack.fake.model import APP, BOT_USER, TEAM, Json, Message
+from tests.slack.fake.workspace import Workspace
 
-MENTION = re.compile(r"<@(U[A-Z0-9]+)>")
+MENTION = re.compile(r"(<@U[A-Z0-9]+>)")
 FENCE = re.compile(r"```\n?(.*?)\n?```", re.DOTALL)
-ADDRESS = re.compile(r"https?://[^\s<>`\"']+")
 
 
 def escaped(typed: str) -> str:
-    """Typed text as the ``text`` of an event: entities, and addresses in brackets outside of code."""
-    pieces = re.split(r"(```.*?```|<@U[A-Z0-9]+>)", typed, flags=re.DOTALL)
-    made = []
-    for piece in pieces:
-        if MENTION.fullmatch(piece):
-            made.append(piece)
-            continue
-        piece = piece.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        made.append(piece if piece.startswith("```") else ADDRESS.sub(lambda found: f"<{found[0]}>", piece))
-    return "".join(made)
-
-
-def _section(typed: str) -> Iterator[Json]:
-    """The elements of a line of running text."""
-    for piece in re.split(r"(<@U[A-Z0-9]+>|https?://[^\s<>`\"']+)", typed):
-        mention = MENTION.fullmatch(piece)
-        if mention is not None:
-            yield {"type": "user", "user_id": mention[1]}
-        elif ADDRESS.fullmatch(piece):
-            yield {"type": "link", "url": piece}
-        elif piece:
-            yield {"type": "text", "text": piece}
+    """Typed text as the ``text`` of an event."""
+    pieces = MENTION.split(typed)
+    for number in range(0, len(pieces), 2):
+        pieces[number] = pieces[number].replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(pieces)
 
 
 def rich_text(typed: str) -> list[Json]:
@@ -49,48 +30,31 @@ def rich_text(typed: str) -> list[Json]:
         if number % 2:
             elements.append({"type": "rich_text_preformatted", "elements": [{"type": "text", "text": piece}]})
         elif piece.strip():
-            elements.append({"type": "rich_text_section", "elements": list(_section(piece))})
+            parts: list[Json] = [
+                {"type": "user", "user_id": part[2:-1]} if MENTION.fullmatch(part) else {"type": "text", "text": part}
+                for part in MENTION.split(piece)
+                if part
+            ]
+            elements.append({"type": "rich_text_section", "elements": parts})
     return [{"type": "rich_text", "block_id": "b", "elements": elements}]
 
 
-def callback(world: World, event: Json) -> Json:
+def callback(workspace: Workspace, event: Json) -> Json:
     """An event in its outer body, with an event id of its own."""
-    name = world.new_id("Ev")
-    authorization = {
-        "enterprise_id": None,
-        "team_id": TEAM,
-        "user_id": BOT_USER,
-        "is_bot": True,
-        "is_enterprise_install": False,
-    }
     return {
-        "token": "legacy-token",
         "team_id": TEAM,
-        "context_team_id": TEAM,
-        "context_enterprise_id": None,
         "api_app_id": APP,
         "type": "event_callback",
         "event": event,
-        "event_id": name,
-        "event_time": int(world.clock.now()),
-        "event_context": f"4-{name}",
-        "authorizations": [authorization],
-        "is_ext_shared_channel": False,
+        "event_id": workspace.new_id("Ev"),
+        "event_time": int(time.time()),
+        "authorizations": [{"team_id": TEAM, "user_id": BOT_USER, "is_bot": True, "is_enterprise_install": False}],
     }
 
 
-def message_event(world: World, message: Message) -> Json:
-    """A new message as its ``message`` event."""
-    body = {
-        **message.wire(),
-        "channel": message.channel,
-        "channel_type": world.kind_of(message.channel),
-        "event_ts": message.ts,
-    }
-    if message.thread_ts and message.thread_ts != message.ts:
-        parent = world.find(message.channel, message.thread_ts)
-        body["parent_user_id"] = parent.user if parent else ""
-    return body
+def message_event(workspace: Workspace, message: Message) -> Json:
+    kind = workspace.channels[message.channel].kind
+    return {**message.wire(), "channel": message.channel, "channel_type": kind, "event_ts": message.ts}
 
 
 def mention_event(message: Message) -> Json:
@@ -100,90 +64,78 @@ def mention_event(message: Message) -> Json:
     return body
 
 
-def changed_event(world: World, message: Message, before: Json) -> Json:
-    """An edited message."""
+def hidden_event(workspace: Workspace, what: str, message: Message) -> Json:
+    """An edited or deleted message."""
+    detail: Json = {"message": message.wire()} if what == "edited" else {"deleted_ts": message.ts}
+    ts = workspace.new_ts()
     return {
         "type": "message",
-        "subtype": "message_changed",
+        "subtype": "message_changed" if what == "edited" else "message_deleted",
         "hidden": True,
-        "message": message.wire(),
-        "previous_message": before,
+        **detail,
+        "previous_message": message.wire(),
         "channel": message.channel,
-        "channel_type": world.kind_of(message.channel),
-        "ts": (now := world.new_ts()),
-        "event_ts": now,
+        "channel_type": workspace.channels[message.channel].kind,
+        "ts": ts,
+        "event_ts": ts,
     }
 
 
-def deleted_event(world: World, message: Message, before: Json) -> Json:
-    """A deleted message."""
-    return {
-        "type": "message",
-        "subtype": "message_deleted",
-        "hidden": True,
-        "deleted_ts": message.ts,
-        "previous_message": before,
-        "channel": message.channel,
-        "channel_type": world.kind_of(message.channel),
-        "ts": (now := world.new_ts()),
-        "event_ts": now,
-    }
-
-
-def command_payload(world: World, *, command: str, text: str, channel: str, user: str) -> Json:
+def command_payload(workspace: Workspace, command: str, text: str, channel: str, user: str) -> Json:
     """A slash command: every value is text."""
-    place = world.channels[channel]
+    place = workspace.channels[channel].wire
     return {
-        "token": "legacy-token",
         "team_id": TEAM,
-        "team_domain": "local",
-        "channel_id": channel,
-        "channel_name": "directmessage" if place.kind == "im" else place.name,
+        "channel_id": place["id"],
+        "channel_name": place["name"],
         "user_id": user,
-        "user_name": world.users[user].name,
+        "user_name": workspace.users[user].name,
         "command": command,
         "text": text,
         "api_app_id": APP,
         "is_enterprise_install": "false",
-        "response_url": world.new_response_url(channel, user),
-        "trigger_id": world.new_trigger(),
+        "response_url": workspace.new_response_url(channel, user),
+        "trigger_id": workspace.new_id("trigger"),
     }
 
 
-def interaction(world: World, kind: str, user: str) -> Json:
-    """What all interactive payloads share."""
+def interaction(workspace: Workspace, kind: str, message: Message, user: str) -> Json:
+    """What a click and a shortcut share."""
+    name = workspace.users[user].name
     return {
         "type": kind,
         "team": {"id": TEAM, "domain": "local"},
-        "user": {"id": user, "username": world.users[user].name, "name": world.users[user].name, "team_id": TEAM},
+        "user": {"id": user, "username": name, "name": name, "team_id": TEAM},
         "api_app_id": APP,
-        "token": "legacy-token",
-        "trigger_id": world.new_trigger(),
+        "trigger_id": workspace.new_id("trigger"),
         "is_enterprise_install": False,
-        "enterprise": None,
+        "response_url": workspace.new_response_url(message.channel, user, message),
+        "channel": workspace.channels[message.channel].wire,
     }
 
 
-def click_payload(world: World, message: Message, block: Json, action: Json, user: str) -> Json:
-    """A click on an element of a message; an ephemeral one is named by its container only."""
-    place = world.channels[message.channel]
-    ephemeral = message.ephemeral_to is not None
-    container: Json = {
+def click_payload(workspace: Workspace, message: Message, block: Json, action: Json, user: str) -> Json:
+    """A click on an element of a message; an ephemeral message is named by the container only."""
+    container = {
         "type": "message",
         "message_ts": message.ts,
         "channel_id": message.channel,
-        "is_ephemeral": ephemeral,
+        "is_ephemeral": message.ephemeral_to is not None,
+        **({"thread_ts": message.thread_ts} if message.thread_ts else {}),
     }
-    if message.thread_ts:
-        container["thread_ts"] = message.thread_ts
-    body = {
-        **interaction(world, "block_actions", user),
+    return {
+        **interaction(workspace, "block_actions", message, user),
         "container": container,
-        "channel": {"id": place.id, "name": "directmessage" if place.kind == "im" else place.name},
-        "state": {"values": {}},
-        "response_url": world.new_response_url(message.channel, user, message.ts),
-        "actions": [{"block_id": block.get("block_id", "b"), "action_ts": world.new_ts(), **action}],
+        "actions": [{"block_id": block.get("block_id", "b"), "action_ts": workspace.new_ts(), **action}],
+        **({} if message.ephemeral_to else {"message": message.wire()}),
     }
-    if not ephemeral:
-        body["message"] = {**message.wire(), "app_id": APP, "bot_id": message.bot_id or BOT}
-    return body
+
+
+def shortcut_payload(workspace: Workspace, callback_id: str, message: Message, user: str) -> Json:
+    return {
+        **interaction(workspace, "message_action", message, user),
+        "callback_id": callback_id,
+        "message": message.wire(),
+        "message_ts": message.ts,
+        "action_ts": workspace.new_ts(),
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.serialization import plain
+from trainmedic.service.answer import Answer, Section
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.texts import Language, examples, words
 
@@ -38,11 +38,9 @@ def text_of(html: str) -> str:
     return unescape(re.sub(r"<[^>]*>", "", html))
 
 
-def answer_of(advisor: Advisor, number: int = 0) -> dict[str, Any]:
+def answer_of(advisor: Advisor, number: int = 0) -> Answer:
     example = examples("en")[number]
-    shaped = plain(advisor.ask(Ask(question=example.question, attachments=example.files)))
-    assert isinstance(shaped, dict)
-    return shaped
+    return advisor.ask(Ask(question=example.question, attachments=example.files))
 
 
 @pytest.mark.parametrize(
@@ -141,14 +139,14 @@ def test_markers_lead_to_their_source_only_where_there_is_one() -> None:
     assert markdown.safe("a [1] b [7]", frozenset({1})) == "a [1](#tm-c1) b \\[7\\]"
 
 
-def test_a_half_written_marker_waits_for_its_end() -> None:
-    found = {"verdict": "answered", "causes": [], "citations": [], "answer": ""}
+def test_a_half_written_marker_waits_for_its_end(advisor: Advisor) -> None:
+    found = replace(answer_of(advisor), causes=(), citations=())
     assert markdown.streamed(found, "The loss [1", "en").endswith("The loss ")
     assert markdown.streamed(found, "The loss [12]", "en").endswith("\\[12\\]")
 
 
-def test_an_open_code_block_is_closed_while_it_streams() -> None:
-    found = {"verdict": "answered", "causes": [], "citations": [], "answer": ""}
+def test_an_open_code_block_is_closed_while_it_streams(advisor: Advisor) -> None:
+    found = replace(answer_of(advisor), causes=(), citations=())
     shown = markdown.streamed(found, "Run\n\n```bash\npip list", "en")
     assert shown.endswith("```bash\npip list\n```")
 
@@ -163,7 +161,7 @@ def test_the_verdict_stands_first_in_the_pages_language(language: Language, advi
 
 def test_the_patch_is_a_link_to_the_evidence_and_the_fix_comes_before_the_reason(advisor: Advisor) -> None:
     found = answer_of(advisor)
-    assert "```diff" in found["answer"]
+    assert "```diff" in found.answer
     shown = markdown.answer(found, "en")
     assert "```diff" not in shown
     assert shown.count("(#tm-patch)") == 1
@@ -173,7 +171,7 @@ def test_the_patch_is_a_link_to_the_evidence_and_the_fix_comes_before_the_reason
 def test_no_marker_of_the_answer_is_lost_but_those_of_places_shown_beside(advisor: Advisor) -> None:
     found = answer_of(advisor)
     shown = set(re.findall(r"#tm-c(\d+)", markdown.answer(found, "en")))
-    cited = {str(each["marker"]) for each in found["citations"] if each["kind"] == "case"}
+    cited = {str(each.marker) for each in found.citations if each.kind == "case"}
     assert cited <= shown
 
 
@@ -187,11 +185,12 @@ def test_every_example_reads_in_both_languages(advisor: Advisor) -> None:
 
 
 def test_a_models_text_gets_the_causes_title_with_its_marker(advisor: Advisor) -> None:
-    found = answer_of(advisor) | {"mode": "llm", "answer": "The loss is NaN [2]."}
+    text = Section(kind="model_text", body="The loss is NaN [2].")
+    found = replace(answer_of(advisor), mode="llm", answer=text.body, sections=(text,))
     _, second, third, *_ = markdown.answer(found, "en").split("\n\n")
-    assert second == f"**{found['causes'][0]['title']}** [1](#tm-c1)"
+    assert second == f"**{found.causes[0].title}** [1](#tm-c1)"
     assert third == "The loss is NaN [2](#tm-c2)."
     assert markdown.streamed(found, "The lo", "en").split("\n\n")[1:] == [
-        f"**{found['causes'][0]['title']}**",
+        f"**{found.causes[0].title}**",
         "The lo",
     ]

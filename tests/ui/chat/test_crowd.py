@@ -13,7 +13,8 @@ from dataclasses import replace
 import pytest
 
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.answering import Draft, Executor, Parts
+from trainmedic.service.answer import Section
+from trainmedic.service.answering import Delta, Draft, Executor, Parts
 from trainmedic.service.api.routes import Worker
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
@@ -44,8 +45,8 @@ class Together:
         yield Draft(answer=prepared.answer, sources=prepared.context.evidence.sources)
         await self._all.wait()
         text = f"The answer to: {request.question}"
-        yield text
-        answer = replace(prepared.answer, answer=text)
+        yield Delta("model_text", text)
+        answer = replace(prepared.answer, answer=text, sections=(Section(kind="model_text", body=text),))
         await run(lambda: self._advisor.remember(prepared, answer))
         yield answer
 

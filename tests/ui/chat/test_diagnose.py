@@ -14,7 +14,7 @@ from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, Ask
 from trainmedic.service.answer import StepView
-from trainmedic.service.answering import Answerer, Draft, Executor, Parts, TemplateAnswerer, run_inline
+from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
 from trainmedic.ui.chat.texts import examples, words
@@ -60,7 +60,7 @@ class Failing:
         """See the class."""
         if self._error is not None:
             raise self._error
-        yield ""
+        yield Delta("lead", "")
 
 
 def page_of(advisor: Advisor, answerer: Answerer) -> DiagnosePage:
@@ -182,7 +182,7 @@ def test_an_upload_is_read_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     (folder / "train.log").write_bytes(b"{'loss': nan, 'epoch': 0.1}\n")
     seen = peeked(str(folder / "train.log"), 0)
     assert seen is not None
-    assert (seen["name"], seen["kind"], seen["lines"]) == ("train.log", "log", 1)
+    assert (seen.name, seen.kind, seen.lines) == ("train.log", "log", 1)
     (file,) = taken([str(folder / "train.log")])
     assert (file.name, file.content) == ("train.log", b"{'loss': nan, 'epoch': 0.1}\n")
     assert list(tmp_path.iterdir()) == []
@@ -195,7 +195,7 @@ def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path:
     path.write_text("{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000, encoding="utf-8")
     seen = peeked(str(path), 0)
     assert seen is not None
-    assert (seen["kind"], seen["lines"]) == ("log", 60_000)
+    assert (seen.kind, seen.lines) == ("log", 60_000)
 
 
 @pytest.mark.parametrize(("content", "count"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), (b"a\nb\n", 2), (b"", 0)])

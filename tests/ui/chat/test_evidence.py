@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 
-from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.answer import StepView
-from trainmedic.service.serialization import plain
+from trainmedic.service.answer import Answer, SeriesView, StepView
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
 from trainmedic.ui.chat.spark import spark
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, examples, words
+from trainmedic.ui.chat.uploads import WaitingFile
 
 HOSTILE = "</code><img src=//evil.example onerror=x()><script>y()</script>\"'${z}{{z}}"
 VOID = {"img", "br", "input", "meta", "link", "hr"}
@@ -50,20 +51,13 @@ def outline(html: str) -> Outline:
     return parser
 
 
-def asked(advisor: Advisor, question: str, *files: Attachment) -> tuple[dict[str, Any], dict[str | None, str]]:
+def asked(advisor: Advisor, question: str, *files: Attachment) -> tuple[Answer, dict[str | None, str]]:
     prepared = advisor.prepare(Ask(question=question, attachments=files))
-    shaped = plain(prepared.answer)
-    assert isinstance(shaped, dict)
-    return shaped, {source.name: source.text for source in prepared.context.evidence.sources}
+    return prepared.answer, {source.name: source.text for source in prepared.context.evidence.sources}
 
 
-def span(
-    line: int, column: int, end: int, attachment: str | None = "a.sh", end_line: int | None = None
-) -> dict[str, Any]:
-    return {
-        "attachment": attachment, "line": line, "column": column, "end_line": end_line or line, "end_column": end,
-        "text": "?", "default": False,
-    }  # fmt: skip
+def span(line: int, column: int, end: int, attachment: str | None = "a.sh", end_line: int | None = None) -> Span:
+    return Span(attachment=attachment, line=line, column=column, end_line=end_line or line, end_column=end, text="?")
 
 
 def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
@@ -71,7 +65,7 @@ def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
         if isinstance(value, dict):
             return {key: shape(each) for key, each in value.items()}
         if isinstance(value, list):
-            return sorted(each["id"] for each in value)
+            return sorted(each.id for each in value)
         return sorted(re.findall(r"\{\w+\}", str(value)))
 
     assert shape(words("en")) == shape(words("zh"))
@@ -112,16 +106,16 @@ def test_a_finding_that_no_cause_rests_on_is_folded_away_once_a_cause_is_found(a
     example = examples("en")[0]
     answer, _ = asked(advisor, example.question, *example.files)
     related, aside, unsure = evidence.sorted_findings(answer)
-    named = {rule for cause in answer["causes"] for rule in cause["findings"]}
-    assert {each["rule_id"] for each in related} <= named
+    named = {rule for cause in answer.causes for rule in cause.findings}
+    assert {each.rule_id for each in related} <= named
     assert aside
-    assert not {each["rule_id"] for each in aside} & named
-    assert {each["status"] for each in unsure} <= {"cannot_tell"}
+    assert not {each.rule_id for each in aside} & named
+    assert {each.status for each in unsure} <= {"cannot_tell"}
 
 
 def test_what_is_asked_for_comes_first_where_more_is_needed(advisor: Advisor) -> None:
     answer, texts = asked(advisor, "DPO rewards/chosen is nan, what is wrong?")
-    assert answer["verdict"] == "need_input"
+    assert answer.verdict == "need_input"
     sections = re.findall(r'<section id="([\w-]+)"', evidence.panel(answer, texts, "en"))
     assert sections[0] == "tm-ask"
 
@@ -129,7 +123,7 @@ def test_what_is_asked_for_comes_first_where_more_is_needed(advisor: Advisor) ->
 def test_outside_of_the_field_the_page_says_what_to_send(advisor: Advisor) -> None:
     answer, texts = asked(advisor, "how do I cook rice?")
     html = evidence.panel(answer, texts, "zh")
-    assert answer["verdict"] == "not_in_kb"
+    assert answer.verdict == "not_in_kb"
     assert words("zh")["collect"] in html
     assert 'id="tm-patch"' not in html
     assert 'id="tm-sources"' not in evidence.tail(answer, "zh")
@@ -143,12 +137,12 @@ def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
         Attachment(name="y.log", content=f"{HOSTILE} loss=nan"),
     )
     answer, texts = asked(advisor, f"KTO loss is nan {HOSTILE}", *files)
-    steps = [plain(StepView(number=1, tool=HOSTILE, what=HOSTILE, arguments={HOSTILE: HOSTILE}, result=HOSTILE))]
-    chips = [{"name": HOSTILE, "kind": HOSTILE, "lines": 1, "read": True, "index": 0}]
+    steps = [StepView(number=1, tool=HOSTILE, what=HOSTILE, arguments={HOSTILE: HOSTILE}, result=HOSTILE)]
+    chips = [WaitingFile(name=HOSTILE, kind=HOSTILE, lines=1, read=True, index=0)]
     for html in (
         evidence.panel(answer, texts, "en"),
         evidence.tail(answer, "en"),
-        evidence.steps(steps, "en"),  # type: ignore[arg-type]
+        evidence.steps(steps, "en"),
         evidence.chips(chips, "en"),
     ):
         seen = outline(html).seen
@@ -187,18 +181,14 @@ def test_a_stretch_over_lines_is_marked_in_each() -> None:
 
 
 def test_a_text_that_is_gone_is_quoted_from_the_finding() -> None:
-    (found,) = excerpts([span(7, 1, 5) | {"text": "--bf16"}], {})
+    (found,) = excerpts([replace(span(7, 1, 5), text="--bf16")], {})
     assert [(row.number, row.pieces[0].text) for row in found.rows] == [(7, "--bf16")]
 
 
 def test_a_series_that_breaks_is_drawn_up_to_there_and_said_in_words() -> None:
-    series = {
-        "name": "loss",
-        "attachment": "a.log",
-        "steps": [1, 2, 3, 4],
-        "values": [1.0, 0.5, "nan", "nan"],
-        "marked": 3,
-    }
+    series = SeriesView(
+        name="loss", attachment="a.log", steps=(1, 2, 3, 4), values=(1.0, 0.5, math.nan, math.nan), marked=3
+    )
     drawn = spark(series, words("en"))
     assert drawn is not None
     assert (drawn.broken_step, drawn.marked, drawn.low, drawn.high) == (3, 3, "0.5", "1")
@@ -209,10 +199,10 @@ def test_a_series_that_breaks_is_drawn_up_to_there_and_said_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[0.0], [1.0, 1.0, 1.0], ["nan", "nan", "nan"], [1e308, -1e308, 0.0], ["inf", 1.0, "-inf"]]
+    "values", [[0.0], [1.0, 1.0, 1.0], [math.nan, math.nan, math.nan], [1e308, -1e308, 0.0], [math.inf, 1.0, -math.inf]]
 )
-def test_no_series_breaks_the_picture(values: list[object]) -> None:
-    series = {"name": "x", "attachment": None, "steps": list(range(len(values))), "values": values, "marked": None}
+def test_no_series_breaks_the_picture(values: list[float]) -> None:
+    series = SeriesView(name="x", attachment=None, steps=tuple(range(len(values))), values=tuple(values))
     drawn = spark(series, words("zh"))
     assert drawn is not None
     coordinates = [float(each) for path in drawn.paths for each in re.findall(r"-?[\d.]+", path)]
@@ -220,4 +210,4 @@ def test_no_series_breaks_the_picture(values: list[object]) -> None:
 
 
 def test_an_empty_series_is_left_out() -> None:
-    assert spark({"name": "x", "attachment": None, "steps": [], "values": [], "marked": None}, words("en")) is None
+    assert spark(SeriesView(name="x", attachment=None, steps=(), values=()), words("en")) is None

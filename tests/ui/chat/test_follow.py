@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.serialization import plain
-from trainmedic.ui.chat.follow import Follow, applied, follow_ups, kept_sources, short, upgraded
+from trainmedic.service.answer import StepView
+from trainmedic.ui.chat.follow import FollowUp, applied, follow_ups, kept_sources, short, upgraded
 from trainmedic.ui.chat.texts import examples, words
 
 
@@ -19,11 +20,10 @@ def source(name: str | None, text: str) -> Source:
 
 def offered(
     advisor: Advisor, question: str, files: tuple[Attachment, ...], *, model: bool = False
-) -> dict[str, Follow]:
+) -> dict[str, FollowUp]:
     prepared = advisor.prepare(Ask(question=question, attachments=files))
-    answer = plain(prepared.answer)
-    assert isinstance(answer, dict)
-    case = advisor.case(answer["causes"][0]["case_id"]) if answer["causes"] else None
+    answer = prepared.answer
+    case = advisor.case(answer.causes[0].case_id) if answer.causes else None
     kept = kept_sources(prepared.context.evidence.sources)
     return {each.id: each for each in follow_ups(answer, kept, case, "en", model=model)}
 
@@ -84,11 +84,10 @@ def test_a_closer_look_is_offered_only_with_a_model_and_never_at_a_healthy_run(a
 
 def test_a_closer_look_is_not_offered_again_right_after_one(advisor: Advisor) -> None:
     example = examples("en")[0]
-    shaped = plain(advisor.ask(Ask(question=example.question, attachments=example.files)))
-    assert isinstance(shaped, dict)
-    assert "investigate" in {each.id for each in follow_ups(shaped, (), None, "en", model=True)}
-    shaped["steps"] = [{"number": 1, "tool": "read_log", "what": "", "arguments": {}, "result": "", "ok": True}]
-    assert "investigate" not in {each.id for each in follow_ups(shaped, (), None, "en", model=True)}
+    answer = advisor.ask(Ask(question=example.question, attachments=example.files))
+    assert "investigate" in {each.id for each in follow_ups(answer, (), None, "en", model=True)}
+    investigated = replace(answer, steps=(StepView(number=1, tool="read_log", what="", arguments={}, result=""),))
+    assert "investigate" not in {each.id for each in follow_ups(investigated, (), None, "en", model=True)}
 
 
 @pytest.mark.parametrize(

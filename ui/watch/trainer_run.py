@@ -1,4 +1,4 @@
-"""A Trainer's run as texts that trainmedic reads: what was configured, the weights' dtype, the versions installed."""
+"""A Trainer's run as attachments: its configuration, the weights' dtype, the installed versions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ PACKAGES = (
     "torch", "transformers", "trl", "unsloth", "vllm", "xformers",
 )  # fmt: skip
 PRIVATE = frozenset({"hub_token", "push_to_hub_token", "output_dir", "logging_dir", "run_name", "local_rank"})
-"""Fields that no rule reads, and that may tell more than users want to."""
+"""Fields that no rule reads and that may be private."""
 ADAPTER = (
     "r", "lora_alpha", "lora_dropout", "task_type", "target_modules", "modules_to_save", "use_rslora", "use_dora",
 )  # fmt: skip
 
 
-def run(args: Any, model: Any = None) -> tuple[Attachment, ...]:
-    """The run as attachments: a script that says what ``args`` and ``model`` are, DeepSpeed's file, the versions."""
+def attachments(args: Any, model: Any = None) -> tuple[Attachment, ...]:
+    """A script that builds ``args`` and ``model``, DeepSpeed's file, and a version listing."""
     texts = {SCRIPT: script(args, model), VERSIONS: versions(), DEEPSPEED: deepspeed(getattr(args, "deepspeed", None))}
     return tuple(Attachment(name=name, content=text) for name, text in texts.items() if text)
 
 
 def script(args: Any, model: Any) -> str:
-    """Python that would set the run up so. Arguments at their defaults are left out."""
+    """Python that builds this run. Arguments at their defaults are left out."""
     kind = type(args)
     lines = [f"from {kind.__module__.split('.')[0]} import {kind.__name__}"]
     if model is not None:
@@ -50,13 +50,13 @@ def changed(args: Any) -> Mapping[str, Any]:
     return found
 
 
-def deepspeed(given: Any) -> str:
-    """DeepSpeed's configuration where it was handed over as values; a file is named in the script."""
-    if isinstance(given, Mapping):
-        return json.dumps(given, indent=1, default=str)
-    if isinstance(given, str) and given:
+def deepspeed(config: Any) -> str:
+    """DeepSpeed's configuration as JSON text, from a mapping or a file; empty if there is none."""
+    if isinstance(config, Mapping):
+        return json.dumps(config, indent=1, default=str)
+    if isinstance(config, str) and config:
         try:
-            with open(given, encoding="utf-8") as stream:
+            with open(config, encoding="utf-8") as stream:
                 return stream.read()
         except (OSError, UnicodeDecodeError):
             return ""
@@ -64,7 +64,7 @@ def deepspeed(given: Any) -> str:
 
 
 def versions() -> str:
-    """The versions installed, as ``pip freeze`` writes them."""
+    """The installed versions in the format of ``pip freeze``."""
     return "".join(f"{name}=={found}\n" for name in PACKAGES if (found := _installed(name)))
 
 
@@ -95,7 +95,7 @@ def _call(name: str, arguments: Sequence[str]) -> str:
 
 
 def _dtype(model: Any) -> str:
-    """The dtype of what is trained: of the first weight that gets a gradient."""
+    """The dtype of the first weight that is trained."""
     parameters = list(model.parameters()) if hasattr(model, "parameters") else []
     trained = next((parameter for parameter in parameters if parameter.requires_grad), None)
     return str(trained.dtype).removeprefix("torch.") if trained is not None else "float32"

@@ -1,4 +1,4 @@
-"""Where a diagnosis goes: the terminal, a Slack channel, a webhook. A failure to post is said and harms nothing."""
+"""Notifiers of a diagnosis: terminal, Slack channel, webhook. A failed post is reported and harms nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainmedic.service.serialization import plain
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.watch.watcher import Diagnosis
 
-Tell = Callable[[Diagnosis], None]
+Notifier = Callable[[Diagnosis], None]
 SLACK = "https://slack.com/api/"
 TIMEOUT_S = 10.0
 HEAD = Text(en="trainmedic: {name}{place}: {signs}", zh="trainmedic：{name}{place}：{signs}")
@@ -25,13 +25,13 @@ NOT_SENT = Text(en="trainmedic: not sent to {where}: {why}", zh="trainmedic：�
 
 def headline(diagnosis: Diagnosis) -> str:
     """``trainmedic: train.log, step 12: a loss is NaN``."""
-    language, found = diagnosis.answer["language"], diagnosis.alarm
-    signs = [KINDS[kind].get(language) if kind in KINDS else kind for kind in found.kinds[:3]]
+    language, alarm = diagnosis.answer.language, diagnosis.alarm
+    signs = [KINDS[kind].get(language) if kind in KINDS else kind for kind in alarm.kinds[:3]]
     place = ""
-    if found.step is not None:
-        place = AT.get(language).format(step=found.step)
-    elif found.row is not None:
-        place = IN_ROW.get(language).format(row=found.row)
+    if alarm.step is not None:
+        place = AT.get(language).format(step=alarm.step)
+    elif alarm.row is not None:
+        place = IN_ROW.get(language).format(row=alarm.row)
     return HEAD.get(language).format(name=name_of(diagnosis), place=place, signs="; ".join(signs))
 
 
@@ -43,44 +43,47 @@ def name_of(diagnosis: Diagnosis) -> str:
 def to_terminal(diagnosis: Diagnosis) -> None:
     """The headline and the answer, on standard error: standard output is the run's."""
     rule = "─" * 72
-    sys.stderr.write(f"\n{rule}\n{headline(diagnosis)}\n{rule}\n{diagnosis.answer['answer']}\n{rule}\n")
+    sys.stderr.write(f"\n{rule}\n{headline(diagnosis)}\n{rule}\n{diagnosis.answer.answer}\n{rule}\n")
     sys.stderr.flush()
 
 
-def all_of(tells: Sequence[Tell]) -> Tell:
-    """Tells all of them, in order."""
+def all_of(notifiers: Sequence[Notifier]) -> Notifier:
+    """All of them, in order."""
 
-    def tell(diagnosis: Diagnosis) -> None:
-        for each in tells:
-            each(diagnosis)
+    def notify(diagnosis: Diagnosis) -> None:
+        for notifier in notifiers:
+            notifier(diagnosis)
 
-    return tell
+    return notify
 
 
-def to_slack(channel: str, token: str, base_url: str = SLACK, *, public_url: str = "", buttons: bool = False) -> Tell:
-    """Posts to a channel with a bot token (scope ``chat:write``): the headline, the answer in its thread.
+def to_slack(
+    channel: str, token: str, base_url: str = SLACK, *, public_url: str = "", buttons: bool = False
+) -> Notifier:
+    """Posts to a channel with a bot token (scope ``chat:write``): the headline, and the answer in its thread.
 
-    ``buttons`` only where the service that gave the answer has a bot of its own to hear of clicks.
+    ``buttons`` only if the service that gave the answer runs the bot that handles the clicks.
     """
 
-    def tell(diagnosis: Diagnosis) -> None:
+    def notify(diagnosis: Diagnosis) -> None:
         from trainmedic.ui.present.slack import Extras, is_button, messages
+        from trainmedic.ui.present.stored import with_sections
 
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)
-        for reply in messages(diagnosis.answer, Extras(public_url=public_url)):
+        for reply in messages(with_sections(diagnosis.answer), Extras(public_url=public_url)):
             blocks = [block for block in reply.blocks if buttons or not is_button(block)]
             body = {**shared, "thread_ts": first.get("ts"), "text": reply.text, "blocks": blocks}
             _post(f"{base_url}chat.postMessage", body, headers)
 
-    return _safely(f"Slack {channel}", tell)
+    return _safely(f"Slack {channel}", notify)
 
 
-def to_webhook(url: str) -> Tell:
+def to_webhook(url: str) -> Notifier:
     """Posts ``{event: "diagnosed", name, step, signs, answer}`` as JSON."""
 
-    def tell(diagnosis: Diagnosis) -> None:
+    def notify(diagnosis: Diagnosis) -> None:
         body = {
             "event": "diagnosed",
             "name": name_of(diagnosis),
@@ -91,11 +94,11 @@ def to_webhook(url: str) -> Tell:
         }
         _post(url, body, {})
 
-    return _safely("webhook", tell)
+    return _safely("webhook", notify)
 
 
 def _post(url: str, body: object, headers: Mapping[str, str]) -> Mapping[str, Any]:
-    """The JSON object answered, empty where it is none. Raises `Refused`."""
+    """The response as a JSON object, empty if it is something else. Raises `Refused`."""
     import httpx
 
     content = json.dumps(body, ensure_ascii=False).encode()
@@ -104,7 +107,7 @@ def _post(url: str, body: object, headers: Mapping[str, str]) -> Mapping[str, An
         answer = httpx.post(url, content=content, headers=sent, timeout=TIMEOUT_S)
         found = answer.json() if "json" in answer.headers.get("content-type", "") else {}
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise Refused(type(error).__name__) from None  # its message may hold the address, which may be a secret
+        raise Refused(type(error).__name__) from None  # its message may hold the URL, which may be a secret
     if not answer.is_success:
         raise Refused(f"HTTP {answer.status_code}")
     if not isinstance(found, dict):
@@ -115,17 +118,17 @@ def _post(url: str, body: object, headers: Mapping[str, str]) -> Mapping[str, An
 
 
 class Refused(Exception):
-    """Nobody took it."""
+    """The receiver did not accept the post."""
 
 
-def _safely(where: str, tell: Tell) -> Tell:
-    """The same, with what goes wrong said on standard error."""
+def _safely(where: str, notify: Notifier) -> Notifier:
+    """The same, with failures reported on standard error."""
 
-    def told(diagnosis: Diagnosis) -> None:
+    def guarded(diagnosis: Diagnosis) -> None:
         try:
-            tell(diagnosis)
-        except Exception as error:  # a run must not end because nobody could be told of it
+            notify(diagnosis)
+        except Exception as error:  # a failed notification must not end the run
             why = str(error) if isinstance(error, Refused) else type(error).__name__
-            sys.stderr.write(f"{NOT_SENT.get(diagnosis.answer['language']).format(where=where, why=why)}\n")
+            sys.stderr.write(f"{NOT_SENT.get(diagnosis.answer.language).format(where=where, why=why)}\n")
 
-    return told
+    return guarded

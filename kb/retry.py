@@ -1,0 +1,37 @@
+"""The waits between attempts of an HTTP request; tenacity does the rest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tenacity import RetryCallState, wait_exponential
+
+RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""HTTP statuses after which another attempt may succeed."""
+
+
+def backoff(first_s: float, longest_s: float) -> Callable[[RetryCallState], float]:
+    """Doubling waits with jitter, at least what ``Retry-After`` of the response asks for, at most ``longest_s``."""
+    exponential = wait_exponential(multiplier=first_s, max=longest_s)
+
+    def wait_s(state: RetryCallState) -> float:
+        outcome = state.outcome
+        response = None if outcome is None or outcome.failed else outcome.result()
+        asked_s = retry_after_s(response.headers) if response is not None else 0.0
+        return min(max(exponential(state) * random.uniform(0.75, 1.25), asked_s), longest_s)
+
+    return wait_s
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float:
+    """The seconds that ``Retry-After`` asks for; 0 without one, and for its other form, a date."""
+    value = headers.get("retry-after", "")
+    return float(value) if value.isascii() and value.isdigit() else 0.0
+
+
+def last_outcome(state: RetryCallState) -> Any:
+    """The result of the last attempt, or its exception raised: a ``retry_error_callback``."""
+    assert state.outcome is not None
+    return state.outcome.result()

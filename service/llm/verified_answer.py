@@ -1,0 +1,137 @@
+"""The answer whose text a model wrote: verified, with the program's own sections around it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainmedic.kb.frameworks.names import is_option
+from trainmedic.kb.model.case import Case
+from trainmedic.service.advisor import Prepared
+from trainmedic.service.answer import Answer, Citation, Section, markdown
+from trainmedic.service.composition import phrases
+from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
+from trainmedic.service.llm.prompts import Prompt, Source
+from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
+from trainmedic.service.what_if.apply import Effect
+
+MAX_FLAGGED = 10
+"""Names in one notice; the rest is counted."""
+
+
+def verified_answer(
+    prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
+) -> tuple[Answer, Sections]:
+    """The answer with the model's text, verified; and the program's own sections after that text. Pure.
+
+    ``cut``: the token limit ended the text, so that its last sentence is incomplete. ``looked_up`` are further cases
+    that the model has read. If no sentence of the model's could be kept, the answer is the composed one, with notices
+    that say so.
+    """
+    composed, context = prepared.answer, prepared.context
+    language = composed.language
+    checked = verify(complete(draft) if cut else draft, grounding_of(prepared, prompt, looked_up), language)
+    if not checked.text:
+        return replace(
+            composed, notices=(failure_notice("garbage", language), *text_notices(checked, prompt, language, cut=cut))
+        ), ()
+    citations = ModelCitations(prompt.sources, language)
+    head = opening(prepared.diagnosis, context, citations, prepared.supposed)
+    written = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
+    sections = [*head, written]
+    citations.use(checked.citations)
+    tail = appended(prepared.diagnosis, context, citations)
+    sections += tail
+    answer = replace(
+        composed,
+        answer=markdown(sections),
+        sections=tuple(sections),
+        mode="llm",
+        model=model,
+        citations=citations.all(),
+        notices=text_notices(checked, prompt, language, cut=cut),
+    )
+    return answer, tail
+
+
+def opening_sections(prepared: Prepared, sources: Sequence[Source]) -> Sections:
+    """The sections before a text that a model writes from these sources."""
+    citations = ModelCitations(sources, prepared.answer.language)
+    return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
+
+
+def grounding_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
+    """The sources and claims that the model's sentences are checked against."""
+    evidence = prepared.context.evidence
+    return Grounding(
+        sources=prompt.sources,
+        corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
+        known=is_option,
+        denials=denials(prepared, looked_up),
+        protected=(prompt.messages[0].content,),
+    )
+
+
+def denials(prepared: Prepared, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
+    """What the text must not say: claims that a listed or looked-up case refutes, and the opposite of a finding."""
+    language = prepared.answer.language
+    causes = [cause.case for cause in prepared.diagnosis.causes]
+    return denials_of(causes, prepared.context.report.fired, language, also=looked_up)
+
+
+class ModelCitations(Citations):
+    """Citations of an answer that a model wrote.
+
+    The prompt's sources keep the markers that the model was given; anything else cited gets a higher number.
+    """
+
+    def __init__(self, sources: Sequence[Source], language: str) -> None:
+        super().__init__(language, first=max((source.marker for source in sources), default=0) + 1)
+        self._known = {(source.kind, source.id): source for source in sources}
+        self._by_marker = {source.marker: source for source in sources}
+
+    def effect(self, effect: Effect) -> int:
+        """The marker of a rule that a supposed change affects."""
+        source = self._known.get(("rule", effect.rule_id))
+        if source is not None:
+            self.use((source.marker,))
+        return super().effect(effect)
+
+    def use(self, markers: Sequence[int]) -> None:
+        """Cite the sources with these markers."""
+        for source in (self._by_marker[marker] for marker in markers):
+            self.found[(source.kind, source.id)] = Citation(
+                marker=source.marker,
+                kind=source.kind,
+                id=source.id,
+                title=source.title,
+                url=source.url,
+                quote=source.quote,
+            )
+
+
+def text_notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
+    """Notices about changes to the model's text, and about sources that did not fit into the prompt."""
+    said = [phrases.CUT_SHORT.get(language)] if cut else []
+    if checked.withdrawn:
+        said.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
+    if checked.leaked:
+        said.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
+    if checked.flagged:
+        said.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
+    if unknown := checked.stats.get("unknown_markers", 0):
+        said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
+    if prompt.left_out:
+        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
+    return tuple(said)
+
+
+def _listed(names: Sequence[str], language: str) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:MAX_FLAGGED])
+    more = len(names) - MAX_FLAGGED
+    return phrases.AND_MORE.get(language).format(names=shown, count=more) if more > 0 else shown
+
+
+def failure_notice(kind: str, language: str) -> str:
+    """The notice for a `ModelError` of this kind."""
+    return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[kind].get(language))

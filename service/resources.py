@@ -1,0 +1,112 @@
+"""What the REST API returns besides answers: search hits, lists, pages, health. The client decodes the same types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One case found."""
+
+    case_id: str
+    title: str
+    score: float
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """Search hits, best first."""
+
+    hits: tuple[Hit, ...]
+    kb_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseSummary:
+    """One line of the list of cases."""
+
+    id: str
+    title: str
+    kind: str
+    family: str
+    frameworks: tuple[str, ...]
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSummary:
+    """One line of the list of rules."""
+
+    id: str
+    title: str
+    severity: str
+    status: str
+    frameworks: tuple[str, ...]
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CasePage:
+    """A page of the list of cases."""
+
+    items: tuple[CaseSummary, ...]
+    total: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulePage:
+    """A page of the list of rules."""
+
+    items: tuple[RuleSummary, ...]
+    total: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseDocument:
+    """One case: its fields, and its page as Markdown."""
+
+    case: Mapping[str, Any]
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleDocument:
+    """One rule: its summary with the condition, and its page as Markdown."""
+
+    rule: Mapping[str, Any]
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackReceipt:
+    """The feedback as stored."""
+
+    answer_id: str
+    reaction: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """``ok``, ``degraded`` (something optional is down or a page failed) or ``unready``."""
+
+    status: str
+    cases: int
+    rules: int
+    failed_pages: tuple[str, ...]
+    down: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """Versions of the program, the cases, the rules and the index."""
+
+    trainmedic: str
+    kb_version: str
+    ruleset_version: str
+    index: str

@@ -1,0 +1,36 @@
+"""Write the table of docs/settings.md from the settings: ``python -m trainmedic.service.settings_page``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from trainmedic.service.settings import Settings
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+BEGIN, END = "<!-- begin: generated from service/settings.py -->\n", "<!-- end -->\n"
+
+
+def page(text: str) -> str:
+    """The page with a current table between its markers."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = ["| setting | default | is |", "|---|---|---|"]
+    rows += [f"| `{name}` | {default(field)} | {field.description} |" for name, field in Settings.model_fields.items()]
+    return before + BEGIN + "\n".join(rows) + "\n" + END + after
+
+
+def default(field: FieldInfo) -> str:
+    """The default as a cell; empty if there is none or the description states it."""
+    value = field.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if field.default_factory is not None or isinstance(value, SecretStr) or value == "":
+        return ""
+    return f"`{value}`" if isinstance(value, str) else f"{value:g}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,79 @@
+"""Where the diagnoses of a watched run come from: the knowledge installed here, or a service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.intake import decode
+from trainmedic.service.answer import Answer
+from trainmedic.service.composition.views import report_view
+from trainmedic.service.settings import Settings
+from trainmedic.ui.checking import examine
+from trainmedic.ui.client import Client
+from trainmedic.ui.present import text
+from trainmedic.ui.watch.watcher import Diagnose
+
+if TYPE_CHECKING:
+    from trainmedic.service.advisor import Advisor
+
+AnswerLanguage = Literal["auto", "en", "zh"]
+
+
+def in_process(settings: Settings, language: AnswerLanguage) -> Diagnose:
+    """The knowledge installed here, loaded on first use: a healthy run costs nothing."""
+    loaded: list[Advisor] = []
+
+    def diagnose(attachments: Sequence[Attachment]) -> Answer:
+        # Imported on first use too: retrieval takes a second to load, and most runs never need it.
+        from trainmedic.service.advisor import Ask
+        from trainmedic.ui.app import build_advisor
+
+        if not loaded:
+            loaded.append(build_advisor(settings, with_history=False))
+        return loaded[0].ask(Ask(question="", attachments=tuple(attachments), language=language))
+
+    return diagnose
+
+
+def by_service(url: str, key: str | None, language: AnswerLanguage) -> Diagnose:
+    """A service at ``url``. Its failures raise `ServiceError`."""
+
+    def diagnose(attachments: Sequence[Attachment]) -> Answer:
+        # The service masks its input too, but a secret need not leave this machine for that.
+        texts = {mask(attachment.name).text: mask(text_of(attachment)).text for attachment in attachments}
+        with Client(url, api_key=key) as client:
+            return client.ask("", texts, language=language)
+
+    return diagnose
+
+
+def with_fallback(first: Diagnose, second: Diagnose) -> Diagnose:
+    """The first; if it fails in any way, the second."""
+
+    def diagnose(attachments: Sequence[Attachment]) -> Answer:
+        try:
+            return first(attachments)
+        except Exception:  # whatever is wrong with the service, the installed knowledge has the same cases
+            return second(attachments)
+
+    return diagnose
+
+
+def text_of(attachment: Attachment) -> str:
+    """An attachment's text; undecodable bytes are replaced."""
+    if isinstance(attachment.content, str):
+        return attachment.content
+    decoded = decode(attachment.content)
+    return decoded[0] if decoded is not None else attachment.content.decode("utf-8", "replace")
+
+
+def report(attachments: Sequence[Attachment], settings: Settings, language: Literal["en", "zh"]) -> tuple[str, int]:
+    """The rules' report on a configuration as terminal text, empty if none fired, and the number of errors."""
+    evidence, findings = examine(attachments, settings.extra_pages)
+    if not findings.fired:
+        return "", 0
+    errors = sum(finding.severity.value == "error" for finding in findings.fired)
+    return text.report(report_view(evidence, findings, language), language, patches=True), errors
