@@ -14,12 +14,11 @@ from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 
-_SPELL_ALIKE = ("trl", "transformers", "unsloth")
-"""Frameworks whose option names are those that cases use."""
 _ELSEWHERE = ("deepspeed", "accelerate", "env", "launcher")
 """Readers of files and variables of their own: their names hold whatever framework runs."""
 _SOURCES = ("trl", "transformers", "peft")
-"""Whose names cases use where they name no framework."""
+"""Frameworks whose option names cases use if they name no framework."""
+_SPELL_ALIKE = {*_SOURCES, *(profile.name for profile in profiles().values() if profile.options_of in _SOURCES)}
 _NAME = r"(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8})"
 _SPAN = re.compile(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
 _LINE = re.compile(rf"^[+ -]\s{{0,8}}-{{0,2}}{_NAME}\s?[:=](?!=)", re.MULTILINE)

@@ -27,6 +27,12 @@ ABOUT_ONE_FRAMEWORK = {
     "kb/parse/readers/rows.py",
     "ingest/extract_frameworks.py",
     "ingest/extract_store.py",
+    # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
+    "service/agent/tool_schemas.py",
+    "service/langchain.py",
+    "service/question/intent.py",
+    "service/question/neighbours.py",
+    "ui/watch/trainer_run.py",
 }
 """How a framework computes its batch, writes its values, logs its rows or declares its options."""
 
@@ -57,13 +63,13 @@ from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
 from trainmedic.kb.model.place import Attachment
 
-def run(text, question=""):
-    return parse(question, [Attachment(name="run.sh", content=text)] if text else []).run
+def run(text, question="", name="run.sh"):
+    return parse(question, [Attachment(name=name, content=text)] if text else []).run
 
 started = run("twell sft --tw_lr 3e-5 --tw_recipe chat\\n")
 print(started.framework.value, started.algorithm.value, started.settings["learning_rate"].value)
 print(run("", "my Tune-Well run diverges").framework.value)
-print(run("tw_recipe: chat\\ntw_lr: 1e-5\\n").framework.value)
+print(run("tw_recipe: chat\\ntw_lr: 1e-5\\n", name="run.yaml").framework.value)
 print(parse("I use tune_well 1.0.3", []).versions["tunewell"].exact)
 print(title("tunewell"), "tunewell" in catalogue.frameworks(), catalogue.suggest("tunewell", "tw_recpie").key)
 report = check(parse("", [Attachment(name="run.sh", content="pip install tunewell==1.0\\ntwell sft --tw_recpie x\\n")]),
