@@ -1,4 +1,4 @@
-"""Text, Markdown and saved HTML to blocks. What a page's own markup says is furniture is left out here already."""
+"""Text, Markdown and saved HTML to blocks. What HTML marks as furniture (menus, adverts, comments) is left out."""
 
 from __future__ import annotations
 
@@ -6,106 +6,115 @@ import re
 from collections.abc import Iterator
 
 from trainmedic.ingest.document import Block, Raw
+from trainmedic.ingest.markdown import tokens
 
-_FURNITURE = [
-    "script",
-    "style",
-    "noscript",
-    "template",
-    "svg",
-    "iframe",
-    "form",
-    "button",
-    "nav",
-    "header",
-    "footer",
-    "aside",
-]
+_FURNITURE = (
+    *("script", "style", "noscript", "template", "svg", "iframe", "form", "button"),
+    *("nav", "header", "footer", "aside"),
+)
 _FURNITURE_NAMES = re.compile(
     r"(?:^|[-_ ])(?:nav|menu|sidebar|breadcrumb|comment|footer|header|share|social|related|recommend|advert|ads?|"
     r"banner|cookie|login|signin|subscribe|popup|modal|toolbar|copyright|pagination|toc)(?:[-_ ]|s?$)",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
-_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
-_BARE_BULLET = re.compile(r"^\s*[-*•]\s*$")
-_FENCE = re.compile(r"^\s*(?:```|~~~)")
-_CODE_START = re.compile(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
-_DANGLING_BULLET = re.compile(r"\s[-*•]\s*$")
-_ENDS_SENTENCE = re.compile(r"[。.!?！？:：;；,，)）\]】`]$")
-BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote", "td", "th", "figcaption", "dt", "dd")
+_ITEM = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
+_OPTION = re.compile(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
+_BULLETS = ("-", "*", "•")
+_SENTENCE_ENDS = tuple("。.!？?！:：;；,，)）]】`")
+_BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote", "td", "th", "figcaption", "dt", "dd")
 
 
 def blocks(raw: Raw) -> tuple[Block, ...]:
     """The blocks of a write-up, in order."""
     if raw.format == "html":
         return tuple(_html(raw.content))
-    return tuple(_lines(raw.content.replace("\r\n", "\n").replace("\r", "\n"), raw.format == "markdown"))
+    text = raw.content.replace("\r\n", "\n").replace("\r", "\n")
+    if raw.format == "markdown":
+        return tuple(_markdown(text))
+    # Only plain copies of a page have torn lines; Markdown was written as lines.
+    return tuple(_plain(line.strip()) for line in joined(text.split("\n")) if line.strip())
 
 
-def _lines(text: str, markdown: bool) -> Iterator[Block]:
-    code: list[str] | None = None
-    lines = text.split("\n")
-    # Markdown was written as lines; only plain copies of a page are torn.
-    for line in lines if markdown else joined(lines):
-        if markdown and _FENCE.match(line):
-            if code is not None:
-                yield Block(kind="code", text="\n".join(code))
-            code = [] if code is None else None
-        elif code is not None:
-            code.append(line)
-        elif line.strip():
-            yield _line(line.strip(), markdown)
-    if code is not None and "".join(code).strip():
-        yield Block(kind="code", text="\n".join(code).strip("\n"))
+def _markdown(text: str) -> Iterator[Block]:
+    inside: list[str] = []
+    level = 0
+    for token in tokens(text):
+        if token.type in ("fence", "code_block"):
+            yield Block(kind="code", text=token.content.strip("\n"))
+        elif token.type == "html_block":
+            yield from (_line(line.strip()) for line in token.content.splitlines() if line.strip())
+        elif token.type == "heading_open":
+            level = int(token.tag[1])
+            inside.append("heading")
+        elif token.type == "inline" and inside[-1] == "heading":
+            yield Block(kind="heading", text=token.content, level=level)
+        elif token.type == "inline":
+            lines = [line.strip() for line in token.content.splitlines()]
+            if "list_item" in inside:
+                yield Block(kind="item", text=" ".join(lines))
+            else:
+                yield from map(_line, lines)
+        elif token.nesting == 1:
+            inside.append(token.type.removesuffix("_open"))
+        elif token.nesting == -1:
+            inside.pop()
 
 
-def _line(line: str, markdown: bool) -> Block:
-    heading = _HEADING.match(line) if markdown else None
-    if heading is not None:
-        return Block(kind="heading", text=heading[2], level=len(heading[1]))
+def _line(line: str) -> Block:
     item = _ITEM.match(line)
-    if item is not None:
-        return Block(kind="item", text=item[1])
-    if not markdown and len(line) <= 24 and not _ENDS_SENTENCE.search(line) and not _CODE_START.match(line):
+    return Block(kind="item", text=item[1]) if item is not None else Block(kind="text", text=line)
+
+
+def _plain(line: str) -> Block:
+    """A line of plain text: a short one that ends no sentence is a heading."""
+    block = _line(line)
+    if block.kind == "text" and len(line) <= 24 and not line.endswith(_SENTENCE_ENDS) and not _OPTION.match(line):
         return Block(kind="heading", text=line, level=2)
-    return Block(kind="text", text=line)
+    return block
 
 
 def joined(lines: list[str]) -> Iterator[str]:
-    """Lines that a copy from a web page tore apart, put together again: a lone bullet and its text, a sentence and
-    the inline code that was set in its own element."""
+    """Joins lines that copying from a page tore apart: a lone bullet and its text, a sentence and its inline code."""
     pending = ""
     for line in lines:
         stripped = line.strip()
-        if pending and stripped:
-            broken = _BARE_BULLET.match(pending) or (
-                _CODE_START.match(stripped) and not _ENDS_SENTENCE.search(pending.strip())
-            )
-            if broken:
-                pending = f"{pending.rstrip()} {stripped}"
-                continue
-        if pending and _DANGLING_BULLET.search(pending):
+        before = pending.strip()
+        if before and stripped and (before in _BULLETS or _continues(before, stripped)):
+            pending = f"{pending.rstrip()} {stripped}"
+        elif _dangling(pending):
             # "…设置为 auto。 -" and on the next line the next item.
-            yield _DANGLING_BULLET.sub("", pending)
+            yield _without_bullet(pending)
             pending = f"- {stripped}" if stripped else ""
-            continue
-        if pending:
-            yield pending
-        pending = line
-        if not stripped:
-            yield line
-            pending = ""
+        else:
+            if pending:
+                yield pending
+            pending = line if stripped else ""
+            if not stripped:
+                yield line
     if pending:
-        yield _DANGLING_BULLET.sub("", pending)
+        yield _without_bullet(pending)
+
+
+def _continues(before: str, line: str) -> bool:
+    """Whether a line is the inline code of the sentence before it."""
+    return _OPTION.match(line) is not None and not before.endswith(_SENTENCE_ENDS)
+
+
+def _dangling(line: str) -> bool:
+    """Whether a line ends with the next item's bullet."""
+    return line.rstrip().endswith(tuple(f" {bullet}" for bullet in _BULLETS))
+
+
+def _without_bullet(line: str) -> str:
+    return line.rstrip()[:-1].rstrip() if _dangling(line) else line
 
 
 def _html(content: str) -> Iterator[Block]:
-    # Only this source format needs the parser, which not every installation has.
+    # Only saved pages need the parser, which is in the extra "ingest".
     from bs4 import BeautifulSoup, Tag
 
     soup = BeautifulSoup(content, "html.parser")
-    for tag in soup.find_all(_FURNITURE):
+    for tag in soup.find_all(list(_FURNITURE)):
         tag.decompose()
     for tag in soup.find_all(True):
         if isinstance(tag, Tag) and tag.attrs is not None:
@@ -116,7 +125,7 @@ def _html(content: str) -> Iterator[Block]:
     root = soup.find("article") or soup.find("main") or soup.body or soup
     if isinstance(title, Tag) and not (isinstance(root, Tag) and root.find("h1")):
         yield Block(kind="heading", text=_words(title.get_text()), level=1)
-    for tag in root.find_all(BLOCK_TAGS) if isinstance(root, Tag) else ():
+    for tag in root.find_all(_BLOCK_TAGS) if isinstance(root, Tag) else ():
         if not isinstance(tag, Tag) or tag.find_parent(["pre", "li", "blockquote"]) is not None:
             continue
         if tag.name == "pre":

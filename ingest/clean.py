@@ -7,7 +7,6 @@ Nothing is removed before the article has begun, and everything removed is kept 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -15,32 +14,51 @@ from trainmedic.ingest.blocks import blocks
 from trainmedic.ingest.document import Block, Document, Raw
 from trainmedic.kb.language import language_of
 
-_TAIL = re.compile(
-    r"^(?:(?:最新|热门|精选)?(?:内容|项目|文章)推荐|项目优选|相关推荐|推荐阅读|推荐项目|猜你喜欢|相关文章|热门推荐|精选留言|评论区?|"
-    r"(?:recommended|related|popular|trending)\s+(?:projects?|articles?|posts?|reading|content|repositories)|"
-    r"you (?:may|might) also like|more from|read next|what to read next|leave a (?:comment|reply)|\d* ?comments?)"
-    r"\s*[:：]?$",
-    re.IGNORECASE,
+_TAILS = frozenset(
+    (
+        *(f"{which}{what}推荐" for which in ("", "最新", "热门", "精选") for what in ("内容", "项目", "文章")),
+        *("项目优选", "相关推荐", "推荐阅读", "推荐项目", "猜你喜欢"),
+        *("相关文章", "热门推荐", "精选留言", "评论", "评论区"),
+        *(
+            f"{which} {what}"
+            for which in ("recommended", "related", "popular", "trending")
+            for what in (
+                "project",
+                "projects",
+                "article",
+                "articles",
+                "post",
+                "posts",
+                "reading",
+                "content",
+                "repositories",
+            )
+        ),
+        *("you may also like", "you might also like", "more from", "read next", "what to read next"),
+        *("leave a comment", "leave a reply", "comment", "comments"),
+    )
 )
 """From such a line on, the rest of the page is not the article."""
-_PROMPT = re.compile(
-    r"登录后|立即登录|点击登录|请先登录|注册账号|免费注册|扫码|关注公众号|微信公众号|点赞收藏|一键三连|打赏|开通会员|阅读全文|展开全文|版权声明|转载请注明|"
-    r"收起$|举报$|^广告$|^赞助商?$|"
-    r"^(?:log|sign) ?in(?: to .*)?$|^sign up|^subscribe\b|^share this|^advertisement$|^sponsored|"
-    r"accept (?:all )?cookies|we use cookies|^follow us|^create (?:an|a free) account|^get the app|"
-    r"^skip to (?:main )?content|all rights reserved",
-    re.IGNORECASE,
+_PROMPTS = (
+    *("登录后", "立即登录", "点击登录", "请先登录", "注册账号"),
+    *("免费注册", "扫码", "关注公众号", "微信公众号", "点赞收藏"),
+    *("一键三连", "打赏", "开通会员", "阅读全文", "展开全文", "版权声明", "转载请注明"),
+    *("accept cookies", "accept all cookies", "we use cookies", "all rights reserved"),
 )
-"""A short line of this kind goes; a long one may be an article that speaks of logging in."""
+_PROMPT_STARTS = (
+    *("login to ", "log in to ", "signin to ", "sign in to ", "sign up", "subscribe", "share this", "sponsored"),
+    *("follow us", "create an account", "create a free account", "get the app", "skip to content"),
+    *("skip to main content",),
+)
+_PROMPT_ENDS = ("收起", "举报")
+_WHOLE_PROMPTS = frozenset(("广告", "赞助", "赞助商", "advertisement", "login", "log in", "signin", "sign in"))
+"""A short line of this kind is removed; a long one may be an article about logging in."""
 MAX_PROMPT = 60
-_BYLINE = re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2})?)?\s*作者[:：].{1,40}$|^作者[:：].{1,40}$")
 _LANGUAGES = (
-    r"Python|C\+\+|C|Java|JavaScript|TypeScript|Go|Rust|Dart|Dockerfile|Jinja|Markdown|"
-    r"Shell|Vue|HTML|CSS|ArkTS|Kotlin|Jupyter Notebook|暂无简介"
+    *("Python", "C++", "C", "Java", "JavaScript", "TypeScript", "Go", "Rust", "Dart", "Dockerfile", "Jinja"),
+    *("Markdown", "Shell", "Vue", "HTML", "CSS", "ArkTS", "Kotlin", "Jupyter Notebook", "暂无简介"),
 )
-_CARD = re.compile(rf"(?:{_LANGUAGES}|[。.）)\u4e00-\u9fff])\s*\d{{2,7}}$")
-_COUNT = re.compile(r"^\d[\d.,]*\s*[KkMm]?$")
-_LANGUAGE_ALONE = re.compile(rf"^(?:{_LANGUAGES})$")
+_DIGITS = "0123456789"
 MIN_BATCH = 3
 """Write-ups in a batch before repetition means anything."""
 MIN_LENGTH = 12
@@ -70,7 +88,7 @@ def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Docume
     kept: list[Block] = []
     removed: list[str] = []
     for number, block in enumerate(part):
-        if kept and _TAIL.match(block.text):
+        if kept and _is_tail(block.text):
             removed += [rest.text for rest in part[number:]]
             break
         (removed.append(block.text) if furniture(block, foreign) else kept.append(block))
@@ -91,38 +109,64 @@ def furniture(block: Block, repeated: frozenset[str]) -> bool:
     text = block.text
     if block.kind == "code":
         return False
-    if text in repeated or _BYLINE.match(text):
-        return True
-    if len(text) <= MAX_PROMPT and _PROMPT.search(text):
-        return True
-    return card(text)
+    return text in repeated or _is_byline(text) or (len(text) <= MAX_PROMPT and _is_prompt(text)) or card(text)
+
+
+def _is_tail(text: str) -> bool:
+    text = text.casefold().rstrip(" :：")
+    return text.lstrip(_DIGITS + " ") in _TAILS
+
+
+def _is_byline(text: str) -> bool:
+    """``2025-05-01 18:53:32作者:…``, with or without the date."""
+    before, _, author = text.partition("作者")
+    return author[:1] in tuple(":：") and 1 < len(author) <= 41 and not before.strip(_DIGITS + "-: T")
+
+
+def _is_prompt(text: str) -> bool:
+    text = text.casefold()
+    return (
+        text in _WHOLE_PROMPTS
+        or text.startswith(_PROMPT_STARTS)
+        or text.endswith(_PROMPT_ENDS)
+        or any(words in text for words in _PROMPTS)
+    )
 
 
 def card(text: str) -> bool:
     """Whether a line is a repository card: its name twice at the start (title and description run together), a
     count of stars and forks at the end."""
-    if not _CARD.search(text):
+    described = text.rstrip(_DIGITS)
+    described, digits = described.rstrip(), len(text) - len(described)
+    if not 2 <= digits <= 7 or not (
+        described.endswith((*_LANGUAGES, *"。.）)")) or "\u4e00" <= described[-1:] <= "\u9fff"
+    ):
         return False
     for length in range(4, min(60, len(text) // 2) + 1):
         name = text[:length]
         # "Kimi-K2-ThinkingKimi K2 Thinking is …": the description writes the name with blanks.
         if _squeezed(text[length : length * 2]).startswith(_squeezed(name)[: max(4, length - 4)]):
             return True
-    return bool(re.search(r"暂无简介\d{2,}$", text))
+    return described.endswith("暂无简介")
 
 
 def _squeezed(text: str) -> str:
-    return re.sub(r"[\s\-_.]+", "", text).lower()
+    return "".join(character for character in text.lower() if not character.isspace() and character not in "-_.")
 
 
 def without_counters(kept: Sequence[Block]) -> tuple[list[Block], list[str]]:
     """A tail of lone numbers and language names (stars and forks of cards) cut off."""
     end = len(kept)
-    while end > 1 and (_COUNT.match(kept[end - 1].text) or _LANGUAGE_ALONE.match(kept[end - 1].text)):
+    while end > 1 and (_is_count(kept[end - 1].text) or kept[end - 1].text in _LANGUAGES):
         end -= 1
     if len(kept) - end < 2:
         return list(kept), []
     return list(kept[:end]), [block.text for block in kept[end:]]
+
+
+def _is_count(text: str) -> bool:
+    """``26`` or ``1.2k``."""
+    return text[:1].isdigit() and not text.rstrip("kKmM").rstrip().strip(_DIGITS + ".,")
 
 
 def titled(kept: list[Block], origin: str) -> tuple[str, list[Block]]:

@@ -8,32 +8,36 @@ article is nobody's confirmation of anything.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import yaml
 
 from trainmedic.ingest.document import Block, Document
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.pages.case import HEADINGS
 from trainmedic.kb.parse import parse
 
-SECTIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("fix", re.compile(r"解决|修复|方案|建议|实践|规避|solution|fix|workaround|resol|recommend|best practice", re.I)),
-    ("cause", re.compile(r"原因|根源|分析|原理|排查|机制|cause|why|analysis|mechanism|diagnos|investigat", re.I)),
-    ("symptom", re.compile(r"背景|现象|问题|描述|影响|symptom|background|problem|issue|what happened|overview", re.I)),
-    ("confirm", re.compile(r"确认|验证|复现|结论|总结|启示|confirm|verif|reproduc|conclusion|summary|lesson", re.I)),
-)
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "fix": (
+        *("解决", "修复", "方案", "建议", "实践", "规避"),
+        *("solution", "fix", "workaround", "resol", "recommend", "best practice"),
+    ),
+    "cause": (
+        *("原因", "根源", "分析", "原理", "排查", "机制"),
+        *("cause", "why", "analysis", "mechanism", "diagnos", "investigat"),
+    ),
+    "symptom": (
+        *("背景", "现象", "问题", "描述", "影响"),
+        *("symptom", "background", "problem", "issue", "what happened", "overview"),
+    ),
+    "confirm": (
+        *("确认", "验证", "复现", "结论", "总结", "启示"),
+        *("confirm", "verif", "reproduc", "conclusion", "summary", "lesson"),
+    ),
+}
 """The section that an article's heading leads into, tried in this order."""
-HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "en": {"symptom": "Symptom", "cause": "Cause", "fix": "Fix", "confirm": "How to confirm"},
-        "zh": {"symptom": "现象", "cause": "原因", "fix": "修复", "confirm": "如何确认"},
-    }
-)
 TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
-_SLUG = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +97,7 @@ def body(document: Document) -> str:
     parts = []
     for language in ("en", "zh"):
         parts.append(f"## {language}\n")
-        for name, heading in HEADINGS[language].items():
+        for heading, name in HEADINGS[language].items():
             text = found.get(name, "") if language == document.language else ""
             parts.append(f"### {heading}\n\n{text or TO_WRITE[language]}\n")
     return "\n".join(parts)
@@ -105,7 +109,10 @@ def sections(found: Sequence[Block]) -> Mapping[str, str]:
     current = "symptom"
     for block in found:
         if block.kind == "heading":
-            current = next((name for name, pattern in SECTIONS if pattern.search(block.text)), current)
+            heading = block.text.casefold()
+            current = next(
+                (name for name, words in SECTIONS.items() if any(word in heading for word in words)), current
+            )
             parts.setdefault(current, []).append(f"**{block.text}**")
         else:
             parts.setdefault(current, []).append(markdown(block))
@@ -116,13 +123,21 @@ def markdown(block: Block) -> str:
     """One block as Markdown that cannot end the page's structure early."""
     if block.kind == "code":
         return f"```\n{block.text.replace('```', chr(39) * 3)}\n```"
-    text = re.sub(r"^#", r"\\#", block.text)
+    text = "\\" + block.text if block.text.startswith("#") else block.text
     return f"- {text}" if block.kind == "item" else text
 
 
 def slug(document: Document, evidence: Evidence) -> str:
     """Latin words of the title, led by the framework."""
-    words = [part for part in _SLUG.split(document.title.lower()) if part]
-    framework = evidence.run.framework.value if evidence.run.framework else ""
-    lead = [part for part in _SLUG.split(framework) if part and part not in words]
+    words = _latin_words(document.title)
+    lead = (
+        [word for word in _latin_words(evidence.run.framework.value) if word not in words]
+        if evidence.run.framework
+        else []
+    )
     return "-".join([*lead, *words][:8]) or "article"
+
+
+def _latin_words(text: str) -> list[str]:
+    letters = (letter if letter.isascii() and letter.isalnum() else " " for letter in text.lower())
+    return "".join(letters).split()

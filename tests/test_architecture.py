@@ -51,7 +51,7 @@ READS_ENVIRONMENT = {
     "ui/cli/check.py",
     "ui/cli/watch.py",
     "kb/store/embedder.py",
-    "ingest/export_model.py",
+    "ingest/tools/export_model.py",
 }
 BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.ingest.authoring.originality import digest, kept, repeated, sentences
-from trainmedic.ingest.originals import digests, read_source
+from trainmedic.ingest.tools.originality import digest, repeated, sentences, stored
+from trainmedic.ingest.tools.originals import digests, read_source
 
 SOURCE = "The reference model is loaded a second time, which doubles the memory of a run. Short one."
 CHINESE = "参考模型会被再加载一次，因此显存占用会翻倍，这一点在文档里没有写明白也没有提示。短句。"
@@ -59,8 +59,14 @@ def test_a_digest_does_not_depend_on_the_run() -> None:
     assert len(digest("a")) == 12
 
 
-def test_the_kept_digests_are_there() -> None:
-    assert len(kept()) > 10_000
+def test_no_page_repeats_a_sentence_of_a_source() -> None:
+    digests_of_sources = stored()
+    assert len(digests_of_sources) > 10_000
+    folder = Path(__file__).parent.parent / "kb"
+    pages = [*folder.glob("rules/*/*.md"), *folder.glob("cases/*/*.md")]
+    assert len(pages) > 600
+    texts = {page.name: page.read_text(encoding="utf-8") for page in pages}
+    assert {name: found for name, text in texts.items() if (found := repeated(text, digests_of_sources))} == {}
 
 
 @pytest.fixture

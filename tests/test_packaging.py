@@ -24,6 +24,8 @@ from trainmedic.service.settings import CONFIG_VARIABLE, unknown_variables
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("kb", "service", "ingest", "ui")
 """The folders; installed as ``trainmedic.kb`` and so on, through the links in ``trainmedic/``."""
+NOT_SHIPPED = ("ingest/tools/",)
+"""What only the repository needs."""
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
@@ -69,9 +71,15 @@ def shipped(wheel: Path) -> frozenset[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_file_git_tracks_is_in_the_wheel(package: str, shipped: frozenset[str]) -> None:
-    expected = {f"trainmedic/{name}" for name in tracked(package)}
+    expected = {f"trainmedic/{name}" for name in tracked(package) if not name.startswith(NOT_SHIPPED)}
     assert expected
     assert sorted(expected - shipped) == []
+
+
+def test_the_repositorys_own_tools_are_not_in_the_wheel(shipped: frozenset[str]) -> None:
+    for folder in NOT_SHIPPED:
+        assert tracked(folder)
+        assert [name for name in shipped if name.startswith(f"trainmedic/{folder}")] == []
 
 
 def test_the_wheel_installs_one_package_and_nothing_else(shipped: frozenset[str]) -> None:

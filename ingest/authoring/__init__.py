@@ -1,1 +1,1 @@
-"""Tools for people who write pages: coverage and originality."""
+"""For people who write pages, in this repository or of their own: skeletons, lint, coverage."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from trainmedic.ingest.authoring.case_lint import FAMILIES, FRAMEWORKS
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.case_lint import FAMILIES, FRAMEWORKS
 
 FEW = 5
 """A framework or class with fewer cases is named as a gap."""
 HEAD = """# What is covered
 
-Made by `trainmedic kb coverage`; do not edit. Every case and every rule stands on its own page under
-[kb/cases](../kb/cases) and [kb/rules](../kb/rules), and each names the other.
+Written by `trainmedic kb coverage` for each release; the command prints the current state. Every case and every rule is
+a page of its own under [kb/cases](../kb/cases) and [kb/rules](../kb/rules); each names the other.
 """
 
 
@@ -45,8 +45,8 @@ class Pages:
 def coverage(caseset: CaseSet, ruleset: RuleSet) -> str:
     """The page. Built-in pages only: links are relative to `docs/`."""
     # A case and a rule may have the same id.
-    links = {("case", case_id): page for case_id, page in caseset.pages.items()}
-    links |= {("rule", rule.id): f"kb/rules/{rule.family}/{rule.path.name}" for rule in ruleset.rules}
+    links = {("case", case_id): page.name for case_id, page in caseset.pages.items()}
+    links |= {("rule", rule.id): rule.page.name for rule in ruleset.rules}
     pages = Pages(links)
     cases = sorted((case for case in caseset.cases if case.status == "published"), key=lambda case: case.id)
     rules = sorted(ruleset.rules, key=lambda rule: rule.id)

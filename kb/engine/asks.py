@@ -21,6 +21,7 @@ _WORDS = {
     "model": Text(en="Which model is trained?", zh="训练的是哪个模型？"),
     "model_family": Text(en="Which model is trained (name and size)?", zh="训练的是哪个模型（名称和规模）？"),
     "command": Text(en="Paste the launch command.", zh="请贴出启动命令。"),
+    "card": Text(en="Which graphics card is used? (`nvidia-smi`)", zh="用的是什么显卡？（`nvidia-smi`）"),
     "log": Text(
         en="Paste the log: the first rows, and those around the first bad step.",
         zh="请贴出日志：开头几行，以及第一次出问题前后的几行。",

@@ -28,7 +28,7 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
     A finding that two runs share (same rule, places and words) is given once, for the first run.
     """
     findings: dict[tuple[object, ...], Finding] = {}
-    failures = {failure.rule_id: failure for failure in ruleset.failures}
+    failures = {page.stem: RuleFailure(rule_id=page.stem, message=str(page)) for page in ruleset.failures}
     ruled_out: set[str] = set()
     for run in evidence.runs or (evidence.run,):
         facts = Facts(evidence, run)
@@ -77,7 +77,7 @@ def _fires(rule: Rule, facts: Facts) -> bool:
     """The bare value: without the reasons, which take most of the time."""
     if rule.condition is None:
         return evaluate(rule, facts).value is True
-    return _applies(rule, facts) and truth(rule.condition.run(facts)) is True
+    return _applies(rule, facts) and truth(rule.condition.evaluate(facts)) is True
 
 
 def evaluate(rule: Rule, facts: Facts) -> Outcome:
@@ -135,7 +135,7 @@ def _applies(rule: Rule, facts: Facts) -> bool:
 
 
 def _condition(condition: Expression, facts: Facts) -> Outcome:
-    return _NOT_NEEDED if truth(condition.run(facts)) is False else condition.explain(facts)
+    return _NOT_NEEDED if truth(condition.evaluate(facts)) is False else condition.explain(facts)
 
 
 def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) -> Outcome:

@@ -1,22 +1,22 @@
 """The condition language: a whitelisted subset of Python expressions, compiled once into three-valued closures.
 
-`compile_expression` reads the text with `ast`, refuses whatever is not listed, and never lets Python evaluate it.
-``run`` of the result is the fast path (about a microsecond); `Expression.explain` walks a second time, only where a
-rule fired or cannot be told, for the terms, the places of those that hold, and the facts that could still change it.
+`compile_expression` reads the text with `ast`, refuses everything that is not listed, and never lets Python evaluate
+`compile_expression` reads the text with `ast`, refuses everything that is not listed, and never lets Python run it.
+if a rule fired or cannot be told, for the terms, their places, and the facts that could still change the result.
 Logic is Kleene's: ``false and unknown`` is false, ``true or unknown`` is true.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
+from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, truth
+from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, show, truth
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.evidence import Evidence
@@ -25,28 +25,42 @@ from trainmedic.kb.model.report import Term
 from trainmedic.kb.model.run import Scalar
 from trainmedic.kb.suggest import closest
 
-Run: TypeAlias = Callable[[Facts], Result]
+Evaluator: TypeAlias = Callable[[Facts], Result]
 
 MAX_TEXT, MAX_NODES, MAX_DEPTH, MAX_LITERAL, MAX_NUMBER = 4000, 500, 40, 300, 1e18
 ALLOWED = "and, or, not, comparisons, in, + - * / // %, literals, tuples, setting names and " + ", ".join(ALL_FUNCTIONS)
 
 _COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
-    ast.In: "in", ast.NotIn: "not in",
-}  # fmt: skip
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
 _NOTHING = Facts(Evidence())
 _BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-}  # fmt: skip
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A compiled piece. ``kind``: and, or, not, maybe, leaf. ``reads``: its facts; ``asks``: those worth asking for."""
+    """A compiled piece. ``reads``: its facts; ``asks``: those worth asking for.
+
+    ``kind``: and, or, not, maybe, certain, leaf.
+    """
 
     kind: str
     text: str
-    run: Run
+    evaluate: Evaluator
     children: tuple[Node, ...] = ()
     reads: tuple[Key, ...] = ()
     asks: tuple[Key, ...] = ()
@@ -54,18 +68,18 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A compiled expression. ``run(facts)`` is its value; `explain` the same as an `Outcome` with its reasons."""
+    """A compiled expression. ``evaluate(facts)`` is its value; `explain` gives the reasons as well."""
 
     root: Node
 
     @property
-    def run(self) -> Run:
+    def evaluate(self) -> Evaluator:
         """The closure; its value is a `kb.model.run.Value` or `UNKNOWN`."""
-        return self.root.run
+        return self.root.evaluate
 
     def explain(self, facts: Facts) -> Outcome:
         """The value with terms, evidence of the terms that hold, and the facts that could change an unknown result."""
-        value = truth(self.root.run(facts))
+        value = truth(self.root.evaluate(facts))
         walk = _Walk(facts)
         walk.visit(self.root, True, value is not False)
         return Outcome(
@@ -107,7 +121,7 @@ def fact_node(text: str, key: Key) -> Node:
 
 @dataclass(slots=True)
 class _Walk:
-    """What the second walk gathers. ``live``: the branch contributes to a true, or still possible, result."""
+    """The second walk. ``live``: the branch contributes to a result that is true, or could still be."""
 
     facts: Facts
     terms: list[Term] = field(default_factory=list)
@@ -120,21 +134,21 @@ class _Walk:
             self.visit(node.children[0], not want, live)
         elif node.kind in ("and", "or"):
             self._junction(node, want, live)
-        elif node.kind == "maybe" and want and truth(node.children[0].run(self.facts)) is True:
+        elif node.kind in ("maybe", "certain") and want and truth(node.children[0].evaluate(self.facts)) is True:
             self.visit(node.children[0], want, live)
         else:
             self._leaf(node, want, live)
 
     def _junction(self, node: Node, want: bool, live: bool) -> None:
-        whole = _turned(truth(node.run(self.facts)), want)
+        whole = _turned(truth(node.evaluate(self.facts)), want)
         every = (node.kind == "and") == want
         for child in node.children:
-            value = _turned(truth(child.run(self.facts)), want)
+            value = _turned(truth(child.evaluate(self.facts)), want)
             contributes = every or (value is True if whole is True else value is UNKNOWN)
             self.visit(child, want, live and contributes)
 
     def _leaf(self, node: Node, want: bool, live: bool) -> None:
-        value = _turned(truth(node.run(self.facts)), want)
+        value = _turned(truth(node.evaluate(self.facts)), want)
         facts = [self.facts.fact(key) for key in node.reads]
         spans = tuple(dict.fromkeys(span for fact in facts for span in fact.spans))
         text = node.text if want else f"not {node.text}" if node.text.isidentifier() else f"not ({node.text})"
@@ -216,10 +230,10 @@ class _Compiler:
 
     def _not(self, node: ast.UnaryOp, depth: int) -> Node:
         inner = self.node(node.operand, depth + 1)
-        run = inner.run
+        evaluate = inner.evaluate
 
         def negate(facts: Facts) -> Result:
-            value = truth(run(facts))
+            value = truth(evaluate(facts))
             return value if value is UNKNOWN else not value
 
         return Node("not", self.source(node), negate, (inner,), inner.reads, inner.asks)
@@ -251,8 +265,8 @@ class _Compiler:
             _in(symbol == "in", left, right) if symbol in ("in", "not in") else _order(symbol, left, right)
             for left, symbol, right in zip(sides, symbols, sides[1:], strict=False)
         )
-        run = links[0] if len(links) == 1 else _conjunction(links)
-        return Node("leaf", self.source(node), run, (), _reads(sides), _asks(sides))
+        evaluate = links[0] if len(links) == 1 else _conjunction(links)
+        return Node("leaf", self.source(node), evaluate, (), _reads(sides), _asks(sides))
 
     def _call(self, node: ast.Call, depth: int) -> Node:
         if not isinstance(node.func, ast.Name) or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -262,7 +276,7 @@ class _Compiler:
         name = node.func.id
         if name in FACT_CALLS:
             return self._fact(node, name)
-        if name in ("maybe", "known"):
+        if name in SPECIAL:
             return self._special(node, name, depth)
         function = COMPUTATIONS.get(name)
         if function is None:
@@ -279,27 +293,40 @@ class _Compiler:
         call = FACT_CALLS[name]
         self._count(node, name, call.least, call.most)
         arguments: list[str] = []
+        wanted: type | tuple[type, ...] = (int, float) if call.numbers else str
         for place, argument in enumerate(node.args):
-            if not (isinstance(argument, ast.Constant) and isinstance(argument.value, str)):
-                raise self.refuse(node, f"{name}() takes quoted texts: {self.source(node)[:60]!r}")
-            wrong = call.checks[min(place, len(call.checks) - 1)](argument.value, self.words)
+            if not isinstance(argument, ast.Constant) or not isinstance(argument.value, wanted):
+                kind = "numbers" if call.numbers else "quoted texts"
+                raise self.refuse(node, f"{name}() takes {kind}: {self.source(node)[:60]!r}")
+            text = str(argument.value)
+            wrong = call.checks[min(place, len(call.checks) - 1)](text, self.words)
             if wrong is not None:
                 raise self.refuse(node, f"{name}(): {wrong}")
-            arguments.append(argument.value)
+            arguments.append(text)
         return fact_node(self.source(node), (name, *arguments))
 
     def _special(self, node: ast.Call, name: str, depth: int) -> Node:
-        self._count(node, name, 1, 1)
-        inner = self.node(node.args[0], depth + 1)
-        run = inner.run
+        self._count(node, name, *SPECIAL[name])
+        children = tuple(self.node(argument, depth + 1) for argument in node.args)
+        inner, text = children[0], self.source(node)
         if name == "known":
-            return Node("leaf", self.source(node), lambda facts: run(facts) is not UNKNOWN, (), inner.reads)
+            return Node("leaf", text, lambda facts: inner.evaluate(facts) is not UNKNOWN, (), inner.reads)
+        if name == "when_known":
+            return Node(
+                "leaf", text, lambda facts: _joined(part.evaluate(facts) for part in children), (), _reads(children)
+            )
+        default = name == "maybe"
 
-        def maybe(facts: Facts) -> Result:
-            value = truth(run(facts))
-            return True if value is UNKNOWN else value
+        def decided(facts: Facts) -> Result:
+            value = truth(inner.evaluate(facts))
+            return default if value is UNKNOWN else value
 
-        return Node("maybe", self.source(node), maybe, (inner,), inner.reads)
+        return Node(name, text, decided, (inner,), inner.reads)
+
+
+def _joined(values: Iterable[Result]) -> str:
+    shown = list(values)
+    return "" if UNKNOWN in shown else "".join(map(show, shown))
 
 
 def _reads(nodes: tuple[Node, ...]) -> tuple[Key, ...]:
@@ -311,15 +338,15 @@ def _asks(nodes: tuple[Node, ...]) -> tuple[Key, ...]:
 
 
 def _junction(kind: str, text: str, nodes: tuple[Node, ...]) -> Node:
-    runs = tuple(node.run for node in nodes)
-    run = _conjunction(runs) if kind == "and" else _disjunction(runs)
-    return Node(kind, text, run, nodes, _reads(nodes), _asks(nodes))
+    parts = tuple(node.evaluate for node in nodes)
+    evaluate = _conjunction(parts) if kind == "and" else _disjunction(parts)
+    return Node(kind, text, evaluate, nodes, _reads(nodes), _asks(nodes))
 
 
-def _conjunction(runs: tuple[Run, ...]) -> Run:
-    def run(facts: Facts) -> Result:
+def _conjunction(parts: tuple[Evaluator, ...]) -> Evaluator:
+    def evaluate(facts: Facts) -> Result:
         result: bool | Unknown = True
-        for part in runs:
+        for part in parts:
             value = truth(part(facts))
             if value is False:
                 return False
@@ -327,13 +354,13 @@ def _conjunction(runs: tuple[Run, ...]) -> Run:
                 result = UNKNOWN
         return result
 
-    return run
+    return evaluate
 
 
-def _disjunction(runs: tuple[Run, ...]) -> Run:
-    def run(facts: Facts) -> Result:
+def _disjunction(parts: tuple[Evaluator, ...]) -> Evaluator:
+    def evaluate(facts: Facts) -> Result:
         result: bool | Unknown = False
-        for part in runs:
+        for part in parts:
             value = truth(part(facts))
             if value is True:
                 return True
@@ -341,27 +368,27 @@ def _disjunction(runs: tuple[Run, ...]) -> Run:
                 result = UNKNOWN
         return result
 
-    return run
+    return evaluate
 
 
 def _computed(text: str, nodes: tuple[Node, ...], call: Callable[..., Result]) -> Node:
-    runs = tuple(node.run for node in nodes)
+    parts = tuple(node.evaluate for node in nodes)
     if not any(node.reads for node in nodes):
-        constant = call(*(part(_NOTHING) for part in runs))
+        constant = call(*(part(_NOTHING) for part in parts))
         return Node("leaf", text, lambda facts: constant)
 
-    def run(facts: Facts) -> Result:
-        values = [part(facts) for part in runs]
+    def evaluate(facts: Facts) -> Result:
+        values = [part(facts) for part in parts]
         return UNKNOWN if UNKNOWN in values else call(*values)
 
-    return Node("leaf", text, run, (), _reads(nodes), _asks(nodes))
+    return Node("leaf", text, evaluate, (), _reads(nodes), _asks(nodes))
 
 
-def _order(symbol: str, left: Node, right: Node) -> Run:
-    first, second = left.run, right.run
+def _order(symbol: str, left: Node, right: Node) -> Evaluator:
+    first, second = left.evaluate, right.evaluate
     equality = symbol in ("==", "!=")
 
-    def run(facts: Facts) -> Result:
+    def evaluate(facts: Facts) -> Result:
         a, b = first(facts), second(facts)
         if a is UNKNOWN or b is UNKNOWN:
             return UNKNOWN
@@ -369,17 +396,17 @@ def _order(symbol: str, left: Node, right: Node) -> Run:
             return equal(a, b) == (symbol == "==")
         return ordered(symbol, a, b)
 
-    return run
+    return evaluate
 
 
-def _in(wanted: bool, left: Node, right: Node) -> Run:
-    first, second = left.run, right.run
+def _in(wanted: bool, left: Node, right: Node) -> Evaluator:
+    first, second = left.evaluate, right.evaluate
 
-    def run(facts: Facts) -> Result:
+    def evaluate(facts: Facts) -> Result:
         item, holder = first(facts), second(facts)
         if item is UNKNOWN or holder is UNKNOWN:
             return UNKNOWN
         found = member(item, holder)
         return found if found is UNKNOWN else found == wanted
 
-    return run
+    return evaluate

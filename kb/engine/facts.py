@@ -1,7 +1,7 @@
-"""What a rule may ask about one run: settings, recognised words, versions, metrics, signals, options.
+"""The facts of one run: settings, recognised words, versions, metrics, signals, log lines, cards, options.
 
-Every answer is a `Fact`: a value or `UNKNOWN`, the places it was read from, and what to ask for where it is unknown.
-Pure, and lazy: a fact is worked out when first asked for and kept. `FACTS` names the functions that pages may call.
+Every answer is a `Fact`: a value or `UNKNOWN`, the places it was read from, and what to ask for if it is unknown.
+Facts are computed on first use and cached. `FACTS` names the functions that pages may call.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+from trainmedic.kb.engine.graphics_cards import cards
+from trainmedic.kb.engine.log_text import find
+from trainmedic.kb.engine.memory_places import out_of_memory, size_of
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
-from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal
+from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
 from trainmedic.kb.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
@@ -25,38 +28,38 @@ BATCH = ("world_size", "data_parallel", "accumulation", "global_batch")
 WORDS = (*RECOGNISED, "entry", "launcher", *BATCH)
 """Names that a condition may use beside the canonical settings."""
 
-# Absence of these in a log is proved by logged rows only; of the others by any log or traceback.
 _METRIC_SIGNALS = (
-    "loss", "grad_norm", "eval_loss", "nll_loss", "reward", "logps", "logits", "kl_", "entropy", "length_",
-    "clip_ratio", "accuracy", "margins", "learning_rate", "lr_", "throughput", "healthy",
-)  # fmt: skip
+    *("loss", "grad_norm", "eval_loss", "nll_loss", "reward", "logps", "logits", "kl_", "entropy", "length_"),
+    *("clip_ratio", "accuracy", "margins", "learning_rate", "lr_", "throughput", "healthy"),
+)
+"""Beginnings of signals whose absence only logged rows prove; for the others any log or traceback does."""
 _ORIGIN_OF_SIZES = ("num_gpus", "micro_batch", "gradient_accumulation")
 
 
 class Facts:
-    """The facts of one run of one paste. Compiled conditions call ``fact(key)``; the methods are for modules."""
+    """The facts of one run. Compiled conditions call ``fact(key)``; rule modules call the methods."""
 
-    __slots__ = ("_cache", "_kept", "_options", "evidence", "run")
+    __slots__ = ("_cache", "_options", "_shared", "evidence", "run")
 
     def __init__(self, evidence: Evidence, run: RunConfig | None = None) -> None:
         self.evidence = evidence
         self.run = run if run is not None else evidence.run
         self._cache: dict[Key, Fact] = {}
         self._options: dict[str, tuple[Option, ...]] | None = None
-        self._kept: dict[str, Any] = {}
+        self._shared: dict[str, Any] = {}
 
-    def once(self, name: str, work_out: Callable[[Facts], T]) -> T:
-        """What several modules need of one run, worked out by the first of them. ``name`` is the caller's module."""
-        if name not in self._kept:
-            self._kept[name] = work_out(self)
-        return cast(T, self._kept[name])
+    def once(self, name: str, compute: Callable[[Facts], T]) -> T:
+        """A value that several rules share, computed once per run. ``name`` is the caller's module."""
+        if name not in self._shared:
+            self._shared[name] = compute(self)
+        return cast(T, self._shared[name])
 
     def fact(self, key: Key) -> Fact:
-        """The fact of one call, kept. Raises KeyError for a function that `FACTS` does not have."""
-        found = self._cache.get(key)
-        if found is None:
-            found = self._cache[key] = FACTS[key[0]](self, *key[1:])
-        return found
+        """The fact of one call, cached. Raises KeyError for a function that `FACTS` does not have."""
+        fact = self._cache.get(key)
+        if fact is None:
+            fact = self._cache[key] = FACTS[key[0]](self, *key[1:])
+        return fact
 
     # --- settings and words -----------------------------------------------------------------------------------------
 
@@ -301,6 +304,63 @@ class Facts:
             return Fact(value=False, seen=f"no exception with {text!r}")
         return Fact(value=UNKNOWN, seen="no log", missing=("log",))
 
+    def log_says(self, *texts: str) -> Fact:
+        """Whether a log holds one of these texts (wildcards: `log_text.compiled`); the first of them.
+
+        Never false: a log is mostly an excerpt, so the absence of a line proves nothing.
+        """
+        span = next((span for text in texts if (span := find(self.evidence, text)) is not None), None)
+        if span is None:
+            return Fact(value=UNKNOWN, seen=f"no line with {texts[0]!r}", missing=("log",))
+        return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
+
+    def oom_in(self, *places: str) -> Fact:
+        """Whether accelerator memory ran out at one of these `memory_places`; false if it did at another place only."""
+        trace = self._out_of_memory(places)
+        if trace is not None:
+            return Fact(
+                value=True, spans=(trace.span,), seen=f"out of memory in {trace.frames[-1]}", user_provided=True
+            )
+        elsewhere = [place for place, _ in out_of_memory(self.evidence) if place]
+        if elsewhere:
+            return Fact(value=False, seen=f"out of memory in {', '.join(elsewhere)}")
+        return Fact(value=UNKNOWN, seen="no traceback that shows where memory ran out", missing=("log",))
+
+    def oom_size(self, *places: str) -> Fact:
+        """The size that could not be allocated there, as text."""
+        trace = self._out_of_memory(places)
+        return Fact(value=UNKNOWN, missing=("log",)) if trace is None else Fact(value=size_of(trace))
+
+    def oom_frame(self, *places: str) -> Fact:
+        """The innermost frame there: file, line, function."""
+        trace = self._out_of_memory(places)
+        if trace is None:
+            return Fact(value=UNKNOWN, missing=("log",))
+        return Fact(value=trace.frames[-1].rpartition("/")[2])
+
+    def _out_of_memory(self, places: tuple[str, ...]) -> Traceback | None:
+        return next((trace for place, trace in out_of_memory(self.evidence) if place in places), None)
+
+    # --- hardware -----------------------------------------------------------------------------------------------------
+
+    def card_below(self, capability: str) -> Fact:
+        """Whether every named card has a lower compute capability; unknown if none is named or they differ."""
+        named = self._cards()
+        older = {below < float(capability) for below, _ in named}
+        if len(older) != 1:
+            seen = "cards of several generations are named" if named else "no card is named"
+            return Fact(value=UNKNOWN, spans=tuple(span for _, span in named), seen=seen, missing=("card",))
+        return Fact(value=older.pop(), spans=(named[0][1],), seen=f"card {named[0][1].text}", user_provided=True)
+
+    def card_name(self, default: str | None = None) -> Fact:
+        """The first card that is named, as written; the default if there is none."""
+        named = self._cards()
+        value = named[0][1].text if named else default
+        return Fact(value=UNKNOWN if value is None else value)
+
+    def _cards(self) -> tuple[tuple[float, Span], ...]:
+        return self.once("cards", lambda facts: tuple(cards(facts.evidence, facts.run)))
+
     def _signal(self, kind: str, found: list[Signal]) -> Fact:
         if found:
             best = min(found, key=lambda signal: signal.stated)  # the first shown by a log, else the first stated
@@ -360,6 +420,12 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     "seen": Facts.seen,
     "stated": Facts.stated,
     "traceback": Facts.traceback,
+    "log_says": Facts.log_says,
+    "oom_in": Facts.oom_in,
+    "oom_size": Facts.oom_size,
+    "oom_frame": Facts.oom_frame,
+    "card_below": Facts.card_below,
+    "card_name": Facts.card_name,
 }
 
 

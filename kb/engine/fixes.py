@@ -26,7 +26,7 @@ def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> 
     """The fixes that a fired rule offers here, with their edits (none where the fix can only be described)."""
     found = []
     for spec in rule.fixes:
-        if spec.when is not None and truth(spec.when.run(facts)) is not True:
+        if spec.when is not None and truth(spec.when.evaluate(facts)) is not True:
             continue
         plan = _Plan(facts)
         for name in spec.unset:
@@ -123,9 +123,7 @@ class _Plan:
         )
         if prefer is None or self.certain or (found is not None and found.key == prefer):
             return found
-        own = spelling(
-            self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
-        )  # fmt: skip
+        own = spelling(self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope)
         return own if own is not None and own.key == prefer else found
 
     def edits(self) -> tuple[Edit, ...]:

@@ -1,7 +1,7 @@
 """The functions of the condition language and the checks of their arguments.
 
 Fact calls ask `kb.engine.facts` and take literals only, which are checked when a page is loaded. Computations take any
-expression and know nothing of the run. ``maybe`` and ``known`` see the unknown itself, so `kb.engine.expressions`
+expression and know nothing of the run. The special functions see the unknown itself, so `kb.engine.expressions`
 compiles them.
 """
 
@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from trainmedic.kb.engine.log_text import LEAST_LITERAL, compiled
+from trainmedic.kb.engine.memory_places import PLACES
 from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.run import Value
@@ -31,6 +33,7 @@ class FactCall:
     least: int
     most: int
     checks: tuple[Callable[[str, Vocabulary], str | None], ...]
+    numbers: bool = False
 
 
 def _setting(text: str, words: Vocabulary) -> str | None:
@@ -59,6 +62,20 @@ def _word(text: str, words: Vocabulary) -> str | None:
     return None if text else "an empty text finds nothing"
 
 
+def _line(text: str, words: Vocabulary) -> str | None:
+    if len(compiled(text)[0]) >= LEAST_LITERAL:
+        return None
+    return f"{text!r} needs {LEAST_LITERAL} characters in a row that are no wildcards"
+
+
+def _number(text: str, words: Vocabulary) -> str | None:
+    return None if text.replace(".", "", 1).isdigit() else f"{text} is no number"
+
+
+def _place(text: str, words: Vocabulary) -> str | None:
+    return None if text in PLACES else f"{text!r} is no place; there are {', '.join(PLACES)}"
+
+
 FACT_CALLS: Mapping[str, FactCall] = {
     "version": FactCall(2, 2, (_package, _range)),
     "version_of": FactCall(1, 1, (_package,)),
@@ -80,6 +97,12 @@ FACT_CALLS: Mapping[str, FactCall] = {
     "has_option": FactCall(1, 2, (_word,)),
     "option_has_value": FactCall(1, 2, (_word,)),
     "option_origin": FactCall(1, 2, (_word,)),
+    "log_says": FactCall(1, 16, (_line,)),
+    "oom_in": FactCall(1, 8, (_place,)),
+    "oom_size": FactCall(1, 8, (_place,)),
+    "oom_frame": FactCall(1, 8, (_place,)),
+    "card_below": FactCall(1, 1, (_number,), numbers=True),
+    "card_name": FactCall(0, 1, (_word,)),
 }
 
 
@@ -127,17 +150,28 @@ def _texts(test: Callable[[str, str], bool]) -> Callable[[Value, Value], Result]
     return compare
 
 
+def _contains_any(text: Value, parts: Value) -> Result:
+    if not isinstance(parts, tuple):
+        return UNKNOWN
+    found = [_contains(text, part) for part in parts]
+    return True if True in found else UNKNOWN if UNKNOWN in found else False
+
+
+_contains = _texts(lambda text, part: part in text)
+
 COMPUTATIONS: Mapping[str, Computation] = {
     "abs": Computation(1, 1, _abs),
     "min": Computation(2, 16, _least),
     "max": Computation(2, 16, _greatest),
     "len": Computation(1, 1, _len),
     "lower": Computation(1, 1, _lower),
-    "contains": Computation(2, 2, _texts(lambda text, part: part in text)),
+    "contains": Computation(2, 2, _contains),
+    "contains_any": Computation(2, 2, _contains_any),
     "startswith": Computation(2, 2, _texts(str.startswith)),
     "endswith": Computation(2, 2, _texts(str.endswith)),
     "matches": Computation(2, 2, _texts(fnmatchcase)),
 }
 
-SPECIAL = ("maybe", "known")
+SPECIAL: Mapping[str, tuple[int, int]] = {"maybe": (1, 1), "certain": (1, 1), "known": (1, 1), "when_known": (1, 8)}
+"""Least and greatest number of arguments."""
 ALL_FUNCTIONS = tuple(sorted((*FACT_CALLS, *COMPUTATIONS, *SPECIAL)))

@@ -1,4 +1,4 @@
-"""What a condition, or a rule's own module, answers."""
+"""The result of a condition or of a rule module."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from trainmedic.kb.engine.values import show
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Term
 
@@ -14,8 +15,8 @@ from trainmedic.kb.model.report import Term
 class Outcome:
     """True: it fires. False: it is clear. None: it cannot be told, and ``missing`` names the facts that would decide.
 
-    ``user_provided`` says that something holds which the user himself gave (else an unknown outcome is not reported).
-    ``values`` fills message placeholders of the same name before the condition language is asked.
+    ``user_provided``: something that holds was given by the user; without it an unknown outcome is not reported.
+    ``values`` fills message placeholders of the same name, before the condition language is asked.
     """
 
     value: bool | None
@@ -24,3 +25,14 @@ class Outcome:
     user_provided: bool = False
     terms: tuple[Term, ...] = ()
     values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+CLEAR = Outcome(value=False)
+NOT_SHOWN = Outcome(value=None)
+"""Nothing to report, but not clear: a log is mostly an excerpt, and what it does not show rules nothing out."""
+
+
+def fires(*spans: Span, **values: object) -> Outcome:
+    """The rule fires on these places; ``values`` fill the message."""
+    shown = {name: show(value) for name, value in values.items()}
+    return Outcome(value=True, evidence=tuple(dict.fromkeys(spans)), user_provided=True, values=shown)

@@ -66,6 +66,6 @@ def _render(
         elif piece[0] in values:
             parts.append(values[piece[0]])
         else:
-            value = piece[1].run(facts)
+            value = piece[1].evaluate(facts)
             parts.append(_UNKNOWN[language] if value is UNKNOWN else show(value))
     return "".join(parts)

@@ -12,7 +12,8 @@ from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.placeholders import Template
-from trainmedic.kb.model.report import Reference, RuleFailure, Safety, Severity, Text
+from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.model.report import Reference, Safety, Severity, Text
 from trainmedic.kb.model.run import Scalar
 
 Check: TypeAlias = Callable[[Facts], Outcome]
@@ -52,8 +53,7 @@ class Rule:
     cases: tuple[str, ...]
     sources: tuple[Reference, ...]
     when: str  # the condition's text, empty for a module
-    text: str  # the whole page
-    body_line: int  # line of the page at which the body starts
+    page: Page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class RuleSet:
     """All rules in order of their ids, what could not be loaded, and a hash of all pages and modules (the version)."""
 
     rules: tuple[Rule, ...]
-    failures: tuple[RuleFailure, ...] = ()
+    failures: tuple[PageProblem, ...] = ()
     version: str = ""
     _index: dict[str, tuple[Rule, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -24,7 +24,7 @@ from trainmedic.kb.frameworks.mentions import (
     where,
 )
 from trainmedic.kb.frameworks.models import family_of_type, find_family, model_family
-from trainmedic.kb.frameworks.profiles import INHERITS
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles, select
 from trainmedic.kb.frameworks.settings import index
 from trainmedic.kb.frameworks.signatures import from_keys, knows
 from trainmedic.kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
@@ -319,7 +319,8 @@ def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
     """The one training framework in a version listing; TRL only where no framework that builds on it is there."""
-    names = [name for name in ("openrlhf", "llamafactory", "ms-swift", "verl", "axolotl") if name in versions]
+    own = [profiles()[name] for name in select("trainer") if name in versions]
+    names = [profile.name for profile in own if not profile.library and not profile.options_of]
     if not names and "trl" in versions:
         names = ["trl"]
     if len(names) != 1:

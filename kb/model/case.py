@@ -45,7 +45,7 @@ class Case:
     family: str  # class of failure, see kb/cases/README.md
     frameworks: tuple[str, ...]
     evidence: str
-    reviewed: str
+    reviewed: str  # the date
     sections: Mapping[str, Mapping[str, str]]
     sources: tuple[Reference, ...]
     algorithms: tuple[str, ...] = ()
@@ -61,6 +61,7 @@ class Case:
     refutations: tuple[Refutation, ...] = ()
     ask: tuple[Question, ...] = ()
     related: tuple[str, ...] = ()
+    reviewed_by: str = "author"  # author | second reader
     secondary: bool = False  # explains what is shown, not why: yields to any other plausible case
     status: str = "published"  # published | draft (drafts are never shown)
 

@@ -25,6 +25,7 @@ _LABELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 "artefact": "Nothing is wrong with the run: this is how the number is logged.",
                 "evidence": "Evidence",
                 "reviewed": "reviewed",
+                "second reader": " by a second reader",
                 "detected": "Detected by",
                 "undetected": "No rule detects this",
                 "related": "Related",
@@ -46,6 +47,7 @@ _LABELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
                 "artefact": "训练本身没有问题，只是这个数值的记录方式如此。",
                 "evidence": "证据",
                 "reviewed": "复核日期",
+                "second reader": "（由第二人复核）",
                 "detected": "可由规则检测",
                 "undetected": "没有规则能检测",
                 "related": "相关",
@@ -116,7 +118,8 @@ def _reference(item: Reference, language: str) -> str:
 def _footer(case: Case, language: str, label: Mapping[str, str]) -> list[str]:
     grade = _GRADES.get(case.evidence, (case.evidence, case.evidence))[language == "zh"]
     colon = label["colon"]
-    lines = [f"{label['evidence']}{colon}{grade}. {label['reviewed']} {case.reviewed}."]
+    reader = label["second reader"] if case.reviewed_by == "second reader" else ""
+    lines = [f"{label['evidence']}{colon}{grade}. {label['reviewed']} {case.reviewed}{reader}."]
     if case.rules:
         lines.append(f"{label['detected']}{colon}" + ", ".join(f"`{rule}`" for rule in case.rules))
     elif case.no_rule:

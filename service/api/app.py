@@ -80,7 +80,8 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
     @app.get("/readyz", tags=["health"], response_model=Readiness)
     async def readyz() -> Response:
         """Knowledge loaded and rules compiled. ``degraded`` if a page failed or something optional is down."""
-        failures = [*(f.rule_id for f in knowledge.rules.failures), *(f.page for f in knowledge.cases.failures)]
+        problems = (*knowledge.rules.failures, *knowledge.cases.failures)
+        failures = list(dict.fromkeys(problem.page for problem in problems))
         down = {name: reason for name, probe in cached.items() if (reason := await probe()) is not None}
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"

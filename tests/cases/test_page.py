@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.pages.case import CaseSet, PageFailure, load_cases, read_case, render
+from trainmedic.kb.model.page import PageProblem
+from trainmedic.kb.pages.case import CaseSet, load_cases, read_case
+from trainmedic.kb.pages.case_render import render
+from trainmedic.kb.pages.page import PageError, read_page
 
 PAGE = """---
 id: toy-case
@@ -54,15 +57,13 @@ Look.
 
 
 def case(text: str = PAGE) -> Case:
-    read = read_case(text, "toy-case")
-    assert isinstance(read, Case), read
-    return read
+    return read_case(Path("toy-case.md"), *read_page(text, "toy-case.md"))[0]
 
 
-def failure(text: str) -> PageFailure:
-    read = read_case(text, "toy-case")
-    assert isinstance(read, PageFailure), read
-    return read
+def failure(text: str) -> PageProblem:
+    with pytest.raises(PageError) as caught:
+        case(text)
+    return caught.value.problem
 
 
 def test_a_page_becomes_a_case() -> None:
@@ -92,6 +93,13 @@ def test_scalars_stay_the_text_that_was_written() -> None:
     assert case(PAGE.replace("[trl]", "[no]")).frameworks == ("no",)
 
 
+def test_the_reader_of_a_review_is_named() -> None:
+    assert case().reviewed_by == "author"
+    second = case(PAGE.replace("reviewed: 2026-11-21", 'reviewed: "2026-11-21, second reader"'))
+    assert (second.reviewed, second.reviewed_by) == ("2026-11-21", "second reader")
+    assert "reviewed 2026-11-21 by a second reader." in render(second)
+
+
 def test_windows_line_ends_change_nothing() -> None:
     assert case(PAGE.replace("\n", "\r\n")) == case()
 
@@ -101,21 +109,22 @@ def test_windows_line_ends_change_nothing() -> None:
     [
         ("---\nid", "id", 1, "front matter"),
         ("kind: fault", "kind: [fault", 5, "not YAML"),
-        ("kind: fault\n", "", 1, "field 'kind' is missing"),
+        ("kind: fault\n", "", 2, "field 'kind' is missing"),
         ("kind: fault", "kind: fault\ncolour: red", 5, "unknown field 'colour'"),
-        ("kind: fault", "kind: fault\nkind: fault", 5, "'kind' stands twice"),
-        ("id: toy-case", "id: other", 2, "not the file's stem"),
-        ('{en: "Toy", zh: "玩具"}', '{en: "Toy"}', 3, "exactly en and zh"),
+        ("kind: fault", "kind: fault\nkind: fault", 5, "'kind' occurs twice"),
+        ("id: toy-case", "id: other", 2, "must be the file's name"),
+        ('{en: "Toy", zh: "玩具"}', '{en: "Toy"}', 3, "both languages"),
         ("frameworks: [trl]", "frameworks: trl", 6, "must be a list"),
-        ("frameworks: [trl]", 'frameworks: [""]', 6, "must be a text"),
+        ("frameworks: [trl]", 'frameworks: [""]', 6, "must not be empty"),
         ('affected: {trl: ">=1.0,<2.0"}', "affected: [trl]", 8, "must be a mapping"),
-        ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a]", 7, "exactly en and zh"),
-        ("says: reporter, ", "", 13, "a source needs url, says"),
-        ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 15, "a refutation needs"),
-        ("### Cause", "### Reason", 23, "section 'Reason' is unknown"),
-        ("### Cause", "### Symptom", 23, "stands twice"),
-        ("## zh", "## fr", 32, "only '## en' and '## zh'"),
-        ("## en\n", "## en\nloose text\n", 21, "text before the first section"),
+        ("[a, b, c, d], zh: [甲, 乙, 丙, 丁]", "[a]", 7, "field 'zh' is missing"),
+        ("says: reporter, ", "", 13, "field 'says' is missing"),
+        ('why: {en: "No effect.", zh: "没有作用。"}', "because: x", 15, "unknown field 'because'"),
+        ("reviewed: 2026-11-21", "reviewed: 2026-11-21, a friend", 11, "unknown reader 'a friend'"),
+        ("### Cause", "### Reason", 23, "unknown section 'Reason'"),
+        ("### Cause", "### Symptom", 23, "occurs twice"),
+        ("## zh", "## fr", 32, "unknown chapter 'fr'; known: en, zh"),
+        ("## en\n", "## en\nloose text\n", 20, "text outside any section"),
     ],
 )
 def test_a_broken_page_says_where_and_what(old: str, new: str, line: int, message: str) -> None:
@@ -126,7 +135,7 @@ def test_a_broken_page_says_where_and_what(old: str, new: str, line: int, messag
 
 
 def test_front_matter_that_is_a_list_is_refused() -> None:
-    assert "not a mapping" in failure("---\n- a\n---\n").message
+    assert "must be a mapping" in failure("---\n- a\n---\n").message
 
 
 def test_a_team_adds_a_folder_of_its_own_and_a_broken_page_does_not_hide_the_rest(tmp_path: Path) -> None:
@@ -137,7 +146,7 @@ def test_a_team_adds_a_folder_of_its_own_and_a_broken_page_does_not_hide_the_res
     (tmp_path / "README.md").write_text("not a page", encoding="utf-8")
     loaded = load_cases([tmp_path])
     assert loaded.get("toy-case") is not None
-    assert [item.page.rsplit("/")[-1] for item in loaded.failures] == ["broken.md", "bytes.md"]
+    assert [item.stem for item in loaded.failures] == ["broken", "bytes"]
     assert len(loaded.cases) == len(load_cases().cases) + 1
 
 
@@ -147,7 +156,7 @@ def test_an_id_that_exists_already_is_a_failure_of_the_later_page(tmp_path: Path
         folder.mkdir()
         (folder / "toy-case.md").write_text(PAGE, encoding="utf-8")
     loaded = load_cases([first, second])
-    assert [str(item) for item in loaded.failures] == ["b/toy-case.md:1: id 'toy-case' is taken by a/toy-case.md"]
+    assert [str(item) for item in loaded.failures] == ["b/toy-case.md:2: id 'toy-case' is taken by a/toy-case.md"]
 
 
 def test_a_single_page_can_be_given(tmp_path: Path) -> None:

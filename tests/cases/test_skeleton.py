@@ -1,15 +1,38 @@
-"""The skeleton of a new case page."""
+"""A skeleton loads, and lint asks for what is left empty, and for nothing else."""
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
+import pytest
+
+from trainmedic.ingest.authoring.lint import lint
+from trainmedic.ingest.authoring.skeleton import skeleton
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.case import load_cases
-from trainmedic.kb.pages.case_skeleton import skeleton
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse import parse
+
+TODAY = date(2026, 11, 22)
 
 
-def test_the_skeleton_loads_as_a_draft(tmp_path: Path) -> None:
-    (tmp_path / "my-case.md").write_text(skeleton("my-case"), encoding="utf-8")
-    cases = load_cases((tmp_path,))
-    assert [str(failure) for failure in cases.failures if "my-case" in str(failure)] == []
-    assert next(case for case in cases.cases if case.id == "my-case").status == "draft"
+@pytest.mark.parametrize(("kind", "empty"), [("case", 8), ("rule", 6)])
+def test_lint_asks_for_the_empty_sections_of_a_skeleton(kind: str, empty: int, tmp_path: Path) -> None:
+    page = tmp_path / "my-page.md"
+    page.write_text(skeleton(kind, "my-page", "0.1.0", TODAY), encoding="utf-8")
+    rules, cases = load_rules((page,)), load_cases((page,))
+    problems = lint(rules, cases, parse, vocabulary(), only={page.as_posix()}, today=TODAY)
+    sections = [problem for problem in problems if "missing or empty" in problem.message]
+    assert len(sections) == empty
+    assert len({problem.line for problem in sections}) == empty
+    others = {problem.message for problem in problems} - {problem.message for problem in sections}
+    assert others == ({"cases: name the case that justifies the rule"} if kind == "rule" else set())
+
+
+def test_a_new_case_is_a_draft(tmp_path: Path) -> None:
+    page = tmp_path / "my-case.md"
+    page.write_text(skeleton("case", "my-case", "0.1.0", TODAY), encoding="utf-8")
+    case = load_cases((page,)).get("my-case")
+    assert case is not None
+    assert case.status == "draft"

@@ -25,8 +25,8 @@ ABOUT_ONE_FRAMEWORK = {
     "kb/frameworks/values.py",
     "kb/frameworks/defaults.py",
     "kb/parse/readers/rows.py",
-    "ingest/extract_frameworks.py",
-    "ingest/extract_store.py",
+    "ingest/tools/extract_frameworks.py",
+    "ingest/tools/extract_store.py",
     # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
     "service/agent/tool_schemas.py",
     "service/langchain.py",

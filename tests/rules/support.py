@@ -11,7 +11,8 @@ from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, Value, VersionFact
-from trainmedic.kb.pages.rule import parse_page
+from trainmedic.kb.pages.page import read_page
+from trainmedic.kb.pages.rule import read_rule
 
 SETTINGS = (
     "vanilla_loss", "micro_batch", "gradient_accumulation", "num_gpus", "bf16", "learning_rate", "attention", "beta",
@@ -169,8 +170,13 @@ def page(
     )  # fmt: skip
 
 
+def parsed(text: str, id: str = "a-defect") -> Rule:
+    """The rule of a page's text."""
+    return read_rule(Path(f"/rules/kto/{id}.md"), *read_page(text, f"kto/{id}.md"), WORDS_OF_TESTS)[0]
+
+
 def rule(id: str = "a-defect", **parts: str) -> Rule:
-    return parse_page(page(id, **parts), Path(f"/rules/kto/{id}.md"), WORDS_OF_TESTS)
+    return parsed(page(id, **parts), id)
 
 
 def ruleset(*rules: Rule) -> RuleSet:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.rules.support import WORDS_OF_TESTS, evidence, option, row, run, setting, version
 from trainmedic.kb.engine.expressions import ALLOWED, Expression, all_of, compile_expression, fact_node
 from trainmedic.kb.engine.facts import FACTS, Facts
-from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS
+from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.values import UNKNOWN, Result, truth
 from trainmedic.kb.errors import InvalidPage
@@ -26,7 +26,7 @@ def with_values(**values: Value) -> Facts:
 
 
 def value_of(text: str, **values: Value) -> Result:
-    return condition(text).run(with_values(**values))
+    return condition(text).evaluate(with_values(**values))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,15 @@ def value_of(text: str, **values: Value) -> Result:
         "signal('no_kind')",
         "written('no_setting')",
         "metric('')",
+        "log_says('a*b')",
+        "log_says('*')",
+        "oom_in('nowhere')",
+        "card_below('8.0')",
+        "card_below(True)",
+        "card_name(8)",
+        "certain()",
+        "when_known()",
+        "contains_any('a')",
         "all_finite()",
         "micro_batch ==",
         "(",
@@ -107,7 +116,7 @@ def test_a_name_close_to_a_setting_is_answered_with_that_setting() -> None:
 
 def test_every_fact_call_has_its_fact_and_every_function_is_named_in_the_hint() -> None:
     assert set(FACT_CALLS) == set(FACTS) - {"name"}
-    assert set(ALL_FUNCTIONS) == {*FACT_CALLS, *COMPUTATIONS, "maybe", "known"}
+    assert set(ALL_FUNCTIONS) == {*FACT_CALLS, *COMPUTATIONS, *SPECIAL}
     assert all(name in ALLOWED for name in ALL_FUNCTIONS)
 
 
@@ -121,6 +130,11 @@ def test_every_fact_call_has_its_fact_and_every_function_is_named_in_the_hint() 
         ("micro_batch == '1'", False),
         ("1 <= micro_batch < 2", True),
         ("1 < micro_batch < 2", False),
+        ("contains_any(loss_type, ('x', 'SIG'))", True),
+        ("contains_any(loss_type, ('x', 'y'))", False),
+        ("contains_any(loss_type, ('x', 3))", UNKNOWN),
+        ("contains_any(rpo_alpha, ('x', 'y'))", False),
+        ("contains_any(loss_type, 'sig')", UNKNOWN),
         ("bf16", True),
         ("not bf16", False),
         ("bf16 > 0", UNKNOWN),
@@ -319,6 +333,25 @@ def test_what_counts_as_true_when_unknown_is_not_asked_for() -> None:
     assert explained("not maybe(beta) and vanilla_loss").value is False
 
 
+def test_what_is_certain_is_never_unknown_and_asks_for_nothing() -> None:
+    assert [value_of("certain(bf16)", **given) for given in ({"bf16": True}, {"bf16": False}, {})] == [
+        True,
+        False,
+        False,
+    ]
+    outcome = explained("certain(micro_batch == 1 and vanilla_loss) and beta == 1")
+    assert outcome.missing == ("setting:beta",)
+    assert [span.text for span in outcome.evidence] == ["--micro_train_batch_size 1", "--vanilla_loss"]
+    assert [term.text for term in outcome.terms] == ["micro_batch == 1", "vanilla_loss", "beta == 1"]
+    denied = explained("not certain(beta == 1) and vanilla_loss")
+    assert (denied.value, denied.terms[0].text) == (True, "not (certain(beta == 1))")
+
+
+def test_a_text_for_a_message_is_left_out_if_one_of_its_parts_is_unknown() -> None:
+    assert value_of("when_known(' (now ', micro_batch, ')')", micro_batch=2) == " (now 2)"
+    assert value_of("when_known(' (now ', micro_batch, ')')") == ""
+
+
 def test_a_term_says_what_was_seen_and_where_a_default_comes_from() -> None:
     outcome = explained("micro_batch == 1 and bf16 == False")
     assert outcome.terms[0].seen == "micro_batch = 1"
@@ -334,7 +367,7 @@ def test_conditions_joined_keep_their_order() -> None:
     leaf = fact_node('version("openrlhf", "<1")', ("version", "openrlhf", "<1"))
     outcome = all_of(condition("vanilla_loss").root, leaf).explain(Facts(a_command()))
     assert [span.text for span in outcome.evidence] == ["--vanilla_loss", "openrlhf==0.3.0"]
-    assert all_of(leaf).run(Facts(a_command())) is True
+    assert all_of(leaf).evaluate(Facts(a_command())) is True
 
 
 def test_arithmetic_over_metrics_reads_both() -> None:

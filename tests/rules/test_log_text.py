@@ -9,27 +9,31 @@ import pytest
 
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.model.evidence import Traceback
+from trainmedic.kb.engine.log_text import compiled, find, first, lines
+from trainmedic.kb.engine.memory_places import PLACES, out_of_memory, place_of
+from trainmedic.kb.engine.outcome import fires
+from trainmedic.kb.engine.values import UNKNOWN
+from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
-from trainmedic.kb.rules.shared.log_text import first, lines, told
-from trainmedic.kb.rules.shared.memory_place import PLACES, failures, place_of, ran_out_at
 
 NOTICE = "`use_cache=True` is incompatible with gradient checkpointing"
 
 
+def pasted(question: str = "", **files: str) -> Evidence:
+    return parse(question, [Attachment(name=name.replace("_", "."), content=text) for name, text in files.items()])
+
+
 def facts(question: str = "", **files: str) -> Facts:
-    return Facts(
-        parse(question, [Attachment(name=name.replace("_", "."), content=text) for name, text in files.items()])
-    )
+    return Facts(pasted(question, **files))
 
 
 def test_a_line_is_found_in_a_log_and_in_a_question_at_its_place() -> None:
-    span = first(facts(train_log=f"start\n  {NOTICE}. Setting x\n"), NOTICE)
+    span = first(pasted(train_log=f"start\n  {NOTICE}. Setting x\n"), NOTICE)
     assert span is not None
     assert (span.attachment, span.line, span.column, span.end_column) == ("train.log", 2, 3, 3 + len(NOTICE))
-    assert first(facts(f"what does {NOTICE} mean"), NOTICE) is not None
+    assert first(pasted(f"what does {NOTICE} mean"), NOTICE) is not None
 
 
 @pytest.mark.parametrize(
@@ -40,39 +44,69 @@ def test_a_line_is_found_in_a_log_and_in_a_question_at_its_place() -> None:
     ],
 )
 def test_code_and_configurations_say_nothing(name: str, text: str) -> None:
-    assert first(facts(**{name: text}), NOTICE) is None
+    assert first(pasted(**{name: text}), NOTICE) is None
 
 
 def test_a_log_that_looks_like_pairs_is_a_log() -> None:
-    assert first(facts("Exception: Current loss scale already at minimum"), "loss scale already") is not None
-    assert first(facts(train_log="warn: again\n" * 5), "again") is not None
+    assert first(pasted("Exception: Current loss scale already at minimum"), "loss scale already") is not None
+    assert first(pasted(train_log="warn: again\n" * 5), "again") is not None
 
 
 def test_what_the_user_denies_is_not_there() -> None:
-    assert first(facts(f"I no longer get {NOTICE} since yesterday"), NOTICE) is None
-    assert first(facts(f"升级之后 {NOTICE} 不再出现了"), NOTICE) is None
+    assert first(pasted(f"I no longer get {NOTICE} since yesterday"), NOTICE) is None
+    assert first(pasted(f"升级之后 {NOTICE} 不再出现了"), NOTICE) is None
 
 
 def test_a_pattern_names_the_place_and_must_match_the_same_line() -> None:
     log = "Could not find key `a` here\nCould not find key\n`b`\n"
-    found = list(lines(facts(train_log=log), "Could not find key", re.compile(r"key `\w`")))
+    found = list(lines(pasted(train_log=log), "Could not find key", re.compile(r"key `\w`")))
     assert [(span.line, span.text) for span in found] == [(1, "key `a`")]
 
 
 def test_no_more_places_than_asked_for_are_looked_at() -> None:
     log = "warn: again\n" * 500
-    assert len(list(lines(facts(train_log=log), "again"))) == 20
-    assert len(list(lines(facts(train_log=log), "again", most=3))) == 3
+    assert len(list(lines(pasted(train_log=log), "again"))) == 20
+    assert len(list(lines(pasted(train_log=log), "again", most=3))) == 3
 
 
-def test_an_outcome_tells_what_was_found() -> None:
-    assert told(None).value is None
-    assert not told(None).user_provided
-    span = first(facts(train_log=f"x\n{NOTICE}\n"), NOTICE)
-    outcome = told(span, name="x")
-    assert outcome.value is True
-    assert outcome.evidence == (span,)
-    assert dict(outcome.values) == {"name": "x"}
+@pytest.mark.parametrize(
+    ("text", "log", "matched"),
+    [
+        ("port *", "launch on port `29500`, but another", "port `29500"),
+        ("rank * exceeds *", "LoRA rank 64 exceeds 16.", "rank 64 exceeds 16"),
+        ("segment**", "creating segment /dev/shm/nccl (size 9)", "segment /dev/shm/nccl (size 9)"),
+        ("[Tt]ask was killed", "(raylet) Task was killed", "Task was killed"),
+        ("[*][*][*] SIGBUS", "*** SIGBUS received", "*** SIGBUS"),
+        ("torch?cuda", "in torch.cuda", "torch.cuda"),
+        ("a.b (c*)", "x a.b (cd) e)", "a.b (cd)"),
+        ("port *x", "port a\nx", None),
+        ("a.b(c", "aab(c", None),
+    ],
+)
+def test_a_text_with_wildcards_matches_within_a_line(text: str, log: str, matched: str | None) -> None:
+    span = find(pasted(train_log=f"start\n{log}\n"), text)
+    assert (None if span is None else span.text) == matched
+
+
+def test_the_longest_literal_part_is_searched_first() -> None:
+    assert compiled("plain text") == ("plain text", None)
+    assert compiled("flash*.so: undefined symbol: *")[0] == ".so: undefined symbol: "
+    assert compiled("**")[0] == ""
+
+
+def test_the_log_says_the_first_text_that_it_holds_and_never_that_one_is_absent() -> None:
+    fact = facts(train_log="one warning\ntwo warnings\n").log_says("two warnings", "one warning")
+    assert (fact.value, fact.spans[0].text, fact.user_provided) == (True, "two warnings", True)
+    absent = facts(train_log="one warning\n").log_says("two warnings")
+    assert (absent.value, absent.missing, absent.user_provided) == (UNKNOWN, ("log",), False)
+
+
+def test_an_outcome_that_fires_shows_each_place_once_and_its_values_as_text() -> None:
+    span = first(pasted(train_log=f"x\n{NOTICE}\n"), NOTICE)
+    assert span is not None
+    outcome = fires(span, span, name="x", count=3, level=0.123456)
+    assert (outcome.value, outcome.evidence, outcome.user_provided) == (True, (span,), True)
+    assert dict(outcome.values) == {"name": "x", "count": "3", "level": "0.1235"}
 
 
 def trace(*frames: str, text: str = "") -> Traceback:
@@ -113,31 +147,28 @@ def test_the_output_layer_is_told_by_its_source_line() -> None:
 
 def test_only_memory_errors_have_a_place() -> None:
     log = 'Traceback (most recent call last):\n  File "a/loss_utils.py", line 3, in ForCausalLMLoss\nValueError: no\n'
-    assert list(failures(facts(train_log=log))) == []
-    assert ran_out_at(facts(train_log=log), "logits").value is None
+    assert list(out_of_memory(pasted(train_log=log))) == []
+    assert facts(train_log=log).oom_in("logits").value is UNKNOWN
+
+
+OUT = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.28 GiB. GPU 0 has a total capacity of 79 GiB\n"
+OPTIMIZER = f'Traceback (most recent call last):\n  File "/x/torch/optim/adamw.py", line 3, in _init_group\n{OUT}'
 
 
 def test_memory_that_ran_out_elsewhere_rules_a_place_out() -> None:
-    log = (
-        'Traceback (most recent call last):\n  File "/x/torch/optim/adamw.py", line 3, in _init_group\n'
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.28 GiB. GPU 0 has a total capacity of 79 GiB\n"
-    )
-    assert ran_out_at(facts(train_log=log), "logits").value is False
-    assert ran_out_at(facts(train_log=log), "optimizer").value is True
-    bare = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.28 GiB.\n"
-    assert ran_out_at(facts(train_log=bare), "logits").value is None
+    assert facts(train_log=OPTIMIZER).oom_in("logits").value is False
+    assert facts(train_log=OPTIMIZER).oom_in("logits", "optimizer").value is True
+    bare = facts(train_log=OUT).oom_in("logits")
+    assert (bare.value, bare.missing) == (UNKNOWN, ("log",))
 
 
-def test_the_message_names_the_size_and_the_function() -> None:
-    log = (
-        'Traceback (most recent call last):\n  File "/x/loss/loss_utils.py", line 3, in ForCausalLMLoss\n'
-        "    logits = logits.float()\n"
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.28 GiB. GPU 0 has a total capacity of 79 GiB\n"
-    )
-    outcome = ran_out_at(facts(train_log=log), "logits")
-    assert outcome.value is True
-    assert outcome.values["size"] == "9.28 GiB"
-    assert outcome.values["frame"] == "loss_utils.py:3 ForCausalLMLoss"
+def test_the_size_and_the_function_are_those_of_the_traceback_at_that_place() -> None:
+    asked = facts(train_log=OPTIMIZER)
+    assert asked.oom_size("optimizer").value == "9.28 GiB"
+    assert asked.oom_frame("optimizer").value == "adamw.py:3 _init_group"
+    assert facts(train_log=OPTIMIZER.replace(" Tried to allocate 9.28 GiB.", "")).oom_size("optimizer").value == "?"
+    assert asked.oom_size("logits").value is UNKNOWN
+    assert asked.oom_frame("logits").value is UNKNOWN
 
 
 @pytest.mark.slow

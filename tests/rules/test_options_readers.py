@@ -1,4 +1,4 @@
-"""Who reads an option, whether he takes it and its value, and what it should have been (`kb.rules.shared.accepts`)."""
+"""Which reader an option has, what that reader makes of it, and the hints for what it does not take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import parse
-from trainmedic.kb.rules.shared.accepts import (
+from trainmedic.kb.rules.shared.option_offences import Offence, hint, report, successor
+from trainmedic.kb.rules.shared.option_readers import (
     ELSEWHERE,
     GONE,
     KNOWN,
@@ -19,9 +20,8 @@ from trainmedic.kb.rules.shared.accepts import (
     judge,
     judged,
 )
-from trainmedic.kb.rules.shared.option_hints import Offence, hint, report, successor
 from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
-from trainmedic.kb.rules.shared.shell_flaws import flaws
+from trainmedic.kb.rules.shared.reading_problems import shell_problems
 
 
 def reader(
@@ -195,13 +195,13 @@ def test_a_place_where_something_is_left_out_is_no_flaw(between: str, lost: bool
     text = f"swift sft --model m \\\n{between}  --learning_rate 1e-4 \\\n  --dataset d\n"
     facts = Facts(parse("", [Attachment(name="a.sh", content=text)]))
     codes = ("comment_in_command", "missing_backslash", "blank_after_backslash")
-    assert bool(flaws(facts, codes)) is lost
+    assert bool(shell_problems(facts, codes)) is lost
 
 
 def test_options_without_a_command_lose_nothing() -> None:
     text = "--advantage_estimator rloo  # the estimator\n--kl_in_reward true  # where the KL goes\n"
     facts = Facts(parse("", [Attachment(name="a.sh", content=text)]))
-    assert flaws(facts, ("comment_in_command", "missing_backslash", "blank_after_backslash")) == []
+    assert shell_problems(facts, ("comment_in_command", "missing_backslash", "blank_after_backslash")) == []
 
 
 def test_files_that_a_command_names_are_read_as_the_command_reads_them() -> None:

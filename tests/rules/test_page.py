@@ -6,18 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, rule, run, setting
+from tests.rules.support import WORDS_OF_TESTS, evidence, facts, page, parsed, rule, run, setting
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS
 from trainmedic.kb.engine.placeholders import compile_template
 from trainmedic.kb.engine.values import UNKNOWN
-from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.report import Safety
 from trainmedic.kb.pages.body import read_body
-from trainmedic.kb.pages.rule import BUILT_IN, load_rules, pages, parse_page
-
-
-def parsed(text: str, name: str = "a-defect") -> None:
-    parse_page(text, Path(f"/rules/kto/{name}.md"), WORDS_OF_TESTS)
+from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.page import PageError, discover
+from trainmedic.kb.pages.rule import RULES, load_rules
 
 
 def test_a_page_becomes_a_rule() -> None:
@@ -34,65 +31,68 @@ def test_a_page_becomes_a_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "line", "says"),
+    ("text", "line", "message"),
     [
         ("no front matter", 1, "front matter"),
         ("---\n- a\n---\n", 2, "mapping"),
-        ("---\nid: [\n---\n", 3, "expected"),
-        (page() .replace("since:", "sinse:"), 6, "no key 'sinse'"),
+        ("---\nid: [\n---\n", 3, "not YAML"),
+        (page().replace("since:", "sinse:"), 6, "unknown field 'sinse'; did you mean 'since'?"),
+        (page().replace("severity: error\n", ""), 2, "field 'severity' is missing"),
         (page("other"), 2, "must be the file's name"),
-        (page(severity="fatal"), 4, "error, warning, info"),
-        (page(status="done"), 5, "preview, stable, deprecated"),
-        (page().replace("zh: \"一个缺陷\"", "zh: \"\""), 3, "both languages"),
-        (page().replace(", zh: \"一个缺陷\"", ""), 3, "both languages"),
+        (page(severity="fatal"), 4, "unknown word 'fatal'; known: error, info, warning"),
+        (page(severity="warnnig"), 4, "did you mean 'warning'?"),
+        (page(status="done"), 5, "deprecated, preview, stable"),
+        (page().replace('zh: "一个缺陷"', 'zh: ""'), 3, "title.zh: must not be empty"),
+        (page().replace(', zh: "一个缺陷"', ""), 3, "both languages"),
         (page(when="micro_batc == 1"), 8, "micro_batc"),
         (page(when=""), 1, "either 'when' or a module"),
         (page().replace("when: 'vanilla_loss'", "when: 3"), 8, "must be a condition"),
         (page(message="{micro_batc}"), 9, "micro_batc"),
         (page(message="a } b"), 9, "lone"),
-        (page(applies="{model: [x]}"), 7, "applies is a mapping"),
-        (page(applies="{framework: trl}"), 7, "list of words"),
-        (page(applies="{framework: []}"), 7, "list of words"),
-        (page(applies="{versions: [trl]}"), 7, "maps packages to ranges"),
-        (page(applies="{versions: {trl: new}}"), 7, "no version range"),
-        (page(fix="{}").replace("fix: {}", "fix: 3"), 10, "fix must be a list"),
-        (page(fix="[3]"), 10, "a fix is a mapping"),
-        (page(fix="[{unset: bf16}]"), 10, "safety"),
-        (page(fix="[{set: [bf16], safety: safe}]"), 10, "set maps"),
-        (page(fix="[{unset: [1], safety: safe}]"), 10, "set maps"),
-        (page(fix="[{set: {no_such: 1}, safety: safe}]"), 10, "no_such"),
-        (page(fix="[{set: {bf16: [1]}, safety: safe}]"), 10, "plain value"),
+        (page(applies="{model: [x]}"), 7, "unknown field 'model'"),
+        (page(applies="{framework: trl}"), 7, "applies.framework: must be a list"),
+        (page(applies="{framework: []}"), 7, "must not be an empty list"),
+        (page(applies="{versions: [trl]}"), 7, "applies.versions: must be a mapping"),
+        (page(applies="{versions: {trl: new}}"), 7, "version range"),
+        (page(fix="{}").replace("fix: {}", "fix: 3"), 10, "fix: must be a list"),
+        (page(fix="[3]"), 10, "fix: must be a mapping"),
+        (page(fix="[{unset: bf16}]"), 10, "field 'safety' is missing"),
+        (page(fix="[{set: [bf16], safety: safe}]"), 10, "fix.set: must be a mapping"),
+        (page(fix="[{unset: [[1]], safety: safe}]"), 10, "fix.unset: must be a text"),
+        (page(fix="[{set: {b16: 1}, safety: safe}]"), 10, "unknown setting 'b16'; did you mean "),
+        (page(fix="[{set: {bf16: [1]}, safety: safe}]"), 10, "fix.set.bf16: must be a text"),
         (page(fix="[{safety: display}]"), 10, "one of set, unset"),
         (page(fix='[{upgrade: "x>=1", safety: safe}]'), 10, "safety: display"),
         (page(fix="[{unset: bf16, safety: safe, when: nope}]"), 10, "nope"),
         (page(fix="[{text: {en: a}, safety: display}]"), 10, "both languages"),
-        (page().replace("cases: [a-case]", "cases: [1]"), 11, "list of texts"),
-        (page().replace("says: source", "says: me"), 12, "says one of"),
-        (page().replace("https://example", "http://example"), 12, "https://"),
-        (page().replace("since: 0.1.0", "symptoms: [bad]"), 6, "no signal kind"),
+        (page().replace("cases: [a-case]", "cases: [[a]]"), 11, "cases: must be a text"),
+        (page().replace("says: source", "says: me"), 12, "sources.says: unknown word 'me'"),
+        (page().replace("since: 0.1.0", "symptoms: [lossnan]"), 6, "did you mean 'loss_nan'?"),
     ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_page_and_line(wrong: str, line: int, says: str) -> None:
-    with pytest.raises(InvalidPage) as caught:
-        parsed(wrong)
-    assert says in caught.value.message
-    where = caught.value.message.split(": ", 1)[0]
-    assert where.startswith("a-defect.md:")
-    if says not in ("either 'when' or a module", "both languages"):
-        assert where == f"a-defect.md:{line}"
+)
+def test_a_mistake_is_named_with_page_and_line(text: str, line: int, message: str) -> None:
+    with pytest.raises(PageError) as caught:
+        parsed(text)
+    assert message in caught.value.problem.message
+    assert str(caught.value).startswith(f"kto/a-defect.md:{line}: ")
+
+
+def test_a_value_to_set_has_the_type_that_is_written() -> None:
+    made = rule(fix='[{set: {bf16: true, micro_batch: 2, learning_rate: 0.1, beta: "2"}, safety: unsafe}]')
+    assert dict(made.fixes[0].set) == {"bf16": True, "micro_batch": 2, "learning_rate": 0.1, "beta": "2"}
 
 
 def test_a_rule_may_hold_always() -> None:
     always = rule(when="vanilla_loss").condition
     assert always is not None
     text = page().replace("when: 'vanilla_loss'", "when: true")
-    made = parse_page(text, Path("/r/a-defect.md"), WORDS_OF_TESTS)
+    made = parsed(text)
     assert made.condition is not None
-    assert made.condition.run(facts(evidence())) is True
+    assert made.condition.evaluate(facts(evidence())) is True
     ranged = text.replace("framework: [openrlhf]", 'versions: {openrlhf: ">1"}')
-    only_versions = parse_page(ranged, Path("/r/a-defect.md"), WORDS_OF_TESTS).condition
+    only_versions = parsed(ranged).condition
     assert only_versions is not None
-    assert only_versions.run(facts(evidence())) is UNKNOWN
+    assert only_versions.evaluate(facts(evidence())) is UNKNOWN
 
 
 def test_a_message_holds_any_expression_and_braces() -> None:
@@ -173,14 +173,15 @@ def test_a_body_has_sections_and_examples_with_their_marks() -> None:
     assert silent.may_be_unknown
     assert unknown.missing == ("version:trl", "setting:bf16")
     assert unknown.attachments[0].content == "```\n"
-    assert rule(body=BODY).text.split("\n")[fires.line - 1] == "### The flag is there"
+    assert rule(body=BODY).page.text.split("\n")[fires.line - 1] == "### The flag is there"
 
 
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("## other\n", "no chapter"),
-        ("## en\n### A\nx\n### A\n", "stands twice"),
+        ("## Firse\n", "unknown chapter 'Firse'; did you mean 'Fires'"),
+        ("## en\n### A\nx\n", "unknown section 'A'"),
+        ("## en\n### What to do\nx\n### What to do\n", "occurs twice"),
         ("lost\n", "outside any section"),
         ("## en\nlost\n", "outside any section"),
         ("## Fires\n### S\n```bash\na\n", "never closed"),
@@ -192,7 +193,7 @@ def test_a_body_has_sections_and_examples_with_their_marks() -> None:
     ],
 )
 def test_a_mistake_in_a_body_is_named(body: str, says: str) -> None:
-    with pytest.raises(InvalidPage, match=says):
+    with pytest.raises(PageError, match=says):
         read_body(rule(body=body))
 
 
@@ -208,10 +209,10 @@ def test_a_folder_of_a_team_adds_rules_and_a_bad_page_does_not_stop_the_others(t
     loaded = load_rules((folder, tmp_path / "absent"))
     assert loaded.get("a-defect") is not None
     assert loaded.get("no-such-rule") is None
-    failed = {failure.rule_id: failure.message for failure in loaded.failures}
-    assert "already" in failed["a-defect"]
-    assert "front matter" in failed["bad-page"]
-    assert set(failed) == {"a-defect", "bad-page", "not-text", str(tmp_path / "absent")}
+    failed = {failure.page: failure.message for failure in loaded.failures}
+    assert "is taken by team/a-defect.md" in failed["team/zz/a-defect.md"]
+    assert "front matter" in failed["team/bad-page.md"]
+    assert set(failed) == {"team/zz/a-defect.md", "team/bad-page.md", "team/not-text.md", str(tmp_path / "absent")}
     assert loaded.version != load_rules().version
 
 
@@ -241,14 +242,20 @@ def test_rules_are_indexed_by_framework_and_deprecated_ones_never_run(tmp_path: 
 
 
 def test_built_in_pages_are_found_without_a_registry() -> None:
-    assert [path.stem for path in pages(BUILT_IN)] == sorted(path.stem for path in pages(BUILT_IN)) or len(
-        {path.parent for path in pages(BUILT_IN)}
-    ) > 1
+    found = [path.stem for path, _ in discover(RULES.folder)]
+    assert len(found) == len(set(found)) == len(load_rules().rules)
     assert load_rules().failures == ()
 
 
+def test_a_folder_may_hold_rules_and_cases(tmp_path: Path) -> None:
+    (tmp_path / "a-defect.md").write_text(page())
+    (tmp_path / "a-case.md").write_text("---\nid: a-case\nevidence: reported\n---\n")
+    assert load_rules((tmp_path,)).failures == ()
+    assert [problem.stem for problem in load_cases((tmp_path,)).failures] == ["a-case"]
+
+
 def test_the_readme_names_every_function() -> None:
-    text = (BUILT_IN / "README.md").read_text()
+    text = (RULES.folder / "README.md").read_text()
     assert [name for name in ALL_FUNCTIONS if name not in text] == []
 
 
@@ -268,4 +275,4 @@ def test_pages_of_ones_own_are_always_read(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "a-broken-page.md").write_text("no front matter", encoding="utf-8")
-    assert [failure.rule_id for failure in load_rules((tmp_path,), frameworks={"trl"}).failures] == ["a-broken-page"]
+    assert [failure.stem for failure in load_rules((tmp_path,), frameworks={"trl"}).failures] == ["a-broken-page"]

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.cases.test_page import case
 from tests.rules.support import rule, ruleset
+from trainmedic.ingest.authoring.lint import links as links_of
+from trainmedic.ingest.authoring.lint import lint
+from trainmedic.ingest.authoring.rule_lint import can_be_unknown, lint_rule, run_example
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.body import Example, read_body
+from trainmedic.kb.pages.body import KINDS, Example, read_body
+from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.pages.rule_lint import can_be_unknown, lint_rule, lint_rules, run_example
 from trainmedic.kb.parse import parse
 
 RULES = load_rules()
+TOY = case()
 
 
 def read(question: str, attachments: Sequence[Attachment]) -> Evidence:
@@ -27,16 +32,7 @@ def read(question: str, attachments: Sequence[Attachment]) -> Evidence:
 
 
 def examples() -> list[tuple[Rule, Example]]:
-    return [(each, example) for each in RULES.rules for example in read_body(each).examples]
-
-
-def known_cases() -> Mapping[str, tuple[str, ...]] | None:
-    """Case id → the rules that it names."""
-    if importlib.util.find_spec("trainmedic.kb.pages.case") is None:
-        return None
-    from trainmedic.kb.pages.case import load_cases
-
-    return {case.id: case.rules for case in load_cases().cases}
+    return [(rule, example) for rule in RULES.rules for example in read_body(rule).examples]
 
 
 @pytest.mark.parametrize(
@@ -44,18 +40,17 @@ def known_cases() -> Mapping[str, tuple[str, ...]] | None:
     [pytest.param(*pair, id=f"{pair[0].id}: {pair[1].kind}, {pair[1].sentence}") for pair in examples()],
 )
 def test_the_example_holds(page: Rule, example: Example) -> None:
-    assert run_example(page, example, RULES, read) == ()
+    assert run_example(page, example, read) == ()
 
 
 def test_all_pages_load() -> None:
-    assert [f"{failure.rule_id}: {failure.message}" for failure in RULES.failures] == []
+    assert [str(failure) for failure in RULES.failures] == []
     assert RULES.rules
 
 
 def test_pages_follow_their_form_and_link_to_cases_that_link_back() -> None:
-    found = lint_rules(RULES, lambda question, attachments: Evidence(), known_cases())
-    problems = [problem for problem in found if not problem.message.startswith(("Fires", "Cannot tell", "Silent, "))]
-    assert [f"{problem.page}:{problem.line}: {problem.message}" for problem in problems] == []
+    found = lint(RULES, load_cases(), lambda question, attachments: Evidence(), vocabulary())
+    assert [str(problem) for problem in found if not problem.message.startswith(KINDS)] == []
 
 
 DOCUMENTED = (
@@ -81,7 +76,7 @@ FIX = "[{unset: vanilla_loss, safety: safe}]"
 
 def problems(body: str, **parts: str) -> list[str]:
     made = rule(**{"when": 'has_option("vanilla_loss")', "fix": FIX, **parts}, body=body)
-    return [problem.message for problem in lint_rule(made, ruleset(made), read)]
+    return [problem.message for problem in lint_rule(made, read)]
 
 
 def test_a_good_page_has_no_problems() -> None:
@@ -92,18 +87,18 @@ def test_a_good_page_has_no_problems() -> None:
     ("body", "says"),
     [
         (GOOD.replace("⟦--vanilla_loss⟧", "--vanilla_loss"), "nothing is marked"),
-        (GOOD.replace("⟦--vanilla_loss⟧", "⟦--vanilla⟧_loss"), "is marked, but is no evidence"),
+        (GOOD.replace("⟦--vanilla_loss⟧", "⟦--vanilla⟧_loss"), "is marked, but is not evidence"),
         (GOOD.replace("⟦--vanilla_loss⟧ ", ""), "does not fire (it is clear)"),
-        (GOOD.replace("+   --micro", "+   --macro"), "the patch is not the one"),
+        (GOOD.replace("+   --micro", "+   --macro"), "the patch differs"),
         (
             GOOD.replace("```bash\nls", "```bash\n" + SCRIPT.format("--vanilla_loss ")), "the rule fires: has_option"),
-        (GOOD.replace("### What to do\na", "### What to do\n"), "is empty"),
-        (GOOD.replace("### What to do\na\n", ""), "chapter en must have the sections"),
-        (GOOD.replace("### Two", "## Cannot tell\n### Two"), "Silent: 2 example(s) needed, there are 1"),
+        (GOOD.replace("### What to do\na", "### What to do\n"), "'What to do' of en is missing or empty"),
+        (GOOD.replace("### What to do\na\n", ""), "'What to do' of en is missing or empty"),
+        (GOOD.replace("### Two", "## Cannot tell\n### Two"), "Silent: 1 example(s), at least 2 needed"),
         (GOOD + example("Cannot tell", SCRIPT.format("")), "the rule is clear"),
         (GOOD + example("Cannot tell", SCRIPT.format("--vanilla_loss "), "missing: log"), "the rule fires"),
-        (GOOD + "## Fires\nlost\n", "outside any section"),
-        (GOOD + example("Cannot tell", SCRIPT.format("")), "must name the facts"),
+        (GOOD + "## Fires\nlost\n", "text outside any section"),
+        (GOOD + example("Cannot tell", SCRIPT.format("")), "name the facts"),
     ],
 )  # fmt: skip
 def test_a_page_that_does_not_hold_is_found_out(body: str, says: str) -> None:
@@ -137,7 +132,7 @@ def test_a_rule_that_may_lack_a_fact_needs_an_example_of_it() -> None:
     assert can_be_unknown(two)
     assert not can_be_unknown(rule(when="vanilla_loss"))
     assert not can_be_unknown(replace(two, condition=None, module=lambda facts: Outcome(value=False)))
-    assert any("Cannot tell: 1 example(s)" in p for p in problems(GOOD, when='vanilla_loss and version("trl", "<1")'))
+    assert any("Cannot tell: 0 example(s)" in p for p in problems(GOOD, when='vanilla_loss and version("trl", "<1")'))
 
 
 def test_a_rule_that_raises_fails_its_examples() -> None:
@@ -145,12 +140,12 @@ def test_a_rule_that_raises_fails_its_examples() -> None:
         raise KeyError("oh")
 
     made = replace(rule(body=GOOD), condition=None, module=broken)
-    assert "the rule raised KeyError" in lint_rule(made, ruleset(made), read)[0].message
+    assert "the rule raised KeyError" in next(lint_rule(made, read)).message
 
 
 def test_a_rule_without_since_case_or_source_is_found_out() -> None:
     bare = replace(rule(body=GOOD, when='has_option("vanilla_loss")', fix=FIX), since="", cases=(), sources=())
-    assert [problem.message.split(":")[0] for problem in lint_rule(bare, ruleset(bare), read)] == [
+    assert [problem.message.split(":")[0] for problem in lint_rule(bare, read)] == [
         "since", "cases", "sources",
     ]  # fmt: skip
 
@@ -158,19 +153,29 @@ def test_a_rule_without_since_case_or_source_is_found_out() -> None:
 def test_links_hold_in_both_directions() -> None:
     made = rule(body=GOOD, when='has_option("vanilla_loss")', fix=FIX)
 
-    def links(cases: Mapping[str, tuple[str, ...]] | None) -> list[str]:
-        return [problem.message for problem in lint_rules(ruleset(made), read, cases)]
+    def links(**cases: tuple[str, ...]) -> list[str]:
+        loaded = [replace(TOY, id=name.replace("_", "-"), rules=rules) for name, rules in cases.items()]
+        return [str(problem) for problem in links_of(ruleset(made), CaseSet(cases=tuple(loaded)))]
 
-    assert links(None) == []
-    assert links({"a-case": ("a-defect",)}) == []
-    assert links({}) == ["there is no case 'a-case'"]
-    assert links({"a-case": ()}) == ["the case 'a-case' does not name this rule"]
-    assert "there is no rule 'gone'" in links({"a-case": ("a-defect", "gone")})
-    assert links({"a-case": ("a-defect",), "b": ("a-defect",)}) == ["the rule 'a-defect' does not name this case"]
+    assert links(a_case=("a-defect",)) == []
+    assert links() == ["kto/a-defect.md:11: cases: there is no case 'a-case'"]
+    assert links(a_case=()) == ["kto/a-defect.md:11: cases: the case 'a-case' does not name this rule"]
+    assert links(a_case=("a-defect", "a-defekt")) == [
+        "a-case.md:1: rules: there is no rule 'a-defekt'; did you mean 'a-defect'?"
+    ]
+    assert links(a_case=("a-defect",), b=("a-defect",)) == [
+        "b.md:1: rules: the rule 'a-defect' does not name this case"
+    ]
 
 
 def test_a_page_that_did_not_load_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "bad.md").write_text("x")
-    loaded = load_rules((tmp_path,))
-    found = lint_rules(RuleSet(rules=(), failures=loaded.failures), read)
-    assert [(problem.page, problem.line) for problem in found] == [("bad.md", 1)]
+    failures = load_rules((tmp_path,)).failures
+    found = lint(RuleSet(rules=(), failures=failures), CaseSet(failures=failures), read, vocabulary())
+    assert [(problem.stem, problem.line) for problem in found] == [("bad", 1)]
+
+
+def test_only_the_given_pages_are_checked() -> None:
+    bare = replace(rule(body="", when='has_option("vanilla_loss")'), cases=())
+    assert lint(ruleset(bare), CaseSet(), read, vocabulary(), only={bare.page.name})
+    assert lint(ruleset(bare), CaseSet(), read, vocabulary(), only={"another.md"}) == ()

@@ -13,13 +13,12 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse import parse
-from trainmedic.kb.rules.shared.series_of import (
+from trainmedic.kb.rules.shared.log_series import (
     break_of,
     configured,
     early,
     ends,
     evaluations,
-    fires,
     logs,
     peak_rate,
     points,
@@ -133,12 +132,6 @@ def test_early_is_told_by_step_or_epoch() -> None:
 def test_a_break_is_what_does_not_recover(rows: list[Values], name: str | None) -> None:
     broken = break_of(logs(facts(rows))[0])
     assert (broken.point.metric.name if broken is not None else None) == name
-
-
-def test_a_message_shows_four_figures() -> None:
-    outcome = fires([], level=0.123456, count=3, name="kl")
-    assert outcome.value is True
-    assert dict(outcome.values) == {"level": "0.1235", "count": "3", "name": "kl"}
 
 
 def test_a_log_that_shows_nothing_rules_no_case_out() -> None:

@@ -216,8 +216,8 @@ def test_after_enough_attempts_it_is_given_up_and_said_without_the_address(
     advisor: Advisor, receive: Callable[..., Receiver], caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver = receive(*[500] * 3)
-    patience = RetryPolicy(first_delay_s=0.01, attempts=3, farewell_s=5.0)
-    webhook = Webhook(f"{receiver.url}?token=very-secret", policy=patience)
+    policy = RetryPolicy(first_delay_s=0.01, attempts=3, farewell_s=5.0)
+    webhook = Webhook(f"{receiver.url}?token=very-secret", policy=policy)
     with caplog.at_level(logging.WARNING, "trainmedic.webhook"):
         asked(advisor, webhook, "loss is nan", "oom", until=lambda: receiver.wait_for(4))
     assert (webhook.delivered, webhook.dropped) == (1, 1)
@@ -254,7 +254,7 @@ def test_a_receiver_that_never_answers_delays_no_answer_and_not_the_end(
     assert (webhook.delivered, webhook.dropped) == (0, 3)
 
 
-def test_a_receiver_slower_than_the_patience_is_asked_again(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
+def test_a_receiver_slower_than_the_timeout_is_asked_again(advisor: Advisor, receive: Callable[..., Receiver]) -> None:
     receiver = receive()
     receiver.hold = threading.Event()
     webhook = Webhook(receiver.url, policy=RetryPolicy(timeout_s=0.1, first_delay_s=0.01, attempts=50, farewell_s=5.0))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.store.knowledge import HashEmbedder
-from trainmedic.ingest.export_model import digest
+from trainmedic.ingest.tools.export_model import digest
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.store.embedder import (
     ASSETS,

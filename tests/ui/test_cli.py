@@ -463,19 +463,38 @@ def test_an_unknown_page_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("kind", ["case", "rule"])
 def test_a_new_page_is_written_once(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        out_of(capsys, "kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")).strip().endswith("my-page.md")
-    )
-    text = (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8")
+    new = ("kb", "new", kind, "my-page", "--folder", str(tmp_path))
+    assert out_of(capsys, *new).strip().endswith("my-page.md")
+    text = (tmp_path / "my-page.md").read_text(encoding="utf-8")
     assert "id: my-page" in text
-    assert main(["kb", "new", kind, "my-page", "--folder", str(tmp_path / "own")]) == USAGE
-    assert (tmp_path / "own" / "my-page.md").read_text(encoding="utf-8") == text
+    assert main([*new]) == USAGE
+    assert (tmp_path / "my-page.md").read_text(encoding="utf-8") == text
+
+
+def test_a_folder_that_does_not_exist_is_created_only_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "trl").mkdir()
+    new = ("kb", "new", "case", "my-page", "--folder", str(tmp_path / "trll"))
+    assert main([*new]) == USAGE
+    assert "did you mean 'trl'?" in capsys.readouterr().err
+    assert out_of(capsys, *new, "--new-folder").strip().endswith("trll/my-page.md")
+
+
+def test_lint_checks_the_given_pages_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        out_of(capsys, "kb", "new", "case", name, "--folder", str(tmp_path))
+    lines = out_of(capsys, "kb", "lint", str(tmp_path / "one.md"), code=FINDINGS).splitlines()
+    assert lines
+    assert all(line.startswith(f"{tmp_path}/one.md:") for line in lines)
+    assert out_of(capsys, "kb", "lint", "kb/rules/kto/openrlhf-kto-removed.md") == ""
+    assert main(["kb", "lint", "no-such-page.md"]) == USAGE
 
 
 @pytest.mark.parametrize("name", ["../up", "With-Capitals", "a b", "", "x.md", "-x", "a--b"])
 def test_a_page_id_that_is_none_is_refused_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     with contextlib.suppress(SystemExit):
-        assert main(["kb", "new", "case", name, "--folder", str(tmp_path / "in" / "own")]) == USAGE
+        assert main(["kb", "new", "case", name, "--folder", str(tmp_path / "in"), "--new-folder"]) == USAGE
     assert not (tmp_path / "in").exists()
 
 
@@ -483,7 +502,7 @@ def test_a_teams_own_pages_are_listed_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = str(tmp_path / "own")
-    out_of(capsys, "kb", "new", "rule", "my-page", "--folder", folder)
+    out_of(capsys, "kb", "new", "rule", "my-page", "--folder", folder, "--new-folder")
     monkeypatch.setenv("TRAINMEDIC_KB_PATHS", folder)
     assert "rule  my-page" in out_of(capsys, "kb", "list", "--kind", "rules")
     assert out_of(capsys, "kb", "show", "my-page").startswith("#")
@@ -491,7 +510,8 @@ def test_a_teams_own_pages_are_listed_and_shown(
 
 def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
-    assert "bad-page" in out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
+    found = out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
+    assert found == f"{tmp_path.name}/bad-rule.md:2: field 'title' is missing\n"
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
@@ -652,5 +672,5 @@ def test_a_port_that_is_taken_is_one_line_before_anything_is_loaded(capsys: pyte
         assert main(["serve", "--port", str(port)]) == FAILED
     told = capsys.readouterr().err
     assert told.startswith(f"trainmedic: cannot listen on 127.0.0.1:{port} (")
-    assert "--port takes another port" in told
+    assert "choose another with --port" in told
     assert len(told.splitlines()) == 1

@@ -1,70 +1,92 @@
-"""Look at the knowledge: lint, list, show, new, coverage.
+"""Work with the knowledge base: lint, list, show, new, coverage.
 
-lint   check every page: format, links, both languages, and all examples executed
-list   the cases and rules there are
-show   one case or rule as Markdown
-new    write the skeleton of a case or rule page
-coverage  what is covered by framework and class, with links and gaps (docs/coverage.md)
+lint      check pages (all, or the given ones): format, links, both languages; run the rules' examples
+list      list cases and rules, or the words that pages use (signals, settings)
+show      print one case or rule as Markdown
+new       write the skeleton of a case or rule page
+coverage  print what is covered by framework and class, with links and gaps, as Markdown
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
 
-PAGE_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's sub-verbs."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    lint = actions.add_parser("lint", help="check every page")
-    lint.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="check your own pages too")
-    listing = actions.add_parser("list", help="what there is")
-    listing.add_argument("--kind", choices=("cases", "rules"))
+    lint = actions.add_parser("lint", help="check pages")
+    lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
+    lint.add_argument("--kb", action="append", default=[], type=Path, metavar="FOLDER", help="a folder of your pages")
+    listing = actions.add_parser("list", help="list cases and rules")
+    listing.add_argument("--kind", choices=("cases", "rules", "signals", "settings"))
     listing.add_argument("--language", choices=("en", "zh"), default="en")
-    show = actions.add_parser("show", help="one page")
+    show = actions.add_parser("show", help="print one page")
     show.add_argument("id")
     show.add_argument("--language", choices=("en", "zh"), default="en")
-    new = actions.add_parser("new", help="a skeleton page")
+    new = actions.add_parser("new", help="write a skeleton page")
     new.add_argument("kind", choices=("case", "rule"))
-    new.add_argument("id", help="lower-case words joined by dashes")
+    new.add_argument("id", help="lower-case words joined by dashes; names the problem, not the remedy")
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
-    actions.add_parser("coverage", help="what is covered, as Markdown")
+    new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
+    actions.add_parser("coverage", help="print what is covered, as Markdown")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do one of them."""
     actions = {"lint": _lint, "list": _list, "show": _show, "new": _new, "coverage": _coverage}
     return actions[options.action](options)
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from trainmedic.ingest.authoring.originality import kept
-    from trainmedic.kb.frameworks.canonical import SETTINGS
-    from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.case_lint import lint_cases
-    from trainmedic.kb.pages.rule import load_rules
-    from trainmedic.kb.pages.rule_lint import lint_rules
-    from trainmedic.kb.parse import parse
-    from trainmedic.kb.parse.signals import KINDS
+    from datetime import date
 
-    folders = (*(Path(folder) for folder in options.kb), *_configured())
+    from trainmedic.ingest.authoring.lint import lint
+    from trainmedic.kb.engine.vocabulary import vocabulary
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.rule import load_rules
+    from trainmedic.kb.parse import parse
+
+    folders = [*options.kb, *_configured()]
+    only: set[str] | None = None
+    if options.page:
+        only, loose = _selected(options.page, folders)
+        folders += loose
     cases, rules = load_cases(folders), load_rules(folders)
-    links = {case.id: case.rules for case in cases.cases}
-    read = kept()
-    found = lint_rules(rules, parse, links, read)
-    problems = [f"{each.page}:{each.line}: {each.rule_id}: {each.message}" for each in found]
-    problems += lint_cases(cases, rules, signals=KINDS, settings=SETTINGS, read=read)
+    problems = lint(rules, cases, parse, vocabulary(), only=only, today=date.today())
     sys.stdout.write("".join(f"{problem}\n" for problem in problems))
-    print(f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(problems)} problems", file=sys.stderr)
+    checked = f"{len(cases.cases)} cases, {len(rules.rules)} rules" if only is None else _count(len(only), "page")
+    print(f"{checked}, {_count(len(problems), 'problem')}", file=sys.stderr)
     return 1 if problems else 0
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Path]]:
+    """The names of the given pages, and those paths that lie in no folder of pages that is loaded anyway."""
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.kb.pages.case import CASES
+    from trainmedic.kb.pages.page import discover
+    from trainmedic.kb.pages.rule import RULES
+
+    names = {path.resolve(): name for root in (CASES.folder, RULES.folder, *folders) for path, name in discover(root)}
+    selected: set[str] = set()
+    loose: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise InvalidRequest(f"{path} does not exist")
+        below = [names[page] for page in names if page.is_relative_to(path.resolve())]
+        if not below:
+            loose.append(path)
+            below = [name for _, name in discover(path)]
+        selected.update(below)
+    return selected, loose
+
+
 def _configured() -> tuple[Path, ...]:
-    """The folders of a team's own pages that the settings name."""
+    """The folders of a team's own pages, from the settings."""
     from trainmedic.service.settings import load_settings
 
     return load_settings().extra_pages
@@ -80,15 +102,21 @@ def _coverage(_: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
+    from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.rule import load_rules
 
+    if options.kind in ("signals", "settings"):
+        words = vocabulary()
+        listed = words.signals if options.kind == "signals" else words.settings
+        sys.stdout.write("".join(f"{word}\n" for word in sorted(listed)))
+        return 0
     folders = _configured()
     if options.kind != "rules":
-        for case in sorted(load_cases(folders).cases, key=lambda case: case.id):
+        for case in load_cases(folders).cases:
             sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{case.evidence}]\n")
     if options.kind != "cases":
-        for rule in sorted(load_rules(folders).rules, key=lambda rule: rule.id):
+        for rule in load_rules(folders).rules:
             sys.stdout.write(f"rule  {rule.id}  {rule.title.get(options.language)}  [{rule.severity.value}]\n")
     return 0
 
@@ -97,33 +125,45 @@ def _show(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import NotFound
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.case_render import render as render_case
+    from trainmedic.kb.pages.page import suggestion
     from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.pages.rule_render import render as render_rule
 
     folders = _configured()
-    case = next((case for case in load_cases(folders).cases if case.id == options.id), None)
+    cases = load_cases(folders)
+    case = cases.get(options.id)
     if case is not None:
         sys.stdout.write(render_case(case, options.language) + "\n")
         return 0
-    rule = next((rule for rule in load_rules(folders).rules if rule.id == options.id), None)
+    rules = load_rules(folders)
+    rule = rules.get(options.id)
     if rule is None:
-        raise NotFound(f"no case and no rule {options.id!r}", hint="trainmedic kb list")
+        known = {case.id for case in cases.cases} | {rule.id for rule in rules.rules}
+        raise NotFound(f"no case and no rule {options.id!r}{suggestion(options.id, known)}", hint="trainmedic kb list")
     sys.stdout.write(render_rule(rule, options.language) + "\n")
     return 0
 
 
 def _new(options: argparse.Namespace) -> int:
-    from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.kb.pages.case_skeleton import skeleton as case_skeleton
-    from trainmedic.kb.pages.rule_render import skeleton as rule_skeleton
+    from datetime import date
+    from importlib.metadata import version
 
-    if not PAGE_ID.fullmatch(options.id):
-        raise InvalidRequest(f"{options.id!r} is no page id", hint="lower-case words joined by dashes")
-    path = options.folder / f"{options.id}.md"
+    from trainmedic.ingest.authoring.skeleton import skeleton
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.kb.pages.page import is_page_id, suggestion
+
+    folder: Path = options.folder
+    if not is_page_id(options.id):
+        raise InvalidRequest(f"{options.id!r} is not a page id", hint="lower-case words joined by dashes")
+    path = folder / f"{options.id}.md"
     if path.exists():
-        raise InvalidRequest(f"{path} is already there")
-    options.folder.mkdir(parents=True, exist_ok=True)
-    text = case_skeleton(options.id) if options.kind == "case" else rule_skeleton(options.id)
+        raise InvalidRequest(f"{path} already exists")
+    if not folder.is_dir() and not options.new_folder:
+        siblings = {entry.name for entry in folder.parent.glob("*") if entry.is_dir()}
+        message = f"the folder {folder} does not exist{suggestion(folder.name, siblings)}"
+        raise InvalidRequest(message, hint="--new-folder creates it")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = skeleton(options.kind, options.id, version("trainmedic"), date.today())
     path.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{path}\n")
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.run import Option
 
 _KEYS = ("fsdp_transformer_layer_cls_to_wrap", "transformer_layer_cls_to_wrap")
@@ -29,8 +29,8 @@ def check(facts: Facts) -> Outcome:
         for name in _names(option):
             if name == _OLD or (right is not None and name in known and name != right):
                 shown = {"wrong": name, "right": right or "LlamaDecoderLayer"}
-                return Outcome(value=True, evidence=(option.span,), user_provided=True, values=shown)
-    return Outcome(value=False)
+                return fires(option.span, **shown)
+    return CLEAR
 
 
 def _names(option: Option) -> list[str]:

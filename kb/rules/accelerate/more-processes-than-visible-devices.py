@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.run import Option, Unresolved
 
 _MACHINES = ("num_machines", "nnodes", "NNODES")
@@ -18,18 +18,18 @@ def check(facts: Facts) -> Outcome:
     visible = _visible(facts)
     machines = facts.name("num_nodes")
     if visible is None or any(region.launcher in ("deepspeed", "ray", "srun") for region in facts.run.regions):
-        return Outcome(value=False)
+        return CLEAR
     if (isinstance(machines.value, int) and machines.value > 1) or facts.options("gpu_ids"):
-        return Outcome(value=False)
+        return CLEAR
     if any(isinstance(o.value, Unresolved) for key in _MACHINES for o in facts.options(key)):
-        return Outcome(value=None)
+        return NOT_SHOWN
     option, count = visible
     for key in _PROCESSES:
         for asked in facts.options(key)[-1:]:
             if isinstance(asked.value, int) and not isinstance(asked.value, bool) and asked.value > count:
                 shown = {"asked": str(asked.value), "visible": str(count)}
-                return Outcome(value=True, evidence=(asked.span, option.span), user_provided=True, values=shown)
-    return Outcome(value=False)
+                return fires(asked.span, option.span, **shown)
+    return CLEAR
 
 
 def _visible(facts: Facts) -> tuple[Option, int] | None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.log_text import first, told
+from trainmedic.kb.engine.log_text import first
+from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
+from trainmedic.kb.rules.shared.single_rank_work import single_rank_work
 
 _FIRST = re.compile(r"WorkNCCL\(SeqNum=1, OpType=\w+")
-_WORK = (
-    "Running tokenizer", "Tokenizing", "Converting format", "Map (num_proc=", "Generating train split",
-    "Saving model checkpoint", "Packing", "Preprocessing",
-)  # fmt: skip
 
 
 def check(facts: Facts) -> Outcome:
     """Fires where nothing else in the paste explains why a rank did not come."""
-    busy = any(first(facts, text) is not None for text in _WORK)
+    busy = single_rank_work(facts.evidence) is not None
     failed = any("DistBackendError" not in trace.exception for trace in facts.evidence.tracebacks)
-    return Outcome(value=False) if busy or failed else told(first(facts, "SeqNum=1,", _FIRST))
+    if busy or failed:
+        return CLEAR
+    span = first(facts.evidence, "SeqNum=1,", _FIRST)
+    return NOT_SHOWN if span is None else fires(span)

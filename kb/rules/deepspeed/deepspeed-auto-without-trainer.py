@@ -6,7 +6,7 @@ A module because the call is looked for in the text of the script: its arguments
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.place import Span
 
 _KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
@@ -18,12 +18,12 @@ def check(facts: Facts) -> Outcome:
     """Fires where a pasted script calls deepspeed.initialize, nothing in it could fill in auto, and auto is there."""
     call = _call(facts)
     if call is None:
-        return Outcome(value=False)
+        return CLEAR
     for key in _KEYS:
         for option in facts.options(key, "deepspeed"):
             if option.value == "auto":
-                return Outcome(value=True, evidence=(option.span, call), user_provided=True, values={"key": key})
-    return Outcome(value=False)
+                return fires(option.span, call, key=key)
+    return CLEAR
 
 
 def _call(facts: Facts) -> Span | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.place import Span
 
 _KEYS = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
@@ -19,19 +19,14 @@ def check(facts: Facts) -> Outcome:
     for key in _KEYS:
         fact = facts.option(key, "deepspeed")
         if isinstance(fact.value, bool) or not isinstance(fact.value, int) or fact.value < 1:
-            return Outcome(value=False)
+            return CLEAR
         numbers.append(fact.value)
         places += fact.spans
     total, micro, steps = numbers
     ranks = facts.name("world_size")
-    shown = {"total": str(total), "micro": str(micro), "steps": str(steps), "product": str(micro * steps)}
+    shown = {"total": total, "micro": micro, "steps": steps, "product": micro * steps}
     if total % (micro * steps):
-        return Outcome(value=True, evidence=tuple(places), user_provided=True, values={**shown, "ranks": "N"})
+        return fires(*places, **shown, ranks="N")
     if isinstance(ranks.value, int) and total // (micro * steps) > ranks.value:
-        return Outcome(
-            value=True,
-            evidence=(*places, *ranks.spans),
-            user_provided=True,
-            values={**shown, "ranks": str(ranks.value)},
-        )
-    return Outcome(value=False)
+        return fires(*places, *ranks.spans, **shown, ranks=ranks.value)
+    return CLEAR

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.deepspeed_files import flaws
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.rules.shared.reading_problems import deepspeed_problems
 
 _TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
 
@@ -13,8 +13,8 @@ def check(facts: Facts) -> Outcome:
     """Fires where a DeepSpeed file that a Hugging Face trainer is given is not strict JSON but readable."""
     framework = facts.run.framework
     if framework is None or framework.value not in _TRAINERS:
-        return Outcome(value=False)
-    for region, problem in flaws(facts, "json_error"):
+        return CLEAR
+    for region, problem in deepspeed_problems(facts, "json_error"):
         if "not strict JSON" in problem.message:
-            return Outcome(value=True, evidence=(region.options[0].key_span,), user_provided=True)
-    return Outcome(value=False)
+            return fires(region.options[0].key_span)
+    return CLEAR

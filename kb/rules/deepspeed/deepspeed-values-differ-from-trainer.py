@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.run import Option, Value
 
 _TRAINERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl")
@@ -25,15 +25,15 @@ def check(facts: Facts) -> Outcome:
     """Fires on the first pair that differs; the values count as they were read, so "8" and 8 differ."""
     framework = facts.run.framework
     if framework is None or framework.value not in _TRAINERS:
-        return Outcome(value=False)
+        return CLEAR
     for key, names in _PAIRS:
         theirs = _last(facts, key, deepspeed=True)
         ours = next((found for name in names if (found := _last(facts, name, deepspeed=False)) is not None), None)
         if theirs is None or ours is None or not _differ(theirs.value, ours.value):
             continue
         shown = {"key": key, "theirs": repr(theirs.value), "name": ours.key, "ours": repr(ours.value)}
-        return Outcome(value=True, evidence=(theirs.span, ours.span), user_provided=True, values=shown)
-    return Outcome(value=False)
+        return fires(theirs.span, ours.span, **shown)
+    return CLEAR
 
 
 def _last(facts: Facts, key: str, *, deepspeed: bool) -> Option | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig
 
@@ -13,19 +13,14 @@ def check(facts: Facts) -> Outcome:
     used = _text(facts.run, "chat_template")
     adapter = _text(facts.run, "adapter")
     if used is None or adapter is None or facts.option("do_train").value is True:
-        return Outcome(value=False)
+        return CLEAR
     for other in facts.evidence.runs:
         trained, folder = _text(other, "chat_template"), _text(other, "output_dir")
         if other.id == facts.run.id or trained is None or folder is None or not _trains(other):
             continue
         if _same_folder(folder[0], adapter[0]) and trained[0] != used[0]:
-            return Outcome(
-                value=True,
-                evidence=(trained[1], folder[1], used[1], adapter[1]),
-                user_provided=True,
-                values={"trained": trained[0], "used": used[0]},
-            )
-    return Outcome(value=False)
+            return fires(trained[1], folder[1], used[1], adapter[1], trained=trained[0], used=used[0])
+    return CLEAR
 
 
 def _text(run: RunConfig, name: str) -> tuple[str, Span] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.log_text import lines
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.rules.shared.log_text import lines
 
 _WORK = re.compile(
     r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout"
@@ -22,25 +22,21 @@ LEAST_RANKS = 2
 def check(facts: Facts) -> Outcome:
     """Fires where all ranks but one report the same collective; the silent one is where to look."""
     found: dict[int, tuple[Span, re.Match[str]]] = {}
-    for span in lines(facts, "Watchdog caught collective operation timeout", _WORK, MOST_REPORTS):
+    for span in lines(facts.evidence, "Watchdog caught collective operation timeout", _WORK, MOST_REPORTS):
         match = _WORK.search(span.text)
         if match is not None:
             found.setdefault(int(match["rank"]), (span, match))
     missing = _missing(set(found), facts)
     if missing is None or len({match["seq"] for _, match in found.values()}) != 1:
-        return Outcome(value=None)
+        return NOT_SHOWN
     span, match = next(iter(found.values()))
-    return Outcome(
-        value=True,
-        evidence=tuple(span for span, _ in found.values()),
-        user_provided=True,
-        values={
-            "missing": str(missing),
-            "ranks": ", ".join(map(str, sorted(found))),
-            "op": match["op"],
-            "seq": match["seq"],
-            "seconds": str(int(match["limit"]) // 1000),
-        },
+    return fires(
+        *(span for span, _ in found.values()),
+        missing=missing,
+        ranks=", ".join(map(str, sorted(found))),
+        op=match["op"],
+        seq=match["seq"],
+        seconds=int(match["limit"]) // 1000,
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.log_text import MOST, lines
+from trainmedic.kb.engine.log_text import MOST, lines
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 
 _KEY = re.compile(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")
 LEAST = 2
@@ -15,8 +15,11 @@ LEAST = 2
 
 def check(facts: Facts) -> Outcome:
     """Fires from the second warning on."""
-    found = [*lines(facts, "Could not find response key", _KEY), *lines(facts, "Could not find instruction key", _KEY)]
-    if len(found) < LEAST:
-        return Outcome(value=None)
-    count = f"at least {MOST}" if len(found) >= MOST else str(len(found))
-    return Outcome(value=True, evidence=(found[0],), user_provided=True, values={"count": count})
+    evidence = facts.evidence
+    warnings = [
+        *lines(evidence, "Could not find response key", _KEY),
+        *lines(evidence, "Could not find instruction key", _KEY),
+    ]
+    if len(warnings) < LEAST:
+        return NOT_SHOWN
+    return fires(warnings[0], count=f"at least {MOST}" if len(warnings) >= MOST else len(warnings))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.log_text import first, lines
+from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.rules.shared.log_text import first, lines, told
 
 TEXT = "Training with DataParallel so batch size has been adjusted to"
 _ADJUSTED = re.compile(TEXT + r": (?P<size>[0-9,]{1,12})")
@@ -22,14 +22,14 @@ def check(facts: Facts) -> Outcome:
     another batch make them differ on one GPU as well, so then the line proves nothing.
     """
     if facts.written("visible_devices").value is True:
-        return Outcome(value=False)
+        return CLEAR
     searched = facts.has_option("auto_find_batch_size").value is True and (
         facts.option("auto_find_batch_size").value is not False
     )
-    if searched or first(facts, "(from args) != ", _RESUMED) is not None:
-        return Outcome(value=None)
-    span = first(facts, TEXT)
-    return told(span if span is None or _is_multiple(facts, span) else None)
+    if searched or first(facts.evidence, "(from args) != ", _RESUMED) is not None:
+        return NOT_SHOWN
+    span = first(facts.evidence, TEXT)
+    return fires(span) if span is not None and _is_multiple(facts, span) else NOT_SHOWN
 
 
 def _is_multiple(facts: Facts, line: Span) -> bool:
@@ -44,5 +44,5 @@ def _is_multiple(facts: Facts, line: Span) -> bool:
 
 
 def _sizes(facts: Facts, literal: str, pattern: re.Pattern[str], near: Span) -> list[tuple[int, int]]:
-    found = (span for span in lines(facts, literal, pattern) if span.attachment == near.attachment)
+    found = (span for span in lines(facts.evidence, literal, pattern) if span.attachment == near.attachment)
     return [(int("0" + "".join(c for c in span.text if c in "0123456789")), span.line) for span in found]

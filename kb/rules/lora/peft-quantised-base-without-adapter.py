@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.run import Origin
 
@@ -29,7 +29,7 @@ def check(facts: Facts) -> Outcome:
     """Fires where a quantised base has nothing on top of it that could be trained."""
     outcome = _CONDITION.explain(facts)
     if outcome.value is False or any(_unclear(text) for text in _scripts(facts)):
-        return Outcome(value=False)
+        return CLEAR
     return replace(outcome, values={"bits": "4" if facts.name("load_in_4bit").value is True else "8"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.model.run import Option, Origin
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
 from trainmedic.kb.suggest import closest
 
 _KNOWN = frozenset((

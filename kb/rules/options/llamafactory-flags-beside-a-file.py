@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.run import Option, Origin, Region
 
 _FILE = re.compile(
@@ -21,17 +21,13 @@ def check(facts: Facts) -> Outcome:
         flags = [option for option in region.options if option.origin is Origin.FLAG and not option.scope]
         match = _FILE.search(_text(facts, region)) if region.kind == "command" and flags else None
         if match is not None:
-            return Outcome(
-                value=True,
-                evidence=tuple(flag.span for flag in flags),
-                user_provided=True,
-                values={
-                    "file": match["file"],
-                    "flags": ", ".join(f"--{flag.key}" for flag in flags[:_SHOWN]),
-                    "pairs": " ".join(_pair(flag) for flag in flags[:_SHOWN]),
-                },
+            return fires(
+                *(flag.span for flag in flags),
+                file=match["file"],
+                flags=", ".join(f"--{flag.key}" for flag in flags[:_SHOWN]),
+                pairs=" ".join(_pair(flag) for flag in flags[:_SHOWN]),
             )
-    return Outcome(value=False)
+    return CLEAR
 
 
 def _text(facts: Facts, region: Region) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Origin
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
 
 _ENTRY = re.compile(r"(?:llamafactory-cli|lmf) (export|chat|api|webchat)")
 _PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})
@@ -20,9 +20,9 @@ def check(facts: Facts) -> Outcome:
     entry = next((r.entry.value for r in facts.run.regions if r.entry is not None), "")
     own, base = table("llamafactory"), table("transformers")
     if not _ENTRY.fullmatch(entry) or own is None or base is None:
-        return Outcome(value=False)
+        return CLEAR
     if any("ALLOW_EXTRA_ARGS" in source.text for source in facts.evidence.sources):
-        return Outcome(value=False)
+        return CLEAR
     found = [
         Offence(option, "", "")
         for option in facts.run.options

@@ -5,8 +5,8 @@ from __future__ import annotations
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.model.run import Option, Unresolved
-from trainmedic.kb.rules.shared.accepts import judged
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
+from trainmedic.kb.rules.shared.option_readers import judged
 
 _REPEATABLE = ("env", "include", "exclude")
 _NESTED = ("axolotl", "llamafactory", "deepspeed", "accelerate")

@@ -7,8 +7,8 @@ import re
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.model.run import Option
-from trainmedic.kb.rules.shared.accepts import Reader, judged
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
+from trainmedic.kb.rules.shared.option_readers import Reader, judged
 
 _KEYS = ("lora_target_modules", "target_modules", "ds.lora.target_modules", "lora_target")
 _WHOLE = (("trl", "argparse"), ("openrlhf", "argparse"), ("axolotl", "pydantic"), ("peft", "call"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.accepts import GONE, LATER, judged
-from trainmedic.kb.rules.shared.option_hints import Offence, moved, report
+from trainmedic.kb.rules.shared.option_offences import Offence, moved, report
+from trainmedic.kb.rules.shared.option_readers import GONE, LATER, judged
 
 
 def check(facts: Facts) -> Outcome:

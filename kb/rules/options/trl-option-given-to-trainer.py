@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import lru_cache
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option
-from trainmedic.kb.rules.shared.accepts import own_class
-from trainmedic.kb.rules.shared.option_hints import Offence, report
+from trainmedic.kb.rules.shared.option_offences import Offence, report
+from trainmedic.kb.rules.shared.option_readers import own_class
 
 _CONFIGS = {
     "DPOTrainer": "DPOConfig", "SFTTrainer": "SFTConfig", "KTOTrainer": "KTOConfig", "RewardTrainer": "RewardConfig",
@@ -34,7 +34,7 @@ def check(facts: Facts) -> Outcome:
     moved = [each for each in options if each.key != "tokenizer" and _field(each)]
     renamed = [each for each in options if each.key == "tokenizer"]
     if not (moved or renamed) or any(own_class(facts, scope) for scope in {each.scope for each in options}):
-        return Outcome(value=False)
+        return CLEAR
     given = facts.evidence.versions.get("trl")
     since = facts.version("trl", ">=0.13.0" if moved else ">=0.16.0")
     if since.value is UNKNOWN or given is None or given.span is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.log_text import lines
+from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.rules.shared.log_text import lines
 
 MOST = 200
 """Runs of one log that are looked at; the last of them decides."""
@@ -26,10 +26,10 @@ _DONE = (
 
 def check(facts: Facts) -> Outcome:
     """Fires where the step to continue from is not below the number planned by the same run of the log."""
-    outcome = Outcome(value=None)
-    totals = {span.attachment: span for span in lines(facts, "Total optimization steps", _TOTAL, MOST)}
+    outcome = NOT_SHOWN
+    totals = {span.attachment: span for span in lines(facts.evidence, "Total optimization steps", _TOTAL, MOST)}
     for literal, pattern in _DONE:
-        done = {span.attachment: span for span in lines(facts, literal, pattern, MOST)}
+        done = {span.attachment: span for span in lines(facts.evidence, literal, pattern, MOST)}
         for name, reached in done.items():
             total = totals.get(name)
             if total is None or reached.line < total.line:
@@ -43,10 +43,8 @@ def check(facts: Facts) -> Outcome:
 def _compared(total: Span, done: Span) -> Outcome:
     planned, reached = _steps(total.text), _steps(done.text)
     if reached < planned:
-        return Outcome(value=False)
-    return Outcome(
-        value=True, evidence=(total, done), user_provided=True, values={"total": str(planned), "step": str(reached)}
-    )
+        return CLEAR
+    return fires(total, done, total=str(planned), step=str(reached))
 
 
 def _steps(text: str) -> int:

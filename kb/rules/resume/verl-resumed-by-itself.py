@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.log_text import first, told
+from trainmedic.kb.engine.log_text import first
+from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
 
 _TEXTS = (
     ("Load from checkpoint folder:", re.compile(r"Load from checkpoint folder: \S*global_step_([0-9]{1,9})")),
@@ -18,10 +18,10 @@ _CHOSEN = ("resume_path", "disable")
 def check(facts: Facts) -> Outcome:
     """Fires on verl's line about a loaded step unless the command chose how to resume."""
     if facts.option("trainer.resume_mode").value in _CHOSEN:
-        return Outcome(value=False)
+        return CLEAR
     for literal, pattern in _TEXTS:
-        span = first(facts, literal, pattern)
+        span = first(facts.evidence, literal, pattern)
         match = pattern.search(span.text) if span is not None else None
         if span is not None and match is not None:
-            return told(span, step=match[1])
-    return told(None)
+            return fires(span, step=match[1])
+    return NOT_SHOWN

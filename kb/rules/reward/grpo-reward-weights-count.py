@@ -6,7 +6,7 @@ A module because the elements of ``reward_funcs`` are names that nothing resolve
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.model.run import Option
 
 
@@ -15,16 +15,11 @@ def check(facts: Facts) -> Outcome:
     weights = _last(facts, "reward_weights", ("GRPOConfig", "RLOOConfig"))
     functions = _last(facts, "reward_funcs", ("GRPOTrainer", "RLOOTrainer"))
     if weights is None or functions is None:
-        return Outcome(value=False)
+        return CLEAR
     first, second = weights.value, functions.value
     if not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) == len(second):
-        return Outcome(value=False)
-    return Outcome(
-        value=True,
-        evidence=(weights.span, functions.span),
-        user_provided=True,
-        values={"weights": str(len(first)), "functions": str(len(second))},
-    )
+        return CLEAR
+    return fires(weights.span, functions.span, weights=str(len(first)), functions=str(len(second)))
 
 
 def _last(facts: Facts, key: str, scopes: tuple[str, ...]) -> Option | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.series_of import CLEAR, ends, fires, logs, points, values
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.rules.shared.log_series import ends, logs, points, values
 
 LEAST = 8
 FALL, GROWTH, ACCURATE = 0.1, 0.05, 0.55
@@ -17,7 +17,7 @@ def check(facts: Facts) -> Outcome:
     """Fires where margins and accuracies say that the preference is learned and every number is finite."""
     algorithm = facts.name("algorithm").value
     if isinstance(algorithm, str) and algorithm not in _PAIRS:
-        return CLEAR
+        return NOT_SHOWN
     for rows in logs(facts):
         chosen, rejected = points(rows, "rewards/chosen", finite=False), points(rows, "rewards/rejected", finite=False)
         margins, accuracies = points(rows, "rewards/margins"), points(rows, "rewards/accuracies")
@@ -31,11 +31,13 @@ def check(facts: Facts) -> Outcome:
         falls = end < min(begin - FALL, 0) and other_end < min(other_begin - FALL, 0)
         if falls and end > DEEP and last > start + GROWTH and ends(values(accuracies))[1] > ACCURATE:
             return fires(
-                [chosen[-1].span, rejected[-1].span, margins[-1].span],
+                chosen[-1].span,
+                rejected[-1].span,
+                margins[-1].span,
                 chosen=chosen[-1].value,
                 rejected=rejected[-1].value,
                 margin=margins[-1].value,
                 start=start,
                 last=last,
             )
-    return CLEAR
+    return NOT_SHOWN

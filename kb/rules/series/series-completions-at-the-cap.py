@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, configured, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import configured, logs, points, values
 
 LEAST = 3
 SHARE, CUT, NEAR = 0.8, 0.9, 0.99
@@ -27,7 +27,12 @@ def check(facts: Facts) -> Outcome:
         level = median(values(lengths)) if lengths else float("nan")
         shown = (f", configured {limit:g}", f"，设定 {limit:g}") if limit is not None else ("", "")
         return fires(
-            [hit[0].span, hit[-1].span],
-            count=len(hit), all=len(found), level=level, limit_en=shown[0], limit_zh=shown[1],
-        )  # fmt: skip
-    return CLEAR
+            hit[0].span,
+            hit[-1].span,
+            count=len(hit),
+            all=len(found),
+            level=level,
+            limit_en=shown[0],
+            limit_zh=shown[1],
+        )
+    return NOT_SHOWN

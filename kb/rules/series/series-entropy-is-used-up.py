@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import logs, points, values
 
 LEAST = 20
 LEFT = 0.1
@@ -16,7 +16,7 @@ STILL = 0.02
 def check(facts: Facts) -> Outcome:
     """Fires where entropy is gone and the last two thirds brought no reward, on a release whose entropy is right."""
     if facts.version("verl", "==0.4.0").value is True:
-        return CLEAR
+        return NOT_SHOWN
     for rows in logs(facts):
         entropies, rewards = points(rows, "entropy"), points(rows, "reward")
         if len(entropies) < LEAST or len(rewards) < LEAST:
@@ -27,7 +27,13 @@ def check(facts: Facts) -> Outcome:
         best = max(abs(middle), abs(last))
         if begin > 0 and 0 <= end < LEFT * begin and best > 0 and last - middle <= STILL * best:
             return fires(
-                [entropies[0].span, entropies[-1].span, rewards[-1].span],
-                begin=begin, end=end, middle=middle, last=last, count=len(entropies),
-            )  # fmt: skip
-    return CLEAR
+                entropies[0].span,
+                entropies[-1].span,
+                rewards[-1].span,
+                begin=begin,
+                end=end,
+                middle=middle,
+                last=last,
+                count=len(entropies),
+            )
+    return NOT_SHOWN

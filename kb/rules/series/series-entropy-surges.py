@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import logs, points, values
 
 LEAST = 15
 SURGE, NORM, LOST = 3.0, 3.0, 0.7
@@ -28,5 +28,5 @@ def check(facts: Facts) -> Outcome:
         if lost or wild:
             spans = [entropies[-4].span, entropies[-1].span, rewards[-1].span]
             reward = median(values(rewards[-3:]))
-            return fires(spans, usual=usual, end=end, reward=reward, best=best)
-    return CLEAR
+            return fires(*spans, usual=usual, end=end, reward=reward, best=best)
+    return NOT_SHOWN

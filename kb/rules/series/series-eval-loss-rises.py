@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.series_of import CLEAR, ends, evaluations, fires, logs, points, values
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.rules.shared.log_series import ends, evaluations, logs, points, values
 
 LEAST = 4
 RISE, FALL = 1.1, 0.85
@@ -14,11 +14,11 @@ def check(facts: Facts) -> Outcome:
     """Fires where two evaluations running lie a tenth above the lowest, and training fell by 15 % over the log."""
     evaluated = evaluations(facts)
     if len(evaluated) < LEAST:
-        return CLEAR
+        return NOT_SHOWN
     lowest = min(evaluated, key=lambda point: point.value)
     last = evaluated[-1]
     if lowest.value <= 0 or any(point.value < RISE * lowest.value for point in evaluated[-2:]):
-        return CLEAR
+        return NOT_SHOWN
     for rows in logs(facts):
         losses = values(points(rows, "loss"))
         if len(losses) < LEAST:
@@ -26,7 +26,12 @@ def check(facts: Facts) -> Outcome:
         begin, end = ends(losses)
         if end <= FALL * begin:
             return fires(
-                [lowest.span, last.span],
-                lowest=lowest.value, last=last.value, begin=begin, end=end, count=len(evaluated),
-            )  # fmt: skip
-    return CLEAR
+                lowest.span,
+                last.span,
+                lowest=lowest.value,
+                last=last.value,
+                begin=begin,
+                end=end,
+                count=len(evaluated),
+            )
+    return NOT_SHOWN

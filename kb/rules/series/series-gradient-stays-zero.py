@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl, rounded_zero
-from trainmedic.kb.rules.shared.series_of import CLEAR, ends, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import ends, logs, points, values
 
 LEAST = 5
 FELL = 0.97
@@ -25,8 +25,8 @@ def check(facts: Facts) -> Outcome:
             continue  # policy and reference are the same model: another rule says more
         begin, end = ends(values(losses))
         if begin > 0 and end >= FELL * begin and _steps_are_made(values(points(rows, "learning_rate"))):
-            return fires([norms[0].span, norms[-1].span], count=len(norms), begin=begin, end=end)
-    return CLEAR
+            return fires(norms[0].span, norms[-1].span, count=len(norms), begin=begin, end=end)
+    return NOT_SHOWN
 
 
 def _steps_are_made(rates: list[float]) -> bool:

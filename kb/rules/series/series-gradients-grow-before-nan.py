@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, break_of, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import break_of, logs, points, values
 
 LEAST = 6
 GROWTH = 10.0
@@ -23,7 +23,12 @@ def check(facts: Facts) -> Outcome:
         if top.value >= GROWTH * usual and top.value > 1:
             en, zh = broken.point.where
             return fires(
-                [top.span, broken.point.span],
-                metric=broken.point.metric.name, usual=usual, top=top.value, where_en=en, where_zh=zh,
-            )  # fmt: skip
-    return CLEAR
+                top.span,
+                broken.point.span,
+                metric=broken.point.metric.name,
+                usual=usual,
+                top=top.value,
+                where_en=en,
+                where_zh=zh,
+            )
+    return NOT_SHOWN

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median, rounded_zero
-from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import logs, points, values
 
 LEAST = 5
 SHARE = 0.8
@@ -25,5 +25,5 @@ def check(facts: Facts) -> Outcome:
         rewards = points(rows, "reward")
         level = median(values(rewards)) if rewards else float("nan")
         spans = [hit[0].span, hit[-1].span, *([rewards[-1].span] if rewards else [])]
-        return fires(spans, count=len(hit), all=len(found), name=hit[0].metric.name, level=level)
-    return CLEAR
+        return fires(*spans, count=len(hit), all=len(found), name=hit[0].metric.name, level=level)
+    return NOT_SHOWN

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.metrics import rounded_zero
-from trainmedic.kb.rules.shared.series_of import CLEAR, Point, configured, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import Point, configured, logs, points, values
 
 LEAST, LEAST_RISING = 5, 3
 TAIL = 0.2
@@ -29,11 +29,12 @@ def check(facts: Facts) -> Outcome:
         rising = all(a.value <= b.value for a, b in pairwise(rates))
         if target is not None and rising and 0 < top < REACHED * target and _finished(facts, rows):
             return fires(
-                [rates[0].span, rates[-1].span],
+                rates[0].span,
+                rates[-1].span,
                 what_en=f"rises to the last row and reaches {top:.3g} of {target:.3g}",
                 what_zh=f"到最后一行仍在上升，只到 {top:.3g}，目标是 {target:.3g}",
-            )  # fmt: skip
-    return CLEAR
+            )
+    return NOT_SHOWN
 
 
 def _zero(rates: list[Point], zeros: int) -> Outcome:
@@ -46,7 +47,7 @@ def _zero(rates: list[Point], zeros: int) -> Outcome:
             f"is exactly 0 from {en} on, in {zeros} of {len(rates)} rows",
             f"从{zh}起恰好为 0，{len(rates)} 行中占 {zeros} 行",
         )
-    return fires([first.span, rates[-1].span], what_en=what[0], what_zh=what[1])
+    return fires(first.span, rates[-1].span, what_en=what[0], what_zh=what[1])
 
 
 def _tail(rates: list[Point]) -> int:

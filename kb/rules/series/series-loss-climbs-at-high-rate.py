@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl, median
-from trainmedic.kb.rules.shared.series_of import CLEAR, Point, fires, logs, peak_rate, points, values
+from trainmedic.kb.rules.shared.log_series import Point, logs, peak_rate, points, values
 
 LEAST = 12
 CLIMB = 1.5
@@ -30,11 +30,18 @@ def check(facts: Facts) -> Outcome:
         if low > 0 and end > CLIMB * low and end > losses[0].value:
             en, zh = turn.where
             return fires(
-                [turn.span, losses[-1].span],
-                low=low, end=end, rate=rate, bound=bound, kind_en=_kind(tuner)[0], kind_zh=_kind(tuner)[1],
-                where_en=en, where_zh=zh,
-            )  # fmt: skip
-    return CLEAR
+                turn.span,
+                losses[-1].span,
+                low=low,
+                end=end,
+                rate=rate,
+                bound=bound,
+                kind_en=_kind(tuner)[0],
+                kind_zh=_kind(tuner)[1],
+                where_en=en,
+                where_zh=zh,
+            )
+    return NOT_SHOWN
 
 
 def _lowest(losses: list[Point]) -> tuple[float, Point]:

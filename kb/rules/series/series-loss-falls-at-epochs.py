@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl, median
-from trainmedic.kb.rules.shared.series_of import CLEAR, Point, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import Point, logs, points, values
 
 LEAST = 3
 DROP = 0.8
@@ -29,8 +29,8 @@ def check(facts: Facts) -> Outcome:
                 continue
             low, high = median(values(after[:LEAST])), median(values(before[-LEAST:]))
             if low <= DROP * high and _level(before) and _level(after):
-                return fires([before[-1].span, after[0].span], high=high, low=low, epoch=int(_epoch(after[0])))
-    return CLEAR
+                return fires(before[-1].span, after[0].span, high=high, low=low, epoch=int(_epoch(after[0])))
+    return NOT_SHOWN
 
 
 def _epoch(point: Point) -> float:

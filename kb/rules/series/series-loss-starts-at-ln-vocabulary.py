@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.parse.metrics import is_rl
-from trainmedic.kb.rules.shared.series_of import CLEAR, early, evaluations, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import early, evaluations, logs, points, values
 
 LOW, HIGH = 10.2, 12.7
 """ln of 27 000 to 330 000: the loss of guessing for every vocabulary in use."""
@@ -18,15 +18,15 @@ def check(facts: Facts) -> Outcome:
     """Fires where the first loss is at that level and accumulation cannot have multiplied it."""
     algorithm, stage = facts.name("algorithm").value, facts.name("stage").value
     if stage in _FROM_SCRATCH or (isinstance(algorithm, str) and algorithm not in _SUPERVISED):
-        return CLEAR
+        return NOT_SHOWN
     for rows in logs(facts):
         losses = points(rows, "loss")
         if not losses or not early(rows) or any(is_rl(row) or "rewards/margins" in row.metrics for row in rows):
             continue
         if LOW <= losses[0].value <= HIGH and _not_multiplied(facts):
             en, zh = losses[0].where
-            return fires([losses[0].span], loss=losses[0].value, where_en=en, where_zh=zh)
-    return CLEAR
+            return fires(losses[0].span, loss=losses[0].value, where_en=en, where_zh=zh)
+    return NOT_SHOWN
 
 
 def _not_multiplied(facts: Facts) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import is_rl
-from trainmedic.kb.rules.shared.series_of import CLEAR, early, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import early, logs, points, values
 
 LEAST = 2
 
@@ -21,5 +21,5 @@ def check(facts: Facts) -> Outcome:
         if any("rewards/margins" in row.metrics for row in rows):
             continue
         if norms and all(math.isfinite(norm) for norm in norms) and (early(rows) or not any(norms)):
-            return fires([losses[0].span, losses[-1].span], count=len(losses), norm=norms[-1])
-    return CLEAR
+            return fires(losses[0].span, losses[-1].span, count=len(losses), norm=norms[-1])
+    return NOT_SHOWN

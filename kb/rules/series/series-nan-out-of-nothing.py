@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, break_of, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import break_of, logs, points, values
 
 LEAST = 5
 CALM = 3.0
@@ -25,8 +25,13 @@ def check(facts: Facts) -> Outcome:
             continue
         en, zh = broken.point.where
         return fires(
-            [norms[-1].span, broken.point.span],
-            metric=broken.point.metric.name, value=broken.point.value, count=len(losses), last=norms[-1].value,
-            where_en=en, where_zh=zh,
-        )  # fmt: skip
-    return CLEAR
+            norms[-1].span,
+            broken.point.span,
+            metric=broken.point.metric.name,
+            value=broken.point.value,
+            count=len(losses),
+            last=norms[-1].value,
+            where_en=en,
+            where_zh=zh,
+        )
+    return NOT_SHOWN

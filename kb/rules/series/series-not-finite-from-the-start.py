@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.rules.shared.series_of import CLEAR, break_of, early, fires, logs
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.rules.shared.log_series import break_of, early, logs
 
 
 def check(facts: Facts) -> Outcome:
@@ -14,5 +14,5 @@ def check(facts: Facts) -> Outcome:
         if broken is not None and not broken.before and early(rows):
             en, zh = broken.point.where
             metric = broken.point.metric
-            return fires([broken.point.span], metric=metric.name, value=metric.value, where_en=en, where_zh=zh)
-    return CLEAR
+            return fires(broken.point.span, metric=metric.name, value=metric.value, where_en=en, where_zh=zh)
+    return NOT_SHOWN

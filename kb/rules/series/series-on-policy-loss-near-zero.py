@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import logs, points, values
 
 LEAST = 3
 SMALL, GRADIENT = 0.01, 1e-3
@@ -16,7 +16,7 @@ def check(facts: Facts) -> Outcome:
     """Fires where the loss is small, the norms are finite and above 0, and rewards differ within groups."""
     algorithm = facts.name("algorithm").value
     if isinstance(algorithm, str) and algorithm not in _ALGORITHMS:
-        return CLEAR
+        return NOT_SHOWN
     for rows in logs(facts):
         losses, norms = points(rows, "loss"), points(rows, "grad_norm")
         spread = points(rows, "reward_std")
@@ -26,5 +26,5 @@ def check(facts: Facts) -> Outcome:
             continue
         level, norm = median([abs(value) for value in values(losses)]), median(values(norms))
         if level < SMALL and norm > GRADIENT and median(values(spread)) > 0:
-            return fires([losses[-1].span, norms[-1].span], level=level, norm=norm, count=len(losses))
-    return CLEAR
+            return fires(losses[-1].span, norms[-1].span, level=level, norm=norm, count=len(losses))
+    return NOT_SHOWN

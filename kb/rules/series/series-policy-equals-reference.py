@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.metrics import median, rounded_zero
-from trainmedic.kb.rules.shared.series_of import CLEAR, Point, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import Point, logs, points, values
 
 LEAST = 4
 """The first row or two of a run may well be 0: no update has been made then."""
@@ -22,12 +22,10 @@ def check(facts: Facts) -> Outcome:
             points(rows, name, finite=False) for name in ("rewards/chosen", "rewards/rejected", "kl")
         )
         if _zero(chosen) and _zero(rejected):
-            return fires(
-                [chosen[0].span, chosen[-1].span], name="rewards/chosen", count=len(chosen), rate=median(rates)
-            )
+            return fires(chosen[0].span, chosen[-1].span, name="rewards/chosen", count=len(chosen), rate=median(rates))
         if _zero(kl) and _differs(rows):
-            return fires([kl[0].span, kl[-1].span], name="kl", count=len(kl), rate=median(rates))
-    return CLEAR
+            return fires(kl[0].span, kl[-1].span, name="kl", count=len(kl), rate=median(rates))
+    return NOT_SHOWN
 
 
 def _zero(found: list[Point]) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.parse.metrics import median
-from trainmedic.kb.rules.shared.series_of import CLEAR, fires, logs, points, values
+from trainmedic.kb.rules.shared.log_series import logs, points, values
 
 LEAST = 3
 MEAN = 0.01
@@ -19,7 +19,5 @@ def check(facts: Facts) -> Outcome:
         for name in _NAMES:
             found = points(rows, name)
             if len(found) >= LEAST and median(values(found)) > MEAN:
-                return fires(
-                    [found[0].span, found[-1].span], count=len(found), begin=found[0].value, end=found[-1].value
-                )
-    return CLEAR
+                return fires(found[0].span, found[-1].span, count=len(found), begin=found[0].value, end=found[-1].value)
+    return NOT_SHOWN

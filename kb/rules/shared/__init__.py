@@ -1,4 +1,1 @@
-"""What several rules' modules share: reading logs and series, what options accept, what a message says of a card.
-
-Held, like those modules themselves, by the examples on the rules' pages.
-"""
+"""Code shared by rule modules. The examples on the rules' pages test it."""

@@ -1,0 +1,61 @@
+"""`trainmedic kb lint`: the problems of pages, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import date
+
+from trainmedic.ingest.authoring.case_lint import lint_case
+from trainmedic.ingest.authoring.rule_lint import lint_rule
+from trainmedic.kb.engine.patches import Parse
+from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.page import suggestion
+
+
+def lint(
+    rules: RuleSet,
+    cases: CaseSet,
+    parse: Parse,
+    words: Vocabulary,
+    *,
+    only: Collection[str] | None = None,
+    today: date | None = None,
+) -> tuple[PageProblem, ...]:
+    """All problems in the order of pages and lines; those of pages that did not load included.
+
+    ``only`` are the names of the pages to check (`kb.model.page.Page.name`); the others are read for the links alone.
+    """
+    problems: set[PageProblem] = {*rules.failures, *cases.failures}
+    for rule in rules.rules:
+        if only is None or rule.page.name in only:
+            problems.update(lint_rule(rule, parse))
+    for case in cases.cases:
+        if only is None or (case.id in cases.pages and cases.pages[case.id].name in only):
+            problems.update(lint_case(case, cases, words, today))
+    problems.update(links(rules, cases))
+    return tuple(sorted(problem for problem in problems if only is None or problem.page in only))
+
+
+def links(rules: RuleSet, cases: CaseSet) -> Iterator[PageProblem]:
+    """A rule and the case that justifies it must name each other."""
+    rules_by_id = {rule.id: rule for rule in rules.rules}
+    cases_by_id = {case.id: case for case in cases.cases}
+    for rule in rules.rules:
+        for case_id in rule.cases:
+            if case_id not in cases_by_id:
+                yield rule.page.problem(
+                    f"cases: there is no case {case_id!r}{suggestion(case_id, cases_by_id)}", "cases"
+                )
+            elif rule.id not in cases_by_id[case_id].rules:
+                yield rule.page.problem(f"cases: the case {case_id!r} does not name this rule", "cases")
+    for case in cases.cases:
+        page = cases.pages.get(case.id, Page(name=f"{case.id}.md"))
+        for rule_id in case.rules:
+            if rule_id not in rules_by_id:
+                near = suggestion(rule_id, rules_by_id)
+                yield page.problem(f"rules: there is no rule {rule_id!r}{near}", "rules")
+            elif case.id not in rules_by_id[rule_id].cases:
+                yield page.problem(f"rules: the rule {rule_id!r} does not name this case", "rules")

@@ -1,0 +1,132 @@
+"""Problems of rule pages: form, and every example executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.patches import Parse, with_patches
+from trainmedic.kb.engine.rule import Rule, RuleSet
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.page import PageProblem
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report import Finding, Safety
+from trainmedic.kb.pages.body import KINDS, SECTIONS, Body, Example, read_body
+from trainmedic.kb.pages.page import PageError
+
+_CAN_BE_MISSING = ("name", "option", "has_option", "option_has_value", "version", "metric", "signal", "seen", "written")
+_LEAST = {"Fires": 1, "Silent": 2}
+
+
+def lint_rule(rule: Rule, parse: Parse) -> Iterator[PageProblem]:
+    """The problems of one page, those of its examples included."""
+    try:
+        body = read_body(rule)
+    except PageError as error:
+        yield error.problem
+        return
+    yield from _form(rule, body)
+    for example in body.examples:
+        for problem in run_example(rule, example, parse):
+            yield PageProblem(rule.page.name, example.line, f"{example.kind}, {example.sentence!r}: {problem}")
+
+
+def run_example(rule: Rule, example: Example, parse: Parse) -> tuple[str, ...]:
+    """The problems of one example."""
+    evidence = parse(example.question, example.attachments)
+    ruleset = RuleSet(rules=(rule,))
+    report = check(evidence, ruleset)
+    if report.failures:
+        return (f"the rule raised {report.failures[0].message}",)
+    fired, unknown = list(report.fired), list(report.cannot_tell)
+    if example.kind == "Fires":
+        if not fired:
+            return (f"the rule does not fire ({_why(unknown)})",)
+        return (*_marks(example, fired), *_patches(example, fired[0], evidence, ruleset, parse))
+    if example.kind == "Silent":
+        if fired:
+            return (f"the rule fires: {_terms(fired[0])}",)
+        return (f"the rule cannot tell ({_why(unknown)})",) if unknown and not example.may_be_unknown else ()
+    if fired or not unknown:
+        return (f"the rule {'fires' if fired else 'is clear'}",)
+    asked = {missing.fact for finding in unknown for missing in finding.missing}
+    if asked != set(example.missing):
+        return (f"it asks for {', '.join(sorted(asked))}, not for {', '.join(sorted(example.missing))}",)
+    return ()
+
+
+def _why(unknown: list[Finding]) -> str:
+    if not unknown:
+        return "it is clear"
+    return "it cannot tell without " + ", ".join(missing.fact for missing in unknown[0].missing)
+
+
+def _terms(finding: Finding) -> str:
+    return "; ".join(f"{term.text} is {term.value} [{term.seen}]" for term in finding.terms)
+
+
+def _place(span: Span) -> tuple[str | None, int, int, int, int]:
+    return (span.attachment, span.line, span.column, span.end_line, span.end_column)
+
+
+def _marks(example: Example, fired: list[Finding]) -> Iterator[str]:
+    evidence = {_place(span): span for finding in fired for span in finding.evidence if not span.default}
+    for mark in example.marks:
+        if _place(mark) not in evidence:
+            texts = ", ".join(repr(span.text) for span in evidence.values()) or "empty"
+            yield f"{mark.text!r} on line {mark.line} is marked, but is not evidence; the evidence is {texts}"
+    if not example.marks and evidence:
+        yield f"nothing is marked, but the evidence is {', '.join(repr(span.text) for span in evidence.values())}"
+
+
+def _patches(example: Example, finding: Finding, evidence: Evidence, ruleset: RuleSet, parse: Parse) -> Iterator[str]:
+    """Every fix that edits must clear the rule, and the first of them must be the patch on the page."""
+    report = with_patches(check(evidence, ruleset), evidence, ruleset, parse)
+    patched = [fix for fired in report.fired if fired.run_id == finding.run_id for fix in fired.fixes if fix.patch]
+    for fix in patched:
+        if fix.safety is not Safety.DISPLAY and finding.rule_id not in fix.clears:
+            yield f"the fix {fix.text.en!r} does not clear the rule:\n{fix.patch}"
+    if example.diff is not None:
+        actual = (patched[0].patch or "") if patched else ""
+        wanted = _hunks(example.diff)
+        whole = any(line.startswith(" ") for line in wanted)
+        if [line for line in _hunks(actual) if whole or line[0] in "+-"] != wanted:
+            yield f"the patch differs from the diff on the page; it is:\n{actual or '(none)'}"
+
+
+def _hunks(diff: str) -> list[str]:
+    """A diff without its file and hunk headers and without trailing blanks; a page may leave the context out."""
+    lines = [line.rstrip() for line in diff.strip("\n").split("\n")]
+    return [line for line in lines if line and not line.startswith(("--- ", "+++ ", "@@", "\\"))]
+
+
+def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
+    """Sections in both languages, enough examples of each kind, and the fields that justify the rule."""
+    page = rule.page
+    for language, headings in SECTIONS.items():
+        for heading in headings:
+            if not body.sections[language].get(heading):
+                line = body.lines.get(f"{language}/{heading}", page.body_line)
+                yield PageProblem(page.name, line, f"section {heading!r} of {language} is missing or empty")
+    least = {**_LEAST, "Cannot tell": 1 if can_be_unknown(rule) else 0}
+    for kind in KINDS:
+        count = sum(1 for example in body.examples if example.kind == kind)
+        if count < least[kind]:
+            yield PageProblem(page.name, page.body_line, f"{kind}: {count} example(s), at least {least[kind]} needed")
+    for example in body.examples:
+        if example.kind == "Cannot tell" and not example.missing:
+            yield PageProblem(page.name, example.line, "name the facts that the rule asks for: 'missing: ...'")
+    if not rule.since:
+        yield page.problem("since: give the version that brings the rule")
+    if not rule.cases:
+        yield page.problem("cases: name the case that justifies the rule", "cases")
+    if not rule.sources:
+        yield page.problem("sources: name where the rule comes from", "sources")
+
+
+def can_be_unknown(rule: Rule) -> bool:
+    """Whether the rule needs a "Cannot tell" example: of two facts one may hold while the other is missing."""
+    if rule.condition is None:
+        return False
+    facts = {key[1:2] for key in rule.condition.root.asks if key[0] in _CAN_BE_MISSING}
+    return len(facts) > 1 and rule.condition.root.kind == "and"

@@ -1,0 +1,1 @@
+"""What only the repository needs: option catalogues, the embedding model, digests of the sources. Not in the wheel."""

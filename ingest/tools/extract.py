@@ -1,0 +1,88 @@
+"""Option catalogues from the frameworks' own sources, read statically: nothing of a framework is ever imported or run.
+
+``python -m trainmedic.ingest.tools.extract --from-catalog FILE`` imports a collected catalogue;
+``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a
+git checkout (bare or not, shallow is enough) and adds it to that framework's file; ``--compare`` only reports how it
+differs from what is stored. ``--table FILE`` writes the table of canonical settings for the documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract
+from trainmedic.ingest.tools.extract_source import GitTree
+from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
+from trainmedic.ingest.tools.extract_table import settings_table
+from trainmedic.kb.versions import bare
+
+DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks"
+
+
+def import_catalogue(source: Path, folder: Path) -> list[Path]:
+    """Write every file of ``folder`` from a collected catalogue; returns the paths written."""
+    catalogue = json.loads(source.read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [write(book, folder) for _, book in sorted(from_catalogue(catalogue).items())]
+    return paths + write_side_tables(catalogue, folder)
+
+
+def add_release(checkout: Path, framework: str, tag: str, folder: Path) -> Path:
+    """Extract one tag and merge it into the framework's file (made where there is none)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / framework / "options.json"
+    book = read(path) if path.exists() else Book(framework=framework)
+    book.add(tag, extract(GitTree(checkout, tag), framework))
+    return write(book, folder)
+
+
+def differences(stored: Mapping[str, Entry], found: Mapping[str, Entry]) -> list[str]:
+    """One line for each option that differs: ``-`` only stored, ``+`` only found, ``~`` not the same in both."""
+    lines = [f"- {name}" for name in sorted(stored.keys() - found.keys())]
+    lines += [f"+ {name}" for name in sorted(found.keys() - stored.keys())]
+    for name in sorted(stored.keys() & found.keys()):
+        for part in ("type", "default", "choices", "nargs", "action", "default_by"):
+            old, new = stored[name].get(part), found[name].get(part)
+            if old != new:
+                lines.append(f"~ {name} {part}: {old!r} -> {new!r}")
+        if set(stored[name]["in"]) != set(found[name]["in"]):
+            lines.append(f"~ {name} in: {stored[name]['in']} -> {found[name]['in']}")
+    return lines
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; 0 when it wrote or compared, 2 on misuse."""
+    parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract", description=__doc__)
+    parser.add_argument("--from-catalog", type=Path, help="a collected catalogue (JSON)")
+    parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
+    parser.add_argument("--framework", choices=sorted(FRAMEWORKS))
+    parser.add_argument("--tag", help="the release tag to read")
+    parser.add_argument("--compare", action="store_true", help="report the differences, write nothing")
+    parser.add_argument("--table", type=Path, help="write the table of canonical settings (Markdown)")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the catalogue files")
+    args = parser.parse_args(argv)
+    if args.from_catalog:
+        written = import_catalogue(args.from_catalog, args.data)
+        sys.stdout.write("".join(f"{path.name}\n" for path in written))
+    elif args.checkout and args.framework and args.tag:
+        if args.compare:
+            stored = read(args.data / args.framework / "options.json").releases.get(bare(args.tag), {})
+            found = extract(GitTree(args.checkout, args.tag), args.framework)
+            lines = differences(stored, found)
+            sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+        else:
+            sys.stdout.write(f"{add_release(args.checkout, args.framework, args.tag, args.data).name}\n")
+    elif not args.table:
+        parser.error("give --from-catalog, or --checkout with --framework and --tag, or --table")
+    if args.table:
+        args.table.write_text(settings_table(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

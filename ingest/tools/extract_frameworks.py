@@ -1,0 +1,220 @@
+"""Where each framework declares its options, and under which owner (command or class) they are filed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+
+from trainmedic.ingest.tools.extract_shapes import argparse_options, class_options, lookup_options, yaml_options
+from trainmedic.ingest.tools.extract_source import GitTree, Sources
+from trainmedic.ingest.tools.extract_store import Entry
+
+_FILES: Mapping[str, tuple[str, ...]] = {
+    "openrlhf": (r"(openrlhf/cli|examples)/\w+\.py",),
+    "trl": (
+        r"trl/trainer/(\w*config|base_config|model_config|utils)\.py",
+        r"trl/scripts/(?!vllm_serve)\w+\.py",
+        r"trl/(commands/cli_utils|core|utils|experimental/\w+/\w*config)\.py",
+    ),
+    "llamafactory": (r"src/(llamafactory|llmtuner)/((hparams|dsets|tuner)/(\w+/)?\w+|extras/constants)\.py",),
+    "ms-swift": (
+        r"swift/(llm|arguments|megatron|trainers|rlhf_trainers|plugin|utils|model)/.*(arg|mixin)\w*\.py",
+        r"swift/(llm/argument|arguments|megatron/arguments?)/.*\.py",
+        r"swift/trainers/\w*arguments\.py",
+        r"swift/llm/utils/argument\.py",
+    ),
+    "axolotl": (r"src/axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py",),
+    "transformers": (r"src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py",),
+    "deepspeed": (r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py",),
+    "accelerate": (r"src/accelerate/commands/(launch|config/config_args)\.py",),
+    "peft": (r"src/peft/(config|tuners/lora/config|utils/peft_types)\.py",),
+}
+"""Framework → patterns of the files that declare its options."""
+_LLAMAFACTORY = (
+    *("ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments", "TrainingArguments"),
+    *("RayArguments", "EvaluationArguments", "GeneralArguments"),
+)
+_SWIFT = {
+    "sft": ("TrainArguments", "SftArguments"),
+    "rlhf": ("RLHFArguments",),
+    "infer": ("InferArguments",),
+    "export": ("ExportArguments",),
+    "rollout": ("RolloutArguments",),
+    "megatron_rlhf": ("MegatronRLHFArguments",),
+}
+_VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_AXOLOTL_NESTED = {
+    "trl": "TRLConfig",
+    "vllm": "VllmConfig",
+    "peft": "PeftConfig",
+    "qat": "QATConfig",
+    "fsdp_config": "FSDPConfig",
+    "peft.loftq_config": "LoftQConfig",
+}
+_DEEPSPEED = {
+    "zero_optimization": "DeepSpeedZeroConfig",
+    "zero_optimization.offload_param": "DeepSpeedZeroOffloadParamConfig",
+    "zero_optimization.offload_optimizer": "DeepSpeedZeroOffloadOptimizerConfig",
+    "compile": "CompileConfig",
+    "fp16": "DeepSpeedFP16Config",
+    "bf16": "DeepSpeedBF16Config",
+    "tensor_parallel": "TPTrainingConfig",
+    "activation_checkpointing": "DeepSpeedActivationCheckpointingConfig",
+}
+
+
+def extract(tree: GitTree, framework: str) -> dict[str, Entry]:
+    """The options of a framework at a tag: option → entry with ``in`` (owners) and ``*_by`` where they differ.
+
+    Raises KeyError for a framework that cannot be read, FileNotFoundError where the tag or its files are missing.
+    """
+    return FRAMEWORKS[framework](tree)
+
+
+def merge(owned: Mapping[str, Mapping[str, Entry]]) -> dict[str, Entry]:
+    """One entry for each option of several owners; the first owner's values, the others' only where they differ."""
+    merged: dict[str, Entry] = {}
+    for owner, options in owned.items():
+        for name, entry in options.items():
+            if name not in merged:
+                merged[name] = {**entry, "in": [owner]}
+                continue
+            known = merged[name]
+            known["in"].append(owner)
+            for part in ("default", "type", "choices"):
+                if entry.get(part) != known.get(part):
+                    known.setdefault(f"{part}_by", {})[owner] = entry.get(part)
+    if not merged:
+        raise FileNotFoundError("no option declarations at this tag")
+    return merged
+
+
+def _sources(tree: GitTree, patterns: Sequence[str]) -> Sources:
+    paths = [path for path in tree.paths if any(re.fullmatch(pattern, path) for pattern in patterns)]
+    return Sources(tree, paths)
+
+
+def _classes(sources: Sources, names: Iterable[str]) -> dict[str, dict[str, Entry]]:
+    return {name: class_options(sources, name) for name in names if name in sources.classes}
+
+
+def _openrlhf(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["openrlhf"])
+    return merge(
+        {PurePosixPath(path).stem: found for path in sources.modules if (found := argparse_options(sources, path))}
+    )
+
+
+def _trl(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["trl"])
+    names = [
+        name
+        for name, (path, node) in sources.classes.items()
+        if not name.startswith("_")
+        and name.endswith(("Config", "ScriptArguments"))
+        and any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+        and path in sources.modules
+    ]
+    order = ("DPOConfig", "KTOConfig", "SFTConfig", "GRPOConfig", "RewardConfig", "RLOOConfig")
+    names.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
+    owned = _classes(sources, names)
+    served = _sources(tree, (r"trl/scripts/vllm_serve\.py",))
+    if "ScriptArguments" in served.classes:
+        owned["VllmServeScriptArguments"] = class_options(served, "ScriptArguments")
+    return merge(owned)
+
+
+def _llamafactory(tree: GitTree) -> dict[str, Entry]:
+    return merge(_classes(_sources(tree, _FILES["llamafactory"]), _LLAMAFACTORY))
+
+
+def _swift(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["ms-swift"])
+    owned = {}
+    for command, names in _SWIFT.items():
+        present = [name for name in names if name in sources.classes]
+        if present:
+            owned[command] = class_options(sources, present[0])
+    return merge(owned)
+
+
+def _verl(tree: GitTree) -> dict[str, Entry]:
+    folder = "verl/trainer/config/"
+    owned = {}
+    for owner in _VERL:
+        for path in (f"{folder}_generated_{owner}.yaml", f"{folder}{owner}.yaml"):
+            if path in tree.paths:
+                owned[owner] = yaml_options(tree.text(path))
+                break
+    return merge(owned)
+
+
+def _axolotl(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["axolotl"])
+    owned: dict[str, dict[str, Entry]] = _classes(sources, ["AxolotlInputConfig"])
+    owned = {"top": owned.get("AxolotlInputConfig", {})}
+    for prefix, name in _AXOLOTL_NESTED.items():
+        if name in sources.classes:
+            owned[name] = class_options(sources, name, prefix + ".")
+    for name, (path, _) in sources.classes.items():
+        if path.startswith("src/axolotl/integrations/") and name.endswith("Args"):
+            owned[name] = class_options(sources, name)
+    return merge({name: options for name, options in owned.items() if options})
+
+
+def _transformers(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["transformers"])
+    owned = _classes(sources, ["TrainingArguments", "Seq2SeqTrainingArguments"])
+    for name in owned.get("TrainingArguments", {}):
+        owned.get("Seq2SeqTrainingArguments", {}).pop(name, None)
+    return merge(owned)
+
+
+def _deepspeed(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["deepspeed"])
+    found: dict[str, Entry] = {}
+    if "deepspeed/runtime/config.py" in sources.modules:
+        found.update(lookup_options(sources, "deepspeed/runtime/config.py", "get_scalar_param"))
+    for prefix, name in _DEEPSPEED.items():
+        if name in sources.classes:
+            for option, entry in class_options(sources, name, prefix + ".").items():
+                found.update(_by_alias(prefix, option, entry))
+    return merge({"config": found})
+
+
+def _by_alias(prefix: str, option: str, entry: Entry) -> dict[str, Entry]:
+    """DeepSpeed's models accept a field with an alias only under the alias."""
+    aliases = entry.pop("aliases", ())
+    return {f"{prefix}.{alias}": entry for alias in aliases} or {option: entry}
+
+
+def _accelerate(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["accelerate"])
+    owned: dict[str, dict[str, Entry]] = {}
+    launch = "src/accelerate/commands/launch.py"
+    if launch in sources.modules:
+        owned["launch"] = argparse_options(sources, launch)
+    owned.update(_classes(sources, ["ClusterConfig"]))
+    return merge(owned)
+
+
+def _peft(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["peft"])
+    return merge(_classes(sources, ["LoraConfig"]))
+
+
+FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
+    "accelerate": _accelerate,
+    "axolotl": _axolotl,
+    "deepspeed": _deepspeed,
+    "llamafactory": _llamafactory,
+    "ms-swift": _swift,
+    "openrlhf": _openrlhf,
+    "peft": _peft,
+    "transformers": _transformers,
+    "trl": _trl,
+    "verl": _verl,
+}
+"""Framework → its reader."""

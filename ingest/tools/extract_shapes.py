@@ -1,0 +1,208 @@
+"""Options out of the three ways frameworks declare them: argparse calls, annotated classes, YAML trees."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from trainmedic.ingest.tools.extract_source import Sources
+from trainmedic.ingest.tools.extract_store import Entry
+
+_WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
+
+
+def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
+    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well."""
+    options: dict[str, Entry] = {}
+    for call in _calls(sources, path, sources.modules[path]):
+        words = [sources.value(arg, path) for arg in call.args]
+        names = [word for word in words if isinstance(word, str)]
+        long = [name[2:] for name in names if name.startswith("--")]
+        if long:
+            given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+            options[long[0]] = _argument(sources, path, given, [name for name in names if name[2:] != long[0]])
+    return options
+
+
+def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
+    """The ``add_argument`` calls below a node; a loop's body once for each constant it runs over."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.For) and isinstance(child.target, ast.Name):
+            values = sources.value(child.iter, path)
+            if isinstance(values, list):
+                for value in values:
+                    bound = _Bound(child.target.id, value)
+                    for statement in child.body:
+                        yield from _calls(sources, path, ast.Module([bound.visit(copy.deepcopy(statement))], []))
+                continue
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == "add_argument":
+            yield child
+        yield from _calls(sources, path, child)
+
+
+class _Bound(ast.NodeTransformer):
+    """Puts a loop's value in the place of its variable."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.bound = name, value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.copy_location(ast.Constant(self.bound), node) if node.id == self.name else node
+
+
+def _argument(sources: Sources, path: str, given: Mapping[str, ast.expr], aliases: list[str]) -> Entry:
+    action = sources.value(given["action"], path) if "action" in given else None
+    switch = action in ("store_true", "store_false")
+    kind = "flag" if switch else _type_name(given["type"]) if "type" in given else "str"
+    entry: Entry = {"type": kind, "default": action == "store_false" if switch else None}
+    if "default" in given:
+        entry["default"] = sources.value(given["default"], path)
+    elif "required" in given and sources.value(given["required"], path) is True:
+        entry["default"] = "<required>"
+    if "choices" in given:
+        choices = sources.value(given["choices"], path)
+        if isinstance(choices, list):
+            entry["choices"] = choices
+    if "nargs" in given:
+        entry["nargs"] = sources.value(given["nargs"], path)
+    if isinstance(action, str):
+        entry["action"] = action
+    if aliases:
+        entry["aliases"] = aliases
+    return entry
+
+
+def _type_name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ast.unparse(node)
+
+
+def class_options(sources: Sources, name: str, prefix: str = "") -> dict[str, Entry]:
+    """The fields of a dataclass or pydantic model, bases inside the sources included."""
+    options: dict[str, Entry] = {}
+    for path, node in sources.lineage(name):
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                field = statement.target.id
+                annotation = ast.unparse(statement.annotation)
+                if field.startswith("_") or "ClassVar" in annotation or "ConfigDict" in annotation:
+                    continue
+                entry = options[prefix + field] = _field(sources, path, statement)
+                for alias in entry.get("aliases", ()):
+                    options[prefix + str(alias)] = {key: value for key, value in entry.items() if key != "aliases"}
+    return options
+
+
+def _field(sources: Sources, path: str, statement: ast.AnnAssign) -> Entry:
+    entry: Entry = {"type": ast.unparse(statement.annotation), "default": "<required>"}
+    choices = _choices(sources, path, statement.annotation)
+    if choices:
+        entry["choices"] = choices
+    value = _annotated_default(statement)
+    if value is None:
+        return entry
+    if isinstance(value, ast.Call) and _type_name(value.func).rsplit(".", 1)[-1] in ("field", "Field", "PrivateAttr"):
+        _from_field_call(sources, path, value, entry)
+    else:
+        entry["default"] = sources.value(value, path)
+    return entry
+
+
+def _annotated_default(statement: ast.AnnAssign) -> ast.expr | None:
+    """The value behind ``=``, or the ``Field(...)`` inside ``Annotated[...]``."""
+    if statement.value is not None:
+        return statement.value
+    for node in ast.walk(statement.annotation):
+        if isinstance(node, ast.Call) and _type_name(node.func) == "Field":
+            return node
+    return None
+
+
+def _from_field_call(sources: Sources, path: str, call: ast.Call, entry: Entry) -> None:
+    given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    if call.args and not (isinstance(call.args[0], ast.Constant) and call.args[0].value is Ellipsis):
+        entry["default"] = sources.value(call.args[0], path)
+    if "default" in given and not (isinstance(given["default"], ast.Constant) and given["default"].value is Ellipsis):
+        entry["default"] = sources.value(given["default"], path)
+    if "default_factory" in given:
+        factory = given["default_factory"]
+        if isinstance(factory, ast.Name) and factory.id in _WRAPPERS:
+            entry["default"] = _WRAPPERS[factory.id]
+        elif isinstance(factory, ast.Lambda):
+            entry["default"] = sources.value(factory.body, path)
+        else:
+            entry["default"] = {"$expr": ast.unparse(factory)}
+    for bound in ("ge", "le"):
+        if bound in given:
+            entry[bound] = sources.value(given[bound], path)
+    if isinstance(given.get("alias"), ast.Constant):
+        entry["aliases"] = [sources.value(given["alias"], path)]
+    metadata = given.get("metadata")
+    if isinstance(metadata, ast.Dict):
+        for key, item in zip(metadata.keys, metadata.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == "choices":
+                found = sources.value(item, path)
+                if isinstance(found, list):
+                    entry["choices"] = found
+    if "deprecated" in given or "DEPRECATED" in ast.unparse(call)[:400].upper().split("HELP", 1)[-1][:40]:
+        entry["deprecated"] = True
+
+
+def _choices(sources: Sources, path: str, annotation: ast.expr) -> list[Any]:
+    """The words of a ``Literal`` or enumeration in an annotation."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            return []
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Subscript) and _type_name(node.value).rsplit(".", 1)[-1] == "Literal":
+            words = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            values = [sources.value(word, path) for word in words]
+            return [value for value in values if not isinstance(value, dict)]
+        if isinstance(node, ast.Name) and sources.is_enum(node.id):
+            return sources.members(node.id)
+    return []
+
+
+def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entry]:
+    """Keys that a module looks up with ``function(mapping, KEY, DEFAULT)``: a configuration without a declaration."""
+    options: dict[str, Entry] = {}
+    for node in ast.walk(sources.modules[path]):
+        if isinstance(node, ast.Call) and _type_name(node.func) == function and len(node.args) == 3:
+            name, default = sources.value(node.args[1], path), sources.value(node.args[2], path)
+            if isinstance(name, str) and isinstance(node.args[0], ast.Name) and node.args[0].id == "param_dict":
+                known = default is None or isinstance(default, dict)
+                options[name] = {"type": None if known else type(default).__name__, "default": default}
+    return options
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Hydra reads it: ``1e-5`` is a number, as in YAML 1.2."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def yaml_options(text: str) -> dict[str, Entry]:
+    """The leaves of a YAML tree, flattened with dots; lists and empty mappings are leaves."""
+    options: dict[str, Entry] = {}
+    _flatten(yaml.load(text, _Loader) or {}, "", options)
+    return options
+
+
+def _flatten(node: object, prefix: str, options: dict[str, Entry]) -> None:
+    if isinstance(node, dict) and (node or not prefix):
+        for key, value in node.items():
+            if str(key) in ("_target_", "defaults", "hydra") and not (prefix and str(key) != "defaults"):
+                continue
+            _flatten(value, f"{prefix}.{key}" if prefix else str(key), options)
+        return
+    kind = None if node is None else type(node).__name__
+    options[prefix] = {"type": kind, "default": node}

@@ -1,0 +1,193 @@
+"""Writing option catalogues: one JSON file for each framework, one option on each line.
+
+A file is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
+and interned lists), then one option on each line in name order, then ``}``. The reader (`kb.frameworks.catalogue`)
+splits lines and parses only the options that are asked for, so a check never pays for the whole file.
+
+An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
+away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from trainmedic.kb.versions import bare, version_key
+
+Entry: TypeAlias = dict[str, Any]
+"""One option at one release: type, default, choices, aliases, nargs, action, deprecated, in, *_by."""
+
+INFO = (
+    *("type", "default", "choices", "aliases", "nargs", "action", "deprecated", "ge", "le"),
+    *("default_by", "type_by", "choices_by"),
+)
+
+
+@dataclass(slots=True)
+class Book:
+    """All catalogued releases of one framework, in memory.
+
+    ``releases`` maps release → option → entry; ``examined`` lists every release that ``lives`` were read from.
+    """
+
+    framework: str
+    releases: dict[str, dict[str, Entry]] = field(default_factory=dict)
+    examined: list[str] = field(default_factory=list)
+    lives: dict[str, list[Any]] = field(default_factory=dict)
+
+    def add(self, version: str, options: Mapping[str, Entry]) -> None:
+        """Put one release in, and move the lives of its options to match it."""
+        version = bare(version)
+        self.releases[version] = {name: dict(entry) for name, entry in options.items()}
+        if version not in self.examined:
+            self.examined = ordered([*self.examined, version])
+        newest = self.examined[-1]
+        for name in sorted({*options, *self.lives}):
+            self.lives[name] = _life(self, name, version, name in options, newest)
+
+
+def ordered(versions: Sequence[str]) -> list[str]:
+    """Release numbers, oldest first."""
+    return sorted(versions, key=version_key)
+
+
+def _life(book: Book, name: str, version: str, present: bool, newest: str) -> list[Any]:
+    """The life of one option after ``version`` was found to have it or not."""
+    old = book.lives.get(name)
+    if old is None:
+        return [version, None if version == newest else version]
+    first, last, gap = old[0], old[1], len(old) > 2
+    where = version_key(version)
+    if present:
+        if where < version_key(first):
+            gap = gap or book.examined.index(first) - book.examined.index(version) > 1
+            first = version
+        if last is not None and where > version_key(last):
+            gap = gap or book.examined.index(version) - book.examined.index(last) > 1
+            last = None if version == newest else version
+    elif last is None and version == newest:
+        last = book.examined[-2] if len(book.examined) > 1 else version
+    elif version_key(first) < where and (last is None or where < version_key(last)):
+        gap = True
+    return [first, last, True] if gap else [first, last]
+
+
+def from_catalogue(catalogue: Mapping[str, Any]) -> dict[str, Book]:
+    """Books from a collected catalogue: ``{framework: {version: {option: entry}}, "_history": …}``."""
+    books: dict[str, Book] = {}
+    histories: Mapping[str, Any] = catalogue.get("_history", {})
+    for framework in sorted(key for key in catalogue if not key.startswith("_")):
+        name = framework.replace("_", "-")
+        book = Book(framework=name)
+        history = histories.get(framework)
+        if history is not None:
+            book.examined = ordered([bare(version) for version in history["versions_examined"]])
+            book.lives = {
+                option: [bare(life[0]), None if life[1] is None else bare(life[1]), *([True] if len(life) > 2 else [])]
+                for option, life in history["args"].items()
+            }
+        for version in ordered(list(catalogue[framework])):
+            options = catalogue[framework][version]
+            if history is None:
+                book.add(version, options)
+            else:
+                book.releases[bare(version)] = {key: dict(entry) for key, entry in options.items()}
+        books[name] = book
+    return books
+
+
+def write(book: Book, folder: Path) -> Path:
+    """Write one framework's file into ``folder``; the same book always gives the same bytes."""
+    versions = ordered(list(book.releases))
+    owner_sets: list[list[str]] = []
+    lines: list[str] = []
+    names = sorted({name for options in book.releases.values() for name in options} | set(book.lives))
+    for name in names:
+        if '"' in name or "\\" in name or "\n" in name:
+            raise ValueError(f"{book.framework}: option name {name!r} cannot be stored")
+        runs = _runs([book.releases[version].get(name) for version in versions], owner_sets)
+        life = book.lives.get(name) or [versions[runs[0][0]], None]
+        lines.append(f'"{name}": {_dump({"life": life, "runs": runs})}')
+    meta = {
+        "framework": book.framework,
+        "versions": versions,
+        "examined": book.examined or versions,
+        "owners": owner_sets,
+    }
+    path = folder / book.framework / "options.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{\n" + ",\n".join([f'"_": {_dump(meta)}', *lines]) + "\n}\n", encoding="utf-8")
+    return path
+
+
+def _runs(entries: Sequence[Entry | None], owner_sets: list[list[str]]) -> list[list[Any]]:
+    runs: list[list[Any]] = []
+    for index, entry in enumerate(entries):
+        if entry is None:
+            continue
+        owners = list(entry.get("in", []))
+        if owners not in owner_sets:
+            owner_sets.append(owners)
+        info: dict[str, Any] = {key: entry[key] for key in INFO if entry.get(key) is not None}
+        info["in"] = owner_sets.index(owners)
+        if runs and runs[-1][1] == index - 1 and runs[-1][2] == info:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index, info])
+    return runs
+
+
+def read(path: Path) -> Book:
+    """The book that `write` wrote."""
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    meta = document.pop("_")
+    book = Book(framework=meta["framework"], examined=list(meta["examined"]))
+    book.releases = {version: {} for version in meta["versions"]}
+    for name, line in document.items():
+        book.lives[name] = line["life"]
+        for start, stop, info in line["runs"]:
+            entry = {"type": None, "default": None, **info, "in": meta["owners"][info["in"]]}
+            for version in meta["versions"][start : stop + 1]:
+                book.releases[version][name] = dict(entry)
+    return book
+
+
+def write_side_tables(catalogue: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write renames, dependency pins and chat templates of a collected catalogue, one entry on each line."""
+    renames: dict[str, Any] = {}
+    for framework, steps in sorted(catalogue.get("_renames", {}).items()):
+        renames[framework] = [
+            {"from_last": bare(step["from_last"]), "to_first": bare(step["to_first"]), "map": step["map"]}
+            for step in steps
+        ]
+    pins = {
+        framework: {
+            bare(version): {package: _requirement(spec) for package, spec in sorted(packages.items())}
+            for version, packages in sorted(table.items(), key=lambda item: version_key(item[0]))
+        }
+        for framework, table in sorted(catalogue.get("_pins", {}).items())
+    }
+    templates = catalogue.get("_llamafactory_templates", {})
+    written = []
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    for name, value in (("renames", renames), ("pins", pins), ("templates", templates)):
+        path = folder / "data" / f"_{name}.json"
+        rows = [f'"{key}": {_dump(value[key])}' for key in value]
+        path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _requirement(spec: str | Sequence[str]) -> str:
+    """One range from a tag's requirement lines: the first, which is the unconditional one, and the exclusions."""
+    if isinstance(spec, str):
+        return spec
+    return ",".join([spec[0], *(line for line in spec[1:] if line.startswith("!="))])
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=False)

@@ -1,0 +1,110 @@
+"""Lines of a log that are neither a metric row nor a traceback: warnings, notices, refusals.
+
+A cheap search for a literal text comes first; a pattern sees only the line on which the literal was found. Code,
+configurations and commands are skipped, since a script may hold the very sentence that it prints, and so is a line in
+which the user says that the message no longer appears.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Source, Span
+
+MOST = 20
+"""Occurrences of one text that are looked at: a warning may be repeated a million times."""
+LEAST_LITERAL = 4
+"""Characters of a pattern that must be literal in a row; the search for them keeps long logs cheap."""
+_CODE = frozenset({"python", "json", "toml", "command"})
+_PAIRS = frozenset({"yaml", "ini"})
+_FILES = (".yaml", ".yml", ".ini", ".cfg", ".conf")
+"""Lines of the form ``name: words`` are a configuration in such a file; elsewhere a log may look like that."""
+_DENIED = re.compile(
+    r"(?i)\b(?:no longer|not any ?more|without|never|is gone|went away|instead of)\b|不再|没有出现|已经没有|消失"
+)
+_WILDCARDS = re.compile(r"(\*|\?|\[[^\]]+\])")
+
+
+def lines(evidence: Evidence, literal: str, pattern: re.Pattern[str] | None = None, most: int = MOST) -> Iterator[Span]:
+    """The places of a literal text, at most ``most`` a source; with a pattern, of what it matches on that line."""
+    for source in evidence.sources:
+        yield from _in_source(evidence, source, literal, pattern, most)
+
+
+def first(evidence: Evidence, literal: str, pattern: re.Pattern[str] | None = None) -> Span | None:
+    """The first of `lines`."""
+    return next(lines(evidence, literal, pattern), None)
+
+
+def find(evidence: Evidence, text: str) -> Span | None:
+    """The first place of a text with wildcards (see `compiled`)."""
+    return first(evidence, *compiled(text))
+
+
+@lru_cache(maxsize=512)
+def compiled(text: str) -> tuple[str, re.Pattern[str] | None]:
+    """The longest literal part of a text with wildcards, and its pattern (None without wildcards).
+
+    ``*`` is the shortest stretch of the line that fits, ``?`` one character, ``[ab]`` one of these characters. At the
+    end, ``*`` is the rest of the word and ``**`` the rest of the line.
+    """
+    parts = [part for part in _WILDCARDS.split(text) if part]
+    if len(parts) == 1 and not _WILDCARDS.fullmatch(parts[0]):
+        return text, None
+    ending = ""
+    if parts[-2:] == ["*", "*"]:
+        parts, ending = parts[:-2], r"[^\n]{0,120}"
+    elif parts[-1:] == ["*"]:
+        parts, ending = parts[:-1], r"\S{0,120}\w"
+    literals = [part for part in parts if not _WILDCARDS.fullmatch(part)]
+    return max(literals, key=len, default=""), re.compile("".join(map(_translated, parts)) + ending)
+
+
+def _translated(part: str) -> str:
+    if part == "*":
+        return r"[^\n]{0,200}?"
+    if part == "?":
+        return r"[^\n]"
+    return f"[{re.escape(part[1:-1])}]" if _WILDCARDS.fullmatch(part) else re.escape(part)
+
+
+def _in_source(
+    evidence: Evidence, source: Source, literal: str, pattern: re.Pattern[str] | None, most: int
+) -> Iterator[Span]:
+    text, at, seen = source.text, -1, 0
+    while seen < most and (at := text.find(literal, at + 1)) >= 0:
+        seen += 1
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        number = text.count("\n", 0, start) + 1
+        kind = _kind(evidence, source.name, number)
+        if _is_code(kind, source.name) or (kind == "prose" and _DENIED.search(text, start, end)):
+            continue
+        match = pattern.search(text, start, end) if pattern is not None else None
+        if pattern is not None and match is None:
+            continue
+        begin, stop = match.span() if match is not None else (at, at + len(literal))
+        yield Span(
+            attachment=source.name,
+            line=number,
+            column=begin - start + 1,
+            end_line=number,
+            end_column=stop - start + 1,
+            text=text[begin:stop],
+        )
+
+
+def _is_code(kind: str, name: str | None) -> bool:
+    return kind in _CODE or (kind in _PAIRS and name is not None and name.lower().endswith(_FILES))
+
+
+def _kind(evidence: Evidence, name: str | None, line: int) -> str:
+    """The kind of the region that holds a line; empty if none does."""
+    for region in evidence.regions:
+        if region.source == name and region.start_line <= line <= region.end_line:
+            return region.kind
+    return ""

@@ -1,0 +1,100 @@
+"""Where a program ran out of accelerator memory, from the frames of its traceback.
+
+The innermost frame that belongs to a place decides: a loss computed during an evaluation is the loss's matter,
+predictions that pile up between its batches are the evaluation's. A traceback without frames has no place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import translate
+from functools import lru_cache
+
+from trainmedic.kb.model.evidence import Evidence, Traceback
+
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "entropy": ("* entropy_from_logits*", "* compute_entropy*", "* logprobs_from_logits*"),
+    "logits": (
+        "* cross_entropy",
+        "* fixed_cross_entropy",
+        "* ForCausalLMLoss",
+        "* log_softmax",
+        "* selective_log_softmax",
+        "* get_batch_logps",
+        "* _get_per_token_logps*",
+        "* log_probs_from_logits",
+        "* concatenated_forward",
+        "* convert_to_fp32",
+        "* _convert_to_fp32",
+    ),
+    "evaluation": (
+        "* nested_concat",
+        "* torch_pad_and_concatenate",
+        "* expand_like",
+        "* pad_across_processes",
+        "* nested_detach",
+        "*trainer_pt_utils.py:[0-9]* add",
+    ),
+    "wake": ("* wake_up", "* create_and_map", "* python_create_and_map"),
+    "engine": ("*/vllm/*", "vllm/*", "*/sglang/*", "sglang/*"),
+    "optimizer": (
+        "*torch/optim/*",
+        "*bitsandbytes/optim/*",
+        "*/fused_adam.py:*",
+        "*/cpu_adam.py:*",
+        "* _init_group",
+        "* initialize_optimizer_states",
+        "* _multi_tensor_adam",
+        "* _multi_tensor_adamw",
+        "* _single_tensor_adam",
+        "* _single_tensor_adamw",
+    ),
+    "loading": ("* from_pretrained", "* _load_*", "* load_checkpoint*"),
+    "layers": ("*/models/*/modeling_*.py:*", "* apply_rotary_pos_emb"),
+    "backward": ("*torch/autograd/*", "* backward"),
+}
+"""Frames (``path.py:line function``) of each place, as file-name patterns; of two places for a frame the first."""
+_NO_BACKWARD = ("* generate", "* _sample", "* _beam_search", "* evaluation_loop", "* prediction_step")
+_END = 1500
+"""Characters at the end of a traceback in which a source line shows what the innermost frames do."""
+_OUT = ("out of memory", "outofmemoryerror")
+_SIZE = re.compile(r"[Tt]ried to allocate (?P<size>[0-9.]{1,12} ?[KMGT]i?B)")
+
+
+def out_of_memory(evidence: Evidence) -> Iterator[tuple[str, Traceback]]:
+    """Every traceback that ends in out of memory, with its place: one of `PLACES`, or empty."""
+    for trace in evidence.tracebacks:
+        if any(word in f"{trace.exception}: {trace.message}".lower() for word in _OUT):
+            yield place_of(trace), trace
+
+
+def place_of(trace: Traceback) -> str:
+    """The place of the innermost frame that has one; the call of the output layer counts as ``logits``.
+
+    What a forward pass does while text is generated or rows are evaluated is not kept for a backward pass.
+    """
+    if any(_matcher(_NO_BACKWARD).match(frame) for frame in trace.frames):
+        return _innermost(trace, ("evaluation", "engine", "wake"))
+    if "lm_head(" in trace.span.text[-_END:]:
+        return "logits"
+    return _innermost(trace, PLACES)
+
+
+def size_of(trace: Traceback) -> str:
+    """The size that could not be allocated, as the message says it; ``?`` if it does not."""
+    size = _SIZE.search(trace.message)
+    return size["size"] if size is not None else "?"
+
+
+def _innermost(trace: Traceback, places: Collection[str]) -> str:
+    for frame in reversed(trace.frames):
+        for place in places:
+            if _matcher(PLACES[place]).match(frame):
+                return place
+    return ""
+
+
+@lru_cache(maxsize=64)
+def _matcher(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, patterns)))

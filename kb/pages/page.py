@@ -1,0 +1,300 @@
+"""What rule pages and case pages share: front matter with positions, discovery, and one kind of error.
+
+A kind of page is a `Kind`: a folder under `kb`, a field that only this kind has, and a function that turns a page's
+fields into a value. Scalars are read as the text on the page (YAML would turn ``no`` into False and a date into an
+object); a field that wants a number or a boolean says so (`Field.typed`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, Protocol, TypeVar
+
+import yaml
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
+from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.model.report import Reference, Text
+from trainmedic.kb.suggest import closest
+
+KNOWLEDGE = Path(__file__).parent.parent
+SAYS = ("maintainer", "reporter", "source", "reproduction", "docs")
+MOST_LISTED = 30
+_FENCE = "---"
+_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+_RESOLVER: Any = Resolver()
+_CONSTRUCTOR: Any = SafeConstructor()
+
+
+class PageError(InvalidPage):
+    """A page breaks its format."""
+
+    def __init__(self, problem: PageProblem | str, *, hint: str | None = None) -> None:
+        super().__init__(str(problem), hint=hint)
+        self.problem = PageProblem("", 1, problem) if isinstance(problem, str) else problem
+
+
+def suggestion(word: str, known: Collection[str]) -> str:
+    """What to write instead of an unknown word: the nearest known one, or all of them if they are few."""
+    near = closest(word, known)
+    if near is not None:
+        return f"; did you mean {str(near)!r}?"
+    return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= MOST_LISTED else ""
+
+
+class Field:
+    """One value of the front matter. Each reading method raises `PageError` with the value's line."""
+
+    __slots__ = ("name", "node", "page")
+
+    def __init__(self, page: str, name: str, node: yaml.Node) -> None:
+        self.page, self.name, self.node = page, name, node
+
+    @property
+    def line(self) -> int:
+        """The line in the file; the front matter starts on the second."""
+        return int(self.node.start_mark.line) + 2
+
+    def error(self, message: str) -> PageError:
+        """An error at this field."""
+        return PageError(PageProblem(self.page, self.line, f"{self.name}: {message}" if self.name else message))
+
+    @property
+    def raw(self) -> str:
+        """The scalar exactly as written."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.error("must be a text")
+        return str(self.node.value)
+
+    def text(self, *, empty: bool = False) -> str:
+        """A text without the blanks around it."""
+        text = self.raw.strip()
+        if not text and not empty:
+            raise self.error("must not be empty")
+        return text
+
+    def typed(self) -> str | int | float | bool | None:
+        """The scalar with the type that YAML gives it; quoted scalars are texts."""
+        raw = self.raw
+        if getattr(self.node, "style", ""):
+            return raw
+        tag = _RESOLVER.resolve(yaml.ScalarNode, raw, (True, False))
+        value = _CONSTRUCTOR.construct_object(yaml.ScalarNode(tag, raw))
+        return value if value is None or isinstance(value, (bool, int, float)) else raw
+
+    def choice(self, allowed: Collection[str]) -> str:
+        """One of the allowed words."""
+        word = self.text()
+        if word not in allowed:
+            raise self.error(f"unknown word {word!r}{suggestion(word, allowed)}")
+        return word
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.node, yaml.SequenceNode)
+
+    def items(self) -> Sequence[Field]:
+        """The items of a list."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.error("must be a list")
+        return [Field(self.page, self.name, node) for node in self.node.value]
+
+    def texts(self) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(item.text() for item in self.items())
+
+    def mapping(self) -> dict[str, Field]:
+        """Key → value; a key that occurs twice is an error."""
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.error("must be a mapping")
+        fields: dict[str, Field] = {}
+        for key, value in self.node.value:
+            name = Field(self.page, self.name, key).text()
+            if name in fields:
+                raise Field(self.page, self.name, key).error(f"{name!r} occurs twice")
+            fields[name] = Field(self.page, f"{self.name}.{name}" if self.name else name, value)
+        return fields
+
+    def fields(self, required: Sequence[str], optional: Sequence[str] = ()) -> Fields:
+        """A mapping with known keys only."""
+        fields = Fields(self.mapping())
+        for name, field in fields.by_name.items():
+            if name not in required and name not in optional:
+                problem = f"unknown field {name!r}{suggestion(name, (*required, *optional))}"
+                raise PageError(PageProblem(self.page, field.line, problem))
+        for name in required:
+            if name not in fields:
+                raise self.error(f"field {name!r} is missing")
+        return fields
+
+    def both(self) -> Text:
+        """A text in both languages."""
+        fields = self.mapping()
+        if sorted(fields) != ["en", "zh"]:
+            raise self.error("must be a text in both languages: {en: ..., zh: ...}")
+        return Text(en=fields["en"].text(), zh=fields["zh"].text())
+
+    def reference(self) -> Reference:
+        """A source."""
+        fields = self.fields(("url", "says"), ("note",))
+        note = fields["note"].text(empty=True) if "note" in fields else ""
+        return Reference(url=fields["url"].text(), says=fields["says"].choice(SAYS), note=note)
+
+
+class Fields:
+    """The fields of a mapping by name; absent ones read as empty."""
+
+    __slots__ = ("by_name",)
+
+    def __init__(self, by_name: Mapping[str, Field]) -> None:
+        self.by_name = by_name
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.by_name
+
+    def __getitem__(self, name: str) -> Field:
+        return self.by_name[name]
+
+    def text(self, name: str, default: str = "") -> str:
+        return self[name].text() if name in self else default
+
+    def choice(self, name: str, allowed: Collection[str], default: str) -> str:
+        return self[name].choice(allowed) if name in self else default
+
+    def items(self, name: str) -> Sequence[Field]:
+        return self[name].items() if name in self else ()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return self[name].texts() if name in self else ()
+
+    def mapping(self, name: str) -> Mapping[str, Field]:
+        return self[name].mapping() if name in self else {}
+
+
+def read_page(text: str, name: str) -> tuple[Page, Field]:
+    """A page and its front matter. Raises `PageError` if there is none, or if it is not YAML."""
+    text = text.replace("\r\n", "\n").removeprefix("\ufeff")
+    end = text.find(f"\n{_FENCE}\n", len(_FENCE)) + 1
+    if end == 0 and text.endswith(f"\n{_FENCE}"):
+        end = len(text) - len(_FENCE)
+    if not text.startswith(f"{_FENCE}\n") or end == 0:
+        raise PageError(PageProblem(name, 1, f"the page must start with front matter between two lines {_FENCE!r}"))
+    try:
+        node = yaml.compose(text[len(_FENCE) + 1 : end], Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise PageError(PageProblem(name, mark.line + 2 if mark else 1, f"not YAML: {error.problem}")) from None
+    except yaml.YAMLError as error:
+        raise PageError(PageProblem(name, 1, f"not YAML: {error}")) from None
+    if not isinstance(node, yaml.MappingNode):
+        raise PageError(PageProblem(name, 2, "the front matter must be a mapping"))
+    lines = {str(key.value): int(key.start_mark.line) + 2 for key, _ in node.value}
+    return Page(name=name, text=text, body_line=text.count("\n", 0, end) + 2, lines=lines), Field(name, "", node)
+
+
+class Entry(Protocol):
+    """What a page is read into."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Read = TypeVar("Read", bound=Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Read]):
+    """A kind of page. ``read`` gets a page's path, the page and its front matter, and may raise `PageError`.
+
+    ``marker`` is a required field that no other kind has. It tells the kinds apart in a folder that holds several.
+    """
+
+    folder: Path
+    marker: str
+    read: Callable[[Path, Page, Field], tuple[Read, Page]]
+
+
+MARKERS = ("severity", "evidence")
+"""The markers of all kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded(Generic[Read]):
+    """The entries of all pages that loaded, by id; ``version`` changes with every page and every rule module."""
+
+    entries: Mapping[str, Read]
+    pages: Mapping[str, Page]
+    problems: tuple[PageProblem, ...]
+    version: str
+
+
+def load(
+    kind: Kind[Read], folders: Iterable[Path] = (), leave_out: Callable[[bytes], bool] = lambda content: False
+) -> Loaded[Read]:
+    """Load the built-in pages of a kind, then those of further folders (or single files).
+
+    A page that breaks its format, an id that occurs twice and an absent folder become problems. ``leave_out`` decides
+    by a built-in page's bytes that it is not needed.
+    """
+    entries: dict[str, Read] = {}
+    pages: dict[str, Page] = {}
+    problems: list[PageProblem] = []
+    digest = hashlib.sha256()
+    others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
+    for root in (kind.folder, *folders):
+        if not root.exists():
+            problems.append(PageProblem(str(root), 1, "no such folder"))
+        for path, name in discover(root):
+            try:
+                content = path.read_bytes()
+                if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
+                    continue
+                module = path.with_suffix(".py")
+                digest.update(name.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
+                if root == kind.folder and leave_out(content):
+                    continue
+                entry, page = kind.read(path, *read_page(content.decode(), name))
+                if entry.id in entries:
+                    raise PageError(page.problem(f"id {entry.id!r} is taken by {pages[entry.id].name}", "id"))
+                entries[entry.id], pages[entry.id] = entry, page
+            except PageError as error:
+                problems.append(error.problem)
+            except (OSError, UnicodeDecodeError) as error:
+                problems.append(PageProblem(name, 1, f"cannot be read: {error}"))
+    ordered = sorted(entries)
+    return Loaded(
+        entries={key: entries[key] for key in ordered},
+        pages=MappingProxyType({key: pages[key] for key in ordered}),
+        problems=tuple(problems),
+        version=digest.hexdigest()[:12],
+    )
+
+
+def discover(root: Path) -> Iterator[tuple[Path, str]]:
+    """The pages under a folder, sorted, with the names that messages show. README.md and _*.md are not pages."""
+    if root.is_file():
+        yield root, root.as_posix()
+        return
+    above = f"kb/{root.name}" if root.parent == KNOWLEDGE else root.name
+    for path in sorted(root.rglob("*.md")):
+        if path.name != "README.md" and not path.name.startswith("_"):
+            yield path, f"{above}/{path.relative_to(root).as_posix()}"
+
+
+def is_page_id(word: str) -> bool:
+    """Whether a word consists of lower-case words joined by ``-``."""
+    return all(part.isascii() and part.isalnum() and part == part.lower() for part in word.split("-"))
+
+
+def page_id(fields: Fields, path: Path) -> str:
+    """The page's id, which must be its file name."""
+    word = fields.text("id")
+    if word != path.stem or not is_page_id(word):
+        raise fields["id"].error(f"{word!r} must be the file's name {path.stem!r}: lower-case words joined by '-'")
+    return word

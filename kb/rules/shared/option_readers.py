@@ -1,0 +1,408 @@
+"""Who reads an option that a user wrote, and whether that reader takes it: the question behind the option rules.
+
+Only readers whose list of options is closed and catalogued are known here: a framework's own command, its own
+configuration file, its own classes. A user's own script may have options of its own, so it has no reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from, option
+from trainmedic.kb.frameworks.profiles import INHERITS
+from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.model.run import Option, Origin, VersionFact
+from trainmedic.kb.versions import version_key
+
+KNOWN = "known"
+RETIRED = "retired"
+GONE = "gone"
+LATER = "later"
+ELSEWHERE = "elsewhere"
+UNKNOWN = "unknown"
+OPEN = "open"
+"""``retired``: no version is known and the newest lacks it. ``open``: nothing certain can be said."""
+
+MOST_OPTIONS = 1_000
+"""Nobody writes more by hand; a near name for each of ten thousand would take seconds."""
+_OPENRLHF = re.compile(r"openrlhf[./]cli[./](train_\w+?|serve_rm|batch_inference|interactive_chat)(?:\.py)?$")
+_SWIFT = re.compile(r"^swift (sft|pt|rlhf)$|swift[./]cli[./](sft|pt|rlhf)(?:\.py)?$")
+_FACTORY = re.compile(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$")
+_TRL = re.compile(r"^trl (sft|dpo|kto|grpo|rloo|reward)$|(?:^|/)trl/scripts/(sft|dpo|kto|grpo|rloo|reward)\.py$")
+_VERL = re.compile(r"^verl\.trainer\.main_ppo$|verl/trainer/main_ppo\.py$")
+_IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_LIBRARIES = ("trl", "transformers", "peft")
+_HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
+_SECTIONS = {"axolotl": ("trl", "vllm", "qat"), "deepspeed": ("zero_optimization",)}
+_FACTORY_FILE = frozenset({"stage", "finetuning_type", "template", "do_train"})
+_FACTORY_OTHERS = frozenset(
+    {"dist_config", "model_class", "tensor_model_parallel_size", "pipeline_model_parallel_size"}
+)
+"""Files of the v1 trainer and of the Megatron trainer have names of their own."""
+_VERL_FREE = re.compile(r"(?:^|\.)(?:\w*_kwargs|override_\w+|extra\w*|hydra|reward_kwargs)(?:\.|$)")
+_FREE = frozenset({"config", "accelerate_config", "deepspeed", "env", "ENV", "plugins", "local_rank", "local-rank"})
+"""Names that the readers take out themselves before they look at the rest."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reader:
+    """``strict``: it refuses what it does not know; otherwise it drops it without a word.
+
+    ``inherits`` is the version of transformers where the arguments extend TrainingArguments and it is known.
+    ``how`` it reads: argparse (a command line), dict (a file whose values are taken as they are), call (Python),
+    pydantic (a file that a schema checks), json (DeepSpeed), hydra.
+    """
+
+    catalogue: str
+    low: str | None
+    high: str | None
+    owners: tuple[str, ...]
+    strict: bool
+    inherits: str | None
+    how: str
+
+    @property
+    def exact(self) -> str | None:
+        """The one release in use, where it is known."""
+        return self.low if self.low is not None and self.low == self.high else None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reader makes of one name. ``info`` where it exists at the release (or at the newest that had it)."""
+
+    kind: str
+    name: str
+    info: OptionInfo | None = None
+    first: str | None = None
+    last: str | None = None
+
+
+def judged(facts: Facts) -> tuple[tuple[Option, Reader, Verdict], ...]:
+    """Every written option that has a catalogued reader, with what that reader makes of it."""
+    return facts.once(__name__, lambda asked: tuple(_judged(asked)))
+
+
+def _judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
+    run = facts.run
+    found = _Readers(facts)
+    for each in run.options[:MOST_OPTIONS]:
+        reader = found.of(each)
+        if reader is not None:
+            name = _name(reader.catalogue, each.key)
+            if name and name not in _FREE:
+                yield each, reader, judge(reader, name)
+
+
+def _name(catalogue: str, key: str) -> str:
+    """The option's name as the catalogue has it; empty for what lies inside a free-form value."""
+    if catalogue == "verl":
+        return "" if _VERL_FREE.search(key) else key
+    if catalogue == "openrlhf":
+        return key
+    head, dot, _ = key.partition(".")
+    if not dot or head in _SECTIONS.get(catalogue, ()):
+        return key if key.count(".") < 2 else ""
+    return head
+
+
+class _Readers:
+    """The readers of one run, worked out once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts, self.run = facts, facts.run
+        self.framework = self.run.framework.value if self.run.framework is not None else None
+        self.entry = next((r.entry.value for r in self.run.regions if r.entry is not None), None)
+        self._made: dict[tuple[str, str, str], Reader | None] = {}
+
+    def of(self, each: Option) -> Reader | None:
+        """Who reads an option; None where nobody catalogued does, or where it was only printed into a log."""
+        if each.origin is Origin.HYDRA and self.framework == "verl" and _adds(each):
+            return None
+        head = each.key.partition(".")[0] if each.scope == "deepspeed" else ""
+        key = (each.scope, each.origin.value, head)
+        try:
+            return self._made[key]
+        except KeyError:
+            reader = self._made[key] = self._find(each)
+            return reader
+
+    def _find(self, each: Option) -> Reader | None:
+        match each.origin:
+            case Origin.PYTHON:
+                return self._class(each.scope)
+            case Origin.FLAG if not each.scope:
+                return self._command()
+            case Origin.HYDRA if not each.scope:
+                return self._overrides()
+            case Origin.YAML | Origin.JSON:
+                return self._file(each)
+            case _:
+                return None
+
+    def _class(self, scope: str) -> Reader | None:
+        catalogue = _catalogue_of(scope)
+        if catalogue is None:
+            return None
+        return None if own_class(self.facts, scope) else self._reader(catalogue, "call", owners=(scope,))
+
+    def _command(self) -> Reader | None:
+        entry = self.entry or ""
+        if found := _OPENRLHF.search(entry):
+            return self._reader("openrlhf", "argparse", owners=(found[1],))
+        if found := _SWIFT.search(entry):
+            ignores = self.facts.options("ignore_args_error")
+            owner = "rlhf" if "rlhf" in (found[1], found[2]) else "sft"
+            return None if ignores else self._reader("ms-swift", "argparse", owners=(owner,))
+        if _FACTORY.search(entry):
+            return self._factory("argparse")
+        if _TRL.search(entry):
+            return self._reader("trl", "argparse", strict=False)
+        return None
+
+    def _overrides(self) -> Reader | None:
+        entry = self.entry or ""
+        if _VERL.search(entry):
+            own = any(o.key in ("model_engine", "config-name", "config-path") or "@" in o.key for o in self.run.options)
+            own = own or any(o.key.startswith("hydra.") or ".model_engine" in o.key for o in self.run.options)
+            return None if own else self._reader("verl", "hydra")
+        return self._factory("dict") if _FACTORY.search(entry) else None
+
+    def _file(self, each: Option) -> Reader | None:
+        if each.scope == "deepspeed":
+            return self._reader("deepspeed", "json", strict=each.key.startswith("zero_optimization."))
+        if each.scope == "accelerate":
+            elsewhere = any(o.value == "AMAZON_SAGEMAKER" for o in self.facts.options("compute_environment"))
+            return None if elsewhere else self._reader("accelerate", "json", owners=("ClusterConfig",))
+        if each.scope:
+            return None
+        heads = {
+            option.key.partition(".")[0] for option in self.run.options if option.origin in (Origin.YAML, Origin.JSON)
+        }
+        entry = self.entry or ""
+        if _SWIFT.search(entry):
+            return self._command()  # the file becomes words of a command line
+        if _TRL.search(entry):
+            return self._reader("trl", "dict", strict=False)
+        if self.framework == "axolotl" and {"base_model", "datasets"} <= heads and "plugins" not in heads:
+            return self._reader("axolotl", "pydantic", strict=False)
+        if self.framework == "llamafactory" and "model_name_or_path" in heads and heads & _FACTORY_FILE:
+            return None if heads & _FACTORY_OTHERS else self._factory("dict")
+        return None
+
+    def _factory(self, how: str) -> Reader | None:
+        """LLaMA-Factory, unless it is told to take extra names or starts another trainer with options of its own."""
+        told = ("ALLOW_EXTRA_ARGS", "USE_MCA")
+        text = any(word in source.text for source in self.facts.evidence.sources for word in told)
+        return None if text else self._reader("llamafactory", how)
+
+    def _reader(self, catalogue: str, how: str, owners: tuple[str, ...] = (), strict: bool = True) -> Reader:
+        low, high = _bounds(self.facts.evidence.versions.get(catalogue))
+        pinned = self.facts.evidence.versions.get("transformers") if catalogue in INHERITS else None
+        return _interned(catalogue, low, high, owners, strict, pinned.exact if pinned is not None else None, how)
+
+
+@lru_cache(maxsize=512)
+def _interned(
+    catalogue: str,
+    low: str | None,
+    high: str | None,
+    owners: tuple[str, ...],
+    strict: bool,
+    inherits: str | None,
+    how: str,
+) -> Reader:
+    """The same reader is the same object, so that `judge` finds its answers by identity."""
+    return Reader(catalogue, low, high, owners, strict, inherits, how)
+
+
+def own_class(facts: Facts, scope: str) -> bool:
+    """Whether a class may be another than the library's: unsloth patches them, and names are used by others as well."""
+    for source in facts.evidence.sources:
+        text = source.text
+        if scope not in text:
+            continue
+        if "unsloth" in text or f"class {scope}" in text:
+            return True
+        for found in _IMPORT.finditer(text):
+            if found[1].partition(".")[0] not in _LIBRARIES and re.search(rf"\b{scope}\b", found[2]):
+                return True
+    return False
+
+
+@lru_cache(maxsize=512)
+def _catalogue_of(scope: str) -> str | None:
+    """The catalogue that has a class's fields, all of them."""
+    if scope in _HF_CLASSES:
+        return "transformers"
+    if scope == "LoraConfig":
+        return "peft"
+    known = table("trl")
+    if known is None or not scope.endswith("Config") or scope == "ModelConfig":
+        return None
+    return "trl" if any(scope in group for group in known.owner_sets) else None
+
+
+def _adds(each: Option) -> bool:
+    """``+key``, ``++key`` and ``~key``: hydra then takes names that the tree does not have."""
+    return each.span.text.lstrip("'\"")[:1] in ("+", "~")
+
+
+def _bounds(fact: VersionFact | None) -> tuple[str | None, str | None]:
+    """The release or the range that the user gave; what merely follows from the options used is no evidence here."""
+    if fact is None or (fact.exact is None and fact.span is None):
+        return None, None
+    return (fact.exact, fact.exact) if fact.exact is not None else (fact.low, fact.high)
+
+
+@lru_cache(maxsize=8192)
+def judge(reader: Reader, name: str) -> Verdict:
+    """What a reader makes of an option name."""
+    framework = reader.catalogue
+    owner = reader.owners[0] if len(reader.owners) == 1 else None
+    info = option(framework, name, reader.exact, owner=owner, transformers=reader.inherits)
+    own = table(framework)
+    assert own is not None, "a reader's catalogue exists"
+    if reader.exact is not None and not _examined(own, reader.exact):
+        return Verdict(OPEN, name)
+    if reader.exact is not None and reader.owners and not set(reader.owners) & commands(framework, reader.exact):
+        return Verdict(OPEN, name)  # the command or class itself is not there
+    if info is None or (reader.how != "argparse" and (info.abbreviated or info.negated)):
+        return _absent(reader, own, name)
+    if info.framework != framework:
+        return _inherited(reader, info)
+    if reader.owners and not set(reader.owners) & set(info.owners):
+        return _elsewhere(reader, own, info)
+    if info.last is not None and _of_transformers(reader, info.key):
+        return Verdict(KNOWN, info.key, info)
+    if reader.low is None and reader.high is None:
+        still = not reader.owners or set(reader.owners) & commands(framework, own.versions[-1])
+        kind = RETIRED if info.last is not None and still else KNOWN  # a command that is gone has no newer names
+        return Verdict(kind, info.key, info, info.first, info.last)
+    low, high = reader.low or info.first, reader.high
+    if own.alive(info.key, low) is False and info.last is not None and _after(low, info.last):
+        return Verdict(GONE, info.key, info, info.first, info.last)
+    if high is not None and own.alive(info.key, high) is False and _after(info.first, high):
+        return Verdict(LATER, info.key, info, info.first, info.last)
+    return Verdict(KNOWN, info.key, info, info.first, info.last)
+
+
+def _examined(own: Table, version: str) -> bool:
+    """Whether a release lies within those that the catalogue was made from."""
+    wanted = version_key(version)
+    return version_key(own.examined[0]) <= wanted <= version_key(own.examined[-1])
+
+
+def _inherited(reader: Reader, info: OptionInfo) -> Verdict:
+    """A name of TrainingArguments. Without a version it is gone only where the newest release certainly lacks it."""
+    kind = KNOWN
+    if info.last is not None and reader.inherits is None and reader.low is None:
+        own = table(reader.catalogue)
+        kind = RETIRED if own is not None and exists(reader.catalogue, info.key, own.versions[-1]) is False else KNOWN
+    return Verdict(kind, info.key, info, info.first, info.last)
+
+
+def _elsewhere(reader: Reader, own: Table, info: OptionInfo) -> Verdict:
+    """The release has the name, but for other commands or classes. Without an exact release only if it never was here.
+
+    A catalogued release on either side must agree, as the owners are known at catalogued releases only.
+    """
+    if reader.catalogue == "accelerate":
+        return Verdict(OPEN, info.key, info)  # its file takes names of older files and converts them
+    if _of_transformers(reader, info.key) or "Seq2SeqTrainingArguments" in reader.owners:
+        return Verdict(KNOWN, info.key, None)
+    had = [each for each in own.versions if _owns(own, info.key, each, reader.owners)]
+    if reader.exact is None:
+        return Verdict(OPEN if had else ELSEWHERE, info.key, info, info.first, info.last)
+    wanted = version_key(reader.exact)
+    around = [each for each in own.versions if version_key(each) <= wanted][-1:]
+    around += [each for each in own.versions if version_key(each) >= wanted][:1]
+    if any(each in had for each in around):
+        return Verdict(OPEN, info.key, info)
+    before = [each for each in had if version_key(each) < wanted]
+    if before:
+        return Verdict(GONE, info.key, info, info.first, before[-1])
+    return Verdict(ELSEWHERE, info.key, info, info.first, info.last)
+
+
+def _owns(own: Table, name: str, version: str, owners: tuple[str, ...]) -> bool:
+    found = own.info(name, version)
+    return found is not None and bool(set(owners) & set(own.owner_sets[found["in"]]))
+
+
+def _of_transformers(reader: Reader, name: str) -> bool:
+    """Whether the name may come from TrainingArguments, which many classes extend."""
+    known = table("transformers")
+    return reader.catalogue in INHERITS and known is not None and name in known.names
+
+
+def _absent(reader: Reader, own: Table, name: str) -> Verdict:
+    """A name that the release does not have: it went, it comes later, or it never was."""
+    framework = reader.catalogue
+    spelled = name.replace("-", "_") if framework in (*INHERITS, "transformers") else name
+    for known in (own, table("transformers") if framework in INHERITS else None):
+        line = known.line(spelled) if known is not None else None
+        if known is None or line is None:
+            continue
+        first, last = line["life"][0], line["life"][1]
+        release = reader.exact if known is own else reader.inherits
+        if release is None:
+            release = _standing(reader, known)
+        if release is None or not _examined(known, release):
+            return Verdict(OPEN, spelled)
+        info = option(known.framework, spelled)
+        if last is not None and _after(release, last):
+            return Verdict(GONE, spelled, info, first, last)
+        if _after(first, release):
+            return Verdict(LATER, spelled, info, first, last)
+        return Verdict(OPEN, spelled)
+    if not spelled[:1].isalpha():
+        return Verdict(OPEN, spelled)
+    if framework == "accelerate" and spelled.endswith("_config"):
+        return Verdict(OPEN, spelled)  # a section of a fork or of another release
+    launch = table("accelerate")
+    if framework == "trl" and reader.how != "call" and launch is not None and spelled in launch.names:
+        return Verdict(OPEN, spelled)  # leftovers of the trl command go to accelerate launch
+    if reader.how == "argparse" and (_prefix_of_any(own, spelled) or spelled.startswith("no_")):
+        return Verdict(OPEN, spelled)
+    if framework == "verl" and not _has_branch(own, spelled):
+        return Verdict(OPEN, spelled)
+    if framework == "deepspeed" and spelled.replace(".", ".stage3_", 1) in own.names:
+        return Verdict(OPEN, spelled)  # the section takes the field's own name beside its alias
+    if framework == "deepspeed" and "." not in spelled and _has_branch(own, f"{spelled}."):
+        return Verdict(OPEN, spelled)
+    return Verdict(UNKNOWN, spelled)
+
+
+@lru_cache(maxsize=512)
+def _branches(framework: str) -> frozenset[str]:
+    """Every section of a tree of options."""
+    known = table(framework)
+    names = known.names if known is not None else ()
+    return frozenset(name.rpartition(".")[0] for name in names if "." in name)
+
+
+def _has_branch(own: Table, name: str) -> bool:
+    """Whether the section that a dotted name stands in is one of the catalogued tree."""
+    return name.rpartition(".")[0] in _branches(own.framework)
+
+
+def _standing(reader: Reader, known: Table) -> str | None:
+    """The oldest release of transformers that the framework allows: none of those allowed has the name."""
+    if reader.exact is None:
+        return None
+    pinned = inherited_from(reader.catalogue, reader.exact)
+    return pinned[0] if pinned else None
+
+
+def _prefix_of_any(own: Table, name: str) -> bool:
+    """Whether argparse might have taken it for an abbreviation in some release."""
+    return own.framework in ("openrlhf", *INHERITS) and any(known.startswith(name) for known in own.names)
+
+
+def _after(left: str, right: str) -> bool:
+    return version_key(left) > version_key(right)
