@@ -20,8 +20,8 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
+from trainmedic.kb.messages import load_messages
 from trainmedic.service.advisor import Advisor, Prepared
-from trainmedic.service.agent import says
 from trainmedic.service.agent.budget import STEPS, TIMES, InvestigationStopped
 from trainmedic.service.agent.finish import Draft, finished
 from trainmedic.service.agent.middleware import FirstTokenHandler, InvestigationMiddleware, TurnEnd
@@ -36,6 +36,8 @@ from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.chat_client import text_of, thinks
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.verified_answer import opening_sections
+
+messages = load_messages("trainmedic.service.agent")
 
 _log = logging.getLogger(__name__)
 _GRAPH = 6 * STEPS + 12
@@ -77,11 +79,11 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
         for delta in text.end(tail) if composed.causes else deltas(answer.sections):
             yield delta
     except InvestigationStopped as given_up:
-        answer = _alone(composed, says.WHY[given_up.why].get(language))
+        answer = _alone(composed, messages(f"why.{given_up.why}", language))
     except ModelError as failure:
         answer = _alone(composed, _why(failure, bool(steps), language))
     except GraphRecursionError:
-        answer = _alone(composed, says.WHY["steps"].get(language))
+        answer = _alone(composed, messages("why.steps", language))
     except Exception as error:  # whatever the agent's machinery may raise: there is an answer
         _log.warning("an investigation ended with %s", type(error).__name__)
         answer = _alone(composed, phrases.FAILURES["garbage"].get(language))
@@ -92,13 +94,13 @@ async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, s
 
 
 def _alone(composed: Answer, why: str) -> Answer:
-    return replace(composed, notices=(says.UNFINISHED.get(composed.language).format(why=why),))
+    return replace(composed, notices=(messages("unfinished", composed.language, why=why),))
 
 
 def _why(failure: ModelError, begun: bool, language: str) -> str:
     """The reason in words. A first request that is refused as malformed was refused for its tools."""
     if failure.invalid and not begun:
-        return says.WHY["no_tools"].get(language)
+        return messages("why.no_tools", language)
     return phrases.FAILURES[failure.kind].get(language)
 
 

@@ -28,7 +28,7 @@ NO_ROOM = "There is no room for further results. Write the answer now."
 
 
 class InvestigationStopped(Exception):
-    """The investigation cannot go on; ``why`` is a name in `service.agent.says.WHY`."""
+    """The investigation cannot go on; ``why`` is a name below ``why`` in messages.toml."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)

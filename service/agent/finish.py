@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import Prepared
-from trainmedic.service.agent import says
 from trainmedic.service.agent.budget import InvestigationStopped
 from trainmedic.service.agent.toolbox import ENTRY, Toolbox
 from trainmedic.service.answer import Answer, Citation, Section, markdown
@@ -16,6 +16,8 @@ from trainmedic.service.composition.compose import Sections
 from trainmedic.service.llm.prompts import Prompt
 from trainmedic.service.llm.verified_answer import grounding_of, text_notices, verified_answer
 from trainmedic.service.llm.verify import complete, verify
+
+messages = load_messages("trainmedic.service.agent")
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
 _MARKER = re.compile(r"\[(\d{1,4})\](?!\()")
@@ -71,7 +73,7 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
         numbers[marker] = citations[(source.kind, source.id)].marker
     body = _remarked(checked.text, {marker: f"[{number}]" for marker, number in numbers.items()})
     written = Section(kind="model_text", body=body, markers=tuple(numbers.values()))
-    sections = (*composed.sections, Section(kind="added", body=says.ADDED.get(language)), written)
+    sections = (*composed.sections, Section(kind="added", body=messages("added", language)), written)
     return replace(
         composed,
         answer=markdown(sections),
@@ -86,7 +88,7 @@ def _added(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence
 def _named(answer: Answer) -> Answer:
     """Markers of catalogue entries as their names: a citation is a case, a rule or a pasted place, nothing else."""
     entries = [citation for citation in answer.citations if citation.id.startswith(ENTRY)]
-    names = {each.marker: says.CATALOGUE.get(answer.language).format(name=each.title) for each in entries}
+    names = {each.marker: messages("catalogue", answer.language, name=each.title) for each in entries}
     kept = tuple(citation for citation in answer.citations if citation not in entries)
     sections = tuple(
         _renamed(section, names) if section.kind == "model_text" else section for section in answer.sections

@@ -15,7 +15,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from langgraph.types import Command
 from pydantic import BaseModel, ValidationError
 
-from trainmedic.service.agent import says
+from trainmedic.kb.messages import load_messages
 from trainmedic.service.agent.task import Task
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS, problems
 from trainmedic.service.agent.toolbox import ToolResult, arguments_of, plain
@@ -23,6 +23,8 @@ from trainmedic.service.answer import StepView
 from trainmedic.service.llm.chat_client import THOUGHT, text_of
 from trainmedic.service.llm.model import ModelError
 from trainmedic.service.llm.reasoning_filter import ReasoningFilter
+
+messages = load_messages("trainmedic.service.agent")
 
 _log = logging.getLogger(__name__)
 _RESULT = 1200
@@ -133,13 +135,13 @@ class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
         except ValidationError as error:
             return toolbox.refused(name, f"The arguments do not fit: {problems(error)}"), False
         if self._task.budget.repeated(name, valid.model_dump()):
-            what = says.REPEATED.get(language).format(tool=name)
+            what = messages("repeated", language, tool=name)
             return ToolResult(text="You asked this before; the result stands above.", what=what, ok=False), True
         try:
             message = await handler(request)
         except Exception as error:  # a look-up that fails must not fail the answer
             _log.warning("the tool %s ended with %s", name, type(error).__name__)
-            return toolbox.refused(name, says.WHY["look_up"].get(language)), True
+            return toolbox.refused(name, messages("why.look_up", language)), True
         found = getattr(message, "artifact", None)
         return (found, True) if isinstance(found, ToolResult) else (toolbox.refused(name, str(message.content)), False)  # type: ignore[union-attr]
 

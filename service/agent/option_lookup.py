@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo, Suggestion
 from trainmedic.kb.frameworks.profiles import profiles
-from trainmedic.service.agent import says
+from trainmedic.kb.messages import load_messages
+
+messages = load_messages("trainmedic.service.agent")
 
 MAX_CHOICES = 20
 MAX_OWNERS = 6
@@ -52,37 +54,42 @@ def looked_up(framework: str, option: str, version: str | None, language: str) -
 
 
 def _known(info: OptionInfo, framework: str, version: str, language: str) -> Iterator[str]:
-    yield says.OPTION.get(language).format(framework=framework, version=version, option=info.key)
+    yield messages("option", language, framework=framework, version=version, option=info.key)
     if info.type:
-        yield says.TYPE.get(language).format(type=info.type)
+        yield messages("type", language, type=info.type)
     if info.required:
-        yield says.NEEDED.get(language)
+        yield messages("needed", language)
     elif info.default_known:
-        yield says.DEFAULT.get(language).format(default=info.default)
+        yield messages("default", language, default=info.default)
     else:
-        yield says.COMPUTED.get(language)
+        yield messages("computed", language)
     if info.choices:
         choices = ", ".join(str(choice) for choice in info.choices[:MAX_CHOICES])
-        yield says.CHOICES.get(language).format(choices=choices)
-    yield says.SINCE.get(language).format(first=info.first)
+        yield messages("choices", language, choices=choices)
+    yield messages("since", language, first=info.first)
     if info.last:
-        yield says.UNTIL.get(language).format(last=info.last)
+        yield messages("until", language, last=info.last)
     if info.owners:
-        yield says.OWNERS.get(language).format(owners=", ".join(info.owners[:MAX_OWNERS]))
+        yield messages("owners", language, owners=", ".join(info.owners[:MAX_OWNERS]))
 
 
 def _unknown(framework: str, key: str, version: str | None, shown: str, language: str) -> Iterator[str]:
-    yield says.NO_OPTION.get(language).format(framework=framework, version=shown, option=key)
+    yield messages("no_option", language, framework=framework, version=shown, option=key)
     found: Suggestion | None = catalogue.suggest(framework, key, version)
     if found is not None:
         yield (
-            says.SUGGESTION[found.why]
-            .get(language)
-            .format(key=found.key, framework=found.framework, first=found.first, last=found.last)
+            messages(
+                f"suggestion.{found.why}",
+                language,
+                key=found.key,
+                framework=found.framework,
+                first=found.first,
+                last=found.last,
+            )
         )
 
 
 def _renames(framework: str, key: str, language: str) -> Iterator[str]:
     for step in dict.fromkeys((r.old, r.new, r.last_old, r.first_new) for r in catalogue.renamed(framework, key)):
         old, new, last_old, first_new = step
-        yield says.RENAMED.get(language).format(old=old, new=new, last_old=last_old, first_new=first_new)
+        yield messages("renamed", language, old=old, new=new, last_old=last_old, first_new=first_new)

@@ -10,17 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.mask import mask
+from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Text
 from trainmedic.service.advisor import Advisor, Prepared
-from trainmedic.service.agent import says
 from trainmedic.service.agent.option_lookup import catalogue_of, looked_up
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.compose import place, quote
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.what_if.apply import Effect, WhatIf, what_if
+
+messages = load_messages("trainmedic.service.agent")
 
 FOUND = 4
 """Cases of one search."""
@@ -74,7 +75,7 @@ class Toolbox:
             summary = f"cause: {_cut(case.section('cause', self.language), SUMMARY)}"
             marker = self._source("case", case.id, case.title.get(self.language), summary, url=_url(case))
             lines.append(f"[{marker}] case {case.id}: {case.title.get(self.language)}\n{summary}")
-        what = says.SEARCHED.get(self.language).format(query=plain(form.query), count=len(cases))
+        what = messages("searched", self.language, query=plain(form.query), count=len(cases))
         return ToolResult(text="\n".join(lines) or "No case was found.", what=what)
 
     def get_case(self, form: GetCase) -> ToolResult:
@@ -85,7 +86,7 @@ class Toolbox:
         title = case.title.get(self.language)
         text = f"{case_text(case, self.language)}\n{more_text(case, self.language)}"
         marker = self._source("case", case.id, title, text, url=_url(case))
-        what = says.READ_CASE.get(self.language).format(title=title)
+        what = messages("read_case", self.language, title=title)
         return ToolResult(text=f"[{marker}] case {case.id}: {title}\n{text}", what=what)
 
     def check_changed(self, form: CheckChanged) -> ToolResult:
@@ -94,15 +95,20 @@ class Toolbox:
         problems = [f"{plain(each.name)}: {each.why.get(self.language)}" for each in found.unknown]
         if not found.changed:
             names = ", ".join(plain(name) for name in form.changes)
-            what = says.NOT_CHANGED.get(self.language).format(names=names)
-            text = "\n".join([says.NOTHING_CHANGED.get(self.language), *problems])
+            what = messages("not_changed", self.language, names=names)
+            text = "\n".join([messages("nothing_changed", self.language), *problems])
             return ToolResult(text=text, what=what, ok=False)
         changes = _changes(found)
         before = ", ".join(f"{each.name} = {each.before}" for each in found.changed if each.before is not None)
         lines = [f"changed: {changes}", *([f"before: {self._data(before)}"] if before else [])]
         lines += self._told(found)
-        what = says.CHECKED.get(self.language).format(
-            changes=changes, clears=len(found.clears), appears=len(found.appears), stays=len(found.stays)
+        what = messages(
+            "checked",
+            self.language,
+            changes=changes,
+            clears=len(found.clears),
+            appears=len(found.appears),
+            stays=len(found.stays),
         )
         return ToolResult(text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), what=what)
 
@@ -122,10 +128,12 @@ class Toolbox:
         name = f"{framework} {plain(found.version)} {plain(found.option)}"
         # Sentences are held against it like against a rule; instead of a citation it gets its name.
         marker = self._source("rule", f"{ENTRY}{name}", name, found.text)
-        what = says.LOOKED_UP.get(self.language).format(
+        what = messages(
+            "looked_up",
+            self.language,
             option=plain(found.option),
             framework=f"{framework} {plain(found.version)}",
-            outcome=(says.EXISTS if found.exists else says.MISSING).get(self.language),
+            outcome=messages("exists" if found.exists else "missing", self.language),
         )
         return ToolResult(text=f"[{marker}] {plain(found.text, len(found.text))}", what=what)
 
@@ -148,13 +156,13 @@ class Toolbox:
         title = place(span, self.language)
         marker = self._source("input", id, title, text, quoted=quote(span) or None)
         numbered = "\n".join(f"{first + n}: {line}" for n, line in enumerate(shown))
-        name = plain(pasted.name) if pasted.name else says.QUESTION.get(self.language)
-        what = says.READ_LINES.get(self.language).format(first=first, last=last, name=name)
+        name = plain(pasted.name) if pasted.name else messages("question", self.language)
+        what = messages("read_lines", self.language, first=first, last=last, name=name)
         return ToolResult(text=f"[{marker}] lines {first} to {last}\n{self._data(numbered)}", what=what)
 
     def refused(self, tool: str, why: str) -> ToolResult:
         """A call that could not be carried out, and why, for the model."""
-        return ToolResult(text=why, what=says.REFUSED.get(self.language).format(tool=plain(tool)), ok=False)
+        return ToolResult(text=why, what=messages("refused", self.language, tool=plain(tool)), ok=False)
 
     def _given(self) -> Sequence[Pasted]:
         return [each for each in self.prepared.context.evidence.sources if each.text.strip()]
@@ -175,11 +183,11 @@ class Toolbox:
     def _told(self, found: WhatIf) -> list[str]:
         """Lines on everything that a change does."""
         changes = _changes(found)
-        return [line for said, effects in _effects(found) for line in self._concerned(said, effects, changes)]
+        return [line for message, effects in _effects(found) for line in self._concerned(message, effects, changes)]
 
-    def _concerned(self, said: Text, effects: Sequence[Effect], changes: str) -> list[str]:
+    def _concerned(self, message: str, effects: Sequence[Effect], changes: str) -> list[str]:
         """One line for each rule that a change concerns; its source says so too."""
-        sentence = said.get(self.language).format(changes=changes)
+        sentence = messages(message, self.language, changes=changes)
         lines = []
         for effect in effects[:EFFECTS]:
             title = effect.title.get(self.language)
@@ -222,12 +230,12 @@ def _changes(found: WhatIf) -> str:
     return ", ".join(f"{plain(each.name)} = {plain(each.after)}" for each in found.changed)
 
 
-def _effects(found: WhatIf) -> Sequence[tuple[Text, Sequence[Effect]]]:
+def _effects(found: WhatIf) -> Sequence[tuple[str, Sequence[Effect]]]:
     return (
-        (says.CLEARS, found.clears),
-        (says.APPEARS, found.appears),
-        (says.STAYS, found.stays),
-        (says.LOGGED, found.logged),
+        ("clears", found.clears),
+        ("appears", found.appears),
+        ("stays", found.stays),
+        ("logged", found.logged),
     )
 
 

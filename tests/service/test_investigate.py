@@ -18,7 +18,8 @@ from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, Thought, c
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.agent import agent, says
+from trainmedic.service.agent import agent
+from trainmedic.service.agent.agent import messages
 from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
@@ -115,7 +116,7 @@ def alone(asked: Asked, advisor: Advisor, request: Ask, why: str, language: str 
     """The answer is the program's own, and the notice names the reason."""
     own = own_answer(advisor, request)
     assert (asked.answer.mode, asked.answer.model, asked.answer.answer) == ("deterministic", None, own.answer)
-    assert asked.answer.notices == (says.UNFINISHED.get(language).format(why=why),)
+    assert asked.answer.notices == (messages("unfinished", language, why=why),)
     assert settled(asked.answer) == settled(own)
     assert asked.answer.citations == own.citations
     assert asked.streamed.endswith(own.answer)
@@ -135,7 +136,7 @@ def test_each_step_is_told_as_it_happens_and_kept_in_the_answer(knowledge_adviso
     ]
     assert asked.answer.steps == tuple(steps)
     assert steps[0].what == "Searched the cases for “Gemma-2 sdpa NaN padding”: 4 found"
-    assert steps[1].what == "Checked the configuration with attention = eager: 1 clear, 0 appear, 0 stay"
+    assert steps[1].what == "Checked the configuration with attention = eager: 1 finding cleared, 0 new, 0 unchanged"
     assert steps[1].arguments == {"changes": "attn_implementation = eager"}
     assert steps[2].what == "Read lines 8–11 of train.sh"
     assert "--flash_attn" in steps[2].result
@@ -159,7 +160,7 @@ def test_the_model_sees_every_tool_and_then_what_it_returned(knowledge_advisor: 
     assert names == ["search_cases", "get_case", "check_changed", "look_up_option", "read_log"]
     roles = [message["role"] for message in asked.requests[1].body["messages"]]
     assert roles == ["system", "user", "assistant", "tool"]
-    assert "With attention = eager this finding clears." in asked.tools[0]
+    assert "With attention = eager, this finding clears." in asked.tools[0]
 
 
 def test_several_calls_of_one_turn_are_steps_in_their_order(knowledge_advisor: Advisor) -> None:
@@ -254,7 +255,7 @@ def test_steps_and_notices_are_in_the_language_of_the_answer(knowledge_advisor: 
     assert asked.answer.mode == "llm"
     assert asked.answer.language == "zh"
     failed = ask(knowledge_advisor, about(GEMMA, "zh"), BROKEN)
-    alone(failed, knowledge_advisor, about(GEMMA, "zh"), says.WHY["arguments"].zh, "zh")
+    alone(failed, knowledge_advisor, about(GEMMA, "zh"), messages("why.arguments", "zh"), "zh")
 
 
 def test_the_turn_is_remembered_with_its_steps(advisor: Advisor) -> None:
@@ -281,9 +282,9 @@ def test_a_case_that_was_looked_up_can_be_cited(knowledge_advisor: Advisor) -> N
 
 def test_what_a_change_does_is_cited_as_its_rule(knowledge_advisor: Advisor) -> None:
     marker = _marker(ask(knowledge_advisor, about(), EAGER, SAID).tools[0].partition("\n[")[2])
-    said = f"With attention = eager this finding clears [{marker}]."
+    said = f"With attention = eager, this finding clears [{marker}]."
     answer = ask(knowledge_advisor, about(), EAGER, Reply(said)).answer
-    assert "With attention = eager this finding clears." in answer.answer
+    assert "With attention = eager, this finding clears." in answer.answer
     assert GEMMA.rule in [each.id for each in answer.citations if each.marker == marker]
 
 
@@ -377,7 +378,7 @@ def test_after_the_last_step_the_model_has_to_write(knowledge_advisor: Advisor) 
 
 def test_a_model_that_wants_more_steps_is_not_waited_for(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), *searches(STEPS + 1))
-    alone(asked, knowledge_advisor, about(), says.WHY["steps"].en)
+    alone(asked, knowledge_advisor, about(), messages("why.steps", "en"))
     assert len(asked.answer.steps) == STEPS  # what was looked up was looked up, and what it took was taken
     assert asked.answer.usage["prompt_tokens"] == 100 * (STEPS + 1)
     assert len(asked.requests) == STEPS + 1
@@ -386,7 +387,7 @@ def test_a_model_that_wants_more_steps_is_not_waited_for(knowledge_advisor: Advi
 def test_too_many_calls_at_once_are_not_carried_out(knowledge_advisor: Advisor) -> None:
     flood = Reply(calls=[("search_cases", {"query": f"overflow {n}"}) for n in range(40)])
     asked = ask(knowledge_advisor, about(), flood)
-    alone(asked, knowledge_advisor, about(), says.WHY["steps"].en)
+    alone(asked, knowledge_advisor, about(), messages("why.steps", "en"))
     assert asked.answer.steps == ()
 
 
@@ -396,7 +397,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
     assert [step.ok for step in asked.answer.steps] == [True, False]
     assert asked.answer.mode == "llm"
     looped = ask(knowledge_advisor, about(), EAGER)
-    alone(looped, knowledge_advisor, about(), says.WHY["loop"].en)
+    alone(looped, knowledge_advisor, about(), messages("why.loop", "en"))
     assert len(looped.requests) == 3
 
 
@@ -417,7 +418,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
         ),
         (("read_log", {"attachment": "train.sh", "first_line": 900, "last_line": 990}), "It has 13 lines."),
         (("look_up_option", {"framework": "excel", "option": "sum"}), "There is no catalogue of excel."),
-        (("check_changed", {"changes": {"no_such_option_at_all": "1"}}), "Nothing was changed."),
+        (("check_changed", {"changes": {"no_such_option_at_all": "1"}}), "Nothing changed."),
     ],
     ids=lambda value: value if isinstance(value, str) else json.dumps(value)[:40],
 )
@@ -434,7 +435,7 @@ def test_a_call_that_cannot_be_carried_out_is_said_to_the_model_which_goes_on(
 
 def test_calls_that_can_never_be_read_end_the_investigation(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), BROKEN)
-    alone(asked, knowledge_advisor, about(), says.WHY["arguments"].en)
+    alone(asked, knowledge_advisor, about(), messages("why.arguments", "en"))
     assert len(asked.requests) == 3
     sent = asked.requests[2].body["messages"]
     assert [call["function"]["arguments"] for m in sent for call in m.get("tool_calls") or ()] == ["{}", "{}"]
@@ -477,7 +478,7 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
     dripping = Reply(*["word "] * 200, between_s=0.05)
     asked = ask(knowledge_advisor, about(), *slow, dripping, timeout_s=0.6, first_token_s=0.6)
     assert asked.answer.mode == "deterministic"
-    assert asked.answer.notices == (says.UNFINISHED.en.format(why=phrases.FAILURES["slow"].en),)
+    assert asked.answer.notices == (messages("unfinished", "en", why=phrases.FAILURES["slow"].en),)
     assert asked.answer.timings_ms["model"] < 2 * 600 + 500
 
 
@@ -505,7 +506,7 @@ def test_whatever_goes_wrong_with_the_model_there_is_the_programs_answer(
 ) -> None:
     asked = ask(knowledge_advisor, about(), *before, reply)
     kinds = ("cut", "absent") if kind == "cut" else (kind,)
-    assert asked.answer.notices[0] in {says.UNFINISHED.en.format(why=phrases.FAILURES[each].en) for each in kinds}
+    assert asked.answer.notices[0] in {messages("unfinished", "en", why=phrases.FAILURES[each].en) for each in kinds}
     assert asked.answer.answer == own_answer(knowledge_advisor, about()).answer
     assert settled(asked.answer) == settled(own_answer(knowledge_advisor, about()))
     assert len(asked.answer.steps) == len(before)
@@ -514,7 +515,7 @@ def test_whatever_goes_wrong_with_the_model_there_is_the_programs_answer(
 def test_an_endpoint_without_tool_calls_is_named_with_the_flags_it_needs(knowledge_advisor: Advisor) -> None:
     refusal = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
     asked = ask(knowledge_advisor, about(), failing(400, refusal))
-    alone(asked, knowledge_advisor, about(), says.WHY["no_tools"].en)
+    alone(asked, knowledge_advisor, about(), messages("why.no_tools", "en"))
     assert "--enable-auto-tool-choice" in asked.answer.notices[0]
 
 
@@ -526,7 +527,7 @@ def test_an_endpoint_that_is_not_there_is_said_to_be_absent(knowledge_advisor: A
             return await final_answer(Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about()))
 
     answer = asyncio.run(scenario())
-    assert answer.notices == (says.UNFINISHED.en.format(why=phrases.FAILURES["absent"].en),)
+    assert answer.notices == (messages("unfinished", "en", why=phrases.FAILURES["absent"].en),)
     assert answer.mode == "deterministic"
 
 
@@ -582,7 +583,7 @@ def test_a_tool_that_fails_is_a_step_that_failed(knowledge_advisor: Advisor, mon
 
     monkeypatch.setattr(Advisor, "search", broken)
     asked = ask(knowledge_advisor, about(), SEARCH, SAID)
-    assert asked.tools == [says.WHY["look_up"].en]
+    assert asked.tools == [messages("why.look_up", "en")]
     assert not asked.answer.steps[0].ok
     assert asked.answer.mode == "llm"
 
@@ -664,11 +665,11 @@ def test_where_no_cause_is_known_what_was_found_stands_behind_the_programs_answe
     said = ask(knowledge_advisor, request, look, SAID).tools[0].partition("] ")[2].split(". ")[0]
     asked = ask(knowledge_advisor, request, look, Reply(f"{said}."))
     assert asked.answer.answer.startswith(own.answer)
-    assert said in asked.answer.answer.partition(says.ADDED.en)[2]
+    assert said in asked.answer.answer.partition(messages("added", "en"))[2]
     assert asked.answer.mode == "llm"
     assert settled(asked.answer) == settled(own)
     unsupported = ask(knowledge_advisor, request, Reply("It was the weather, or perhaps the moon."))
-    alone(unsupported, knowledge_advisor, request, says.WHY["unsupported"].en)
+    alone(unsupported, knowledge_advisor, request, messages("why.unsupported", "en"))
 
 
 def test_where_there_is_nothing_to_begin_with_the_model_is_not_asked(knowledge_advisor: Advisor) -> None:
@@ -708,7 +709,7 @@ def test_on_the_command_line_steps_go_to_standard_error_and_the_answer_to_standa
         monkeypatch.setenv("TRAINMEDIC_MODEL_BASE_URL", server.url)
         assert main(["ask", GEMMA.en, *paths, "--mode", "investigate"]) == CLEAN
     shown = capsys.readouterr()
-    assert shown.err == "1. Checked the configuration with attention = eager: 1 clear, 0 appear, 0 stay\n"
+    assert shown.err == "1. Checked the configuration with attention = eager: 1 finding cleared, 0 new, 0 unchanged\n"
     assert "forward kernel only" in shown.out
 
 

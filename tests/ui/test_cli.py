@@ -511,7 +511,7 @@ def test_a_teams_own_pages_are_listed_and_shown(
 def test_lint_finds_a_page_that_does_not_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad-page.md").write_text("---\nid: bad-page\nseverity: dreadful\n---\n", encoding="utf-8")
     found = out_of(capsys, "kb", "lint", "--kb", str(tmp_path), code=FINDINGS)
-    assert found == f"{tmp_path.name}/bad-rule.md:2: field 'title' is missing\n"
+    assert found == f"{tmp_path.name}/bad-page.md:2: field 'title' is missing\n"
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
