@@ -1,9 +1,9 @@
 """Facts in what a user writes, in English, Chinese or both: versions, names, and signals he states.
 
-A stated signal counts only if it is not denied ("no nan", "没有 nan", "不是 OOM", "how to avoid OOM"). A version counts
-only if it is said to be in use: "升级到 4.45", "fixed in 4.45", "requires >= 4.45" name a target. Versions given by two
-numbers only ("transformers 4.43") are a range, as any patch release may be meant; several versions of one package are
-the range between them.
+A stated signal counts only if it is not negated ("no nan", "没有 nan", "不是 OOM", "how to avoid OOM"). A version
+counts only if it is said to be in use: "升级到 4.45", "fixed in 4.45", "requires >= 4.45" name a target. Versions given
+by two numbers only ("transformers 4.43") are a range, as any patch release may be meant; several versions of one
+package are the range between them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.prose_patterns import (
-    DENIED_INSIDE,
-    INSIDE_DENIAL,
     JOINED,
     NOT_FINITE,
     NOT_TRAINING,
+    SELF_NEGATED,
     STATED,
     SUBJECTS,
-    denied,
 )
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.signals_text import PATTERNS, find
@@ -151,17 +150,22 @@ def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
 def _stated(text: str) -> Iterator[tuple[str, int, int]]:
     for kind, pattern in STATED:
         for match in pattern.finditer(text):
-            inside = DENIED_INSIDE.get(kind, INSIDE_DENIAL).search(match[0])
-            if inside is None and not denied(text, match.start()):
+            if not _negated_inside(kind, match[0]) and not RUN.precedes(text, match.start()):
                 yield kind, match.start(), match.end()
                 break
+
+
+def _negated_inside(kind: str, phrase: str) -> bool:
+    if kind in SELF_NEGATED:
+        return False
+    return (INSIDE_HANG if kind == "hang" else INSIDE_SYMPTOM).within(phrase)
 
 
 def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
     """Error messages quoted in a sentence."""
     for entry in PATTERNS:
         match = find(entry, text)
-        if match is not None and not denied(text, match.start()):
+        if match is not None and not RUN.precedes(text, match.start()):
             yield entry.kind, match.start(), match.end()
 
 
@@ -174,7 +178,7 @@ def _not_finite(text: str) -> Iterator[tuple[str, int, int]]:
         infinite = match["what"].lower().startswith("inf")
         window = max(0, match.start() - 40)
         begin = max((end.end() for end in _SENTENCE_END.finditer(text, window, match.start())), default=window)
-        if denied(text, match.start()):
+        if RUN.precedes(text, match.start()):
             continue
         named = list(SUBJECTS.finditer(text, begin, match.start()))
         if not named:

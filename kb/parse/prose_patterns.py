@@ -7,39 +7,8 @@ from __future__ import annotations
 
 import re
 
-_DENIAL = re.compile(
-    r"(?<![A-Za-z])(?:no|not|never|without|none|isn't|aren't|wasn't|weren't|don't|doesn't|didn't|isnt|doesnt|hasn't"
-    r"|haven't|neither|nor"
-    r"|avoid|avoids|avoiding|prevent|prevents|preventing|rather than|instead of|instead|unlike|free of"
-    r"|no longer)(?![A-Za-z])"
-    r"|没有|没|不是|并非|并不|不会|未|无(?![法论])|非(?!常)|避免|防止|不再|而不是|排除",
-    re.IGNORECASE,
-)
-_NOT_ONLY = re.compile(
-    r"not (?:only|just)|no (?:matter|idea|reason|clue)|don't know|do not know|不仅|不只|没想到|没搞懂|没明白|不知"
-    r"|未知|不明|无缘无故"
-    r"|not sure|没法|没办法",
-    re.IGNORECASE,
-)
-_BREAK = re.compile(
-    r"[,，;；!！?？。\n]|\.(?=\s|$)|(?<![A-Za-z])(?:but|yet|however|although|though|and then|then|until|because|since"
-    r"|so"
-    r"|while|when|after)(?![A-Za-z])|但|却|可是|不过|然而|只是|结果|就|因为|所以|之后|后来",
-    re.IGNORECASE,
-)
-_REACH = 28
-
-INSIDE_DENIAL = re.compile(
-    r"(?<![A-Za-z])(?:not|never|no longer|isn't|isnt|aren't|wasn't|doesn't|without|no)(?![A-Za-z])|没|不是|不会|不再"
-    r"|未|并非",
-    re.IGNORECASE,
-)
-# Phrases that contain a negation themselves ("does not decrease", "显存不足") are not denied by it.
-_NOTHING = re.compile(r"(?!)")
-DENIED_INSIDE = {
-    **dict.fromkeys(("loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"), _NOTHING),
-    "hang": re.compile(r"n't|(?<![A-Za-z])(?:not|never|no)(?![A-Za-z])|没有|不会|不是", re.IGNORECASE),
-}
+# Phrases that contain a negation themselves ("does not decrease", "显存不足") are not negated by it.
+SELF_NEGATED = frozenset({"loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"})
 JOINED = re.compile(
     r"\s{0,3}+(?:and|or|as well as|和|与|跟|、|,|，|/|&|以及|都|also|还有)\s{0,3}+(?:the |also )?", re.IGNORECASE
 )
@@ -165,11 +134,3 @@ STATED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("labels_all_ignored", r"labels?[^.;!?。；！？\n]{0,16}?(?:all|全部?|都)[^.;!?。；！？\n]{0,8}?-100"),
     )
 )  # fmt: skip
-
-
-def denied(text: str, start: int) -> bool:
-    """Whether what begins at ``start`` is denied by words before it in the same clause."""
-    window = text[max(0, start - _REACH) : start]
-    breaks = list(_BREAK.finditer(window))
-    clause = window[breaks[-1].end() :] if breaks else window
-    return _DENIAL.search(_NOT_ONLY.sub(" ", clause)) is not None

@@ -171,5 +171,10 @@ KINDS: Mapping[str, Text] = MappingProxyType(
     }
 )
 
+NON_FINITE = frozenset(
+    {"loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan"}
+    | {"nll_loss_nan", "reward_nan", "logps_nan", "logits_nan", "kl_nan"}
+)
+"""A number that must stay finite is not."""
 BENIGN = frozenset({"lr_in_warmup", "margins_rising", "tokenizer_warning", "healthy_log"})
 """Signals that do not speak against a log being healthy."""
