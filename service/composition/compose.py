@@ -132,7 +132,7 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     for item in receipt.inputs:
         name = shown_name(item.name) if item.name else messages("question", language)
         cut = messages("cut", language) if item.truncated else ""
-        inputs.append(messages("lines", language, name=name, kind=item.kind, lines=item.lines, cut=cut))
+        inputs.append(messages("lines", language, name=name, kind=item.kind, count=item.lines, cut=cut))
     joiner = "、" if language == "zh" else ", "
     lines = [messages("receipt", language, inputs=joiner.join(inputs))] if inputs else []
     if receipt.masked:

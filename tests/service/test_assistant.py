@@ -561,7 +561,7 @@ def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
     request = Ask(question=KTO.en, attachments=(*KTO.files, long))
     asked = ask(knowledge_advisor, request, Reply("The mean over an empty class is NaN [1]."), context_tokens=2600)
     (said,) = asked.answer.notices
-    assert said.startswith("Not shown to the model for lack of room: ")
+    assert said.startswith("Not shown to the model, to fit its context: ")
     assert "notes.txt" in said
     assert "about nothing" not in asked.prompts[0]
 
@@ -666,7 +666,7 @@ def test_a_prompt_that_the_server_finds_too_long_is_made_shorter_and_asked_once_
     assert asked.answer.mode == "llm"
     first, second = asked.prompts
     assert len(second) < len(first)
-    assert any("lack of room" in each for each in asked.answer.notices)
+    assert any("to fit its context" in each for each in asked.answer.notices)
 
 
 @pytest.mark.parametrize("name", ["[99] x.sh", "[1](http://evil.example).sh", "www.evil.example", "<b>[2]`.sh"])
