@@ -24,9 +24,10 @@ from benchmarks.retrieval import stock_over
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse import parse
-from trainmedic.service.advisor import Advisor, Ask, named
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
 from trainmedic.service.question.query import Facets, Query, build_query
+from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
@@ -65,7 +66,7 @@ def one_list(advisor: Advisor, rank: str) -> Order:
 
     def order(item: Item) -> Sequence[str]:
         known = advisor.knowledge
-        evidence = parse(item.question, named(item.attachments))
+        evidence = parse(item.question, safely_named(item.attachments))
         query = build_query(evidence, Report(), evidence.question, glossary=known.glossary)
         hits = retrieve(query, known.index, known.embedder, top_k=len(known.cases.cases))
         found = [(getattr(hit, rank), hit.case_id) for hit in hits if getattr(hit, rank) is not None]

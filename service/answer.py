@@ -1,6 +1,6 @@
 """The answer as clients see it: the one schema of the REST API, the Python client and MCP, texts in one language.
 
-`service.serialization` encodes and decodes these. A field added later needs a default: clients use it for answers of
+`kb.serialization` encodes and decodes these. A field added later needs a default: clients use it for answers of
 older services.
 """
 
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.serialization import NonFinite, OpenChoice
+from trainmedic.kb.serialization import NonFinite, OpenChoice
 
 Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
 Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]

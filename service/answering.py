@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 from trainmedic.kb.model.place import Source
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView
+from trainmedic.service.question.request import Ask
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition import phrases
@@ -22,6 +22,7 @@ from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
+from trainmedic.service.question.request import Ask
 
 Investigate: TypeAlias = Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]
 """The text of one answer by an agent with tools; see `service.agent.agent.investigated`."""

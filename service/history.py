@@ -32,10 +32,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from trainmedic.kb.errors import NotFound, StoreError
-from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.migrations import migrate
 
 REACTIONS = ("up", "down", "resolved")
+MAX_STORED = 1_000_000
+"""Code points of one text that a conversation remembers."""
 LATEST = 40
 """Turns of a conversation that are read, besides its first: each may hold megabytes."""
 
@@ -101,6 +104,29 @@ class StoredAnswer:
 
     answer: Mapping[str, Any]
     turns: tuple[Turn, ...]
+
+
+def turn_of(
+    question: str,
+    sources: Sequence[Source] = (),
+    *,
+    answer_id: str = "",
+    verdict: str = "",
+    causes: tuple[str, ...] = (),
+) -> Turn:
+    """A turn of masked texts, cut to `MAX_STORED`."""
+    return Turn(
+        question=question[:MAX_STORED],
+        attachments=tuple(Attachment(name=source.name or "", content=source.text[:MAX_STORED]) for source in sources),
+        answer_id=answer_id,
+        verdict=verdict,
+        causes=causes,
+    )
+
+
+def storable(text: str) -> str:
+    """Text that any database takes and that holds no secret."""
+    return mask(text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")).text
 
 
 class History:

@@ -21,8 +21,9 @@ from trainmedic.kb.language import language_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case_render import render
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, FindingView, ReportView
+from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.retrieve import Hit
 
 T = TypeVar("T")

@@ -21,10 +21,11 @@ from tests.bad_inputs import ASKED, BAD, DIGITS, Bad
 from tests.incidents import INCIDENTS, KTO_COMMAND, KTO_LOG, KTO_SINGLE, KTO_YAML, SWIFT_LOG, TRL_COMMAND, TRL_LOG
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import Limits, parse
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.kb.serialization import to_json
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
-from trainmedic.service.serialization import to_json
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 
 ROOT = Path(__file__).parent.parent

@@ -13,10 +13,11 @@ from starlette.testclient import TestClient
 from tests.incidents import KTO_SINGLE
 from tests.test_mask import BODY, HEX, KEYED, SHAPES
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.kb.serialization import to_json
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import Feedback, History
-from trainmedic.service.serialization import to_json
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.cli import main
 from trainmedic.ui.present import github, sarif, text

@@ -21,14 +21,15 @@ from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
 from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.observers.webhook import Webhook
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import Webhook
 from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.negation import LOG_LINE
 
 MOST = 20
 """Occurrences of one text that are looked at: a warning may be repeated a million times."""
@@ -22,9 +23,6 @@ _CODE = frozenset({"python", "json", "toml", "command"})
 _PAIRS = frozenset({"yaml", "ini"})
 _FILES = (".yaml", ".yml", ".ini", ".cfg", ".conf")
 """Lines of the form ``name: words`` are a configuration in such a file; elsewhere a log may look like that."""
-_DENIED = re.compile(
-    r"(?i)\b(?:no longer|not any ?more|without|never|is gone|went away|instead of)\b|不再|没有出现|已经没有|消失"
-)
 _WILDCARDS = re.compile(r"(\*|\?|\[[^\]]+\])")
 
 
@@ -58,14 +56,16 @@ def compiled(text: str) -> tuple[str, re.Pattern[str] | None]:
     if parts[-2:] == ["*", "*"]:
         parts, ending = parts[:-2], r"[^\n]{0,120}"
     elif parts[-1:] == ["*"]:
-        parts, ending = parts[:-1], r"\S{0,120}\w"
+        parts, ending = parts[:-1], r"[!-~]{0,120}[0-9A-Za-z_]"
     literals = [part for part in parts if not _WILDCARDS.fullmatch(part)]
-    return max(literals, key=len, default=""), re.compile("".join(map(_translated, parts)) + ending)
+    pieces = [_translated(part, before) for before, part in zip(["", *parts], parts, strict=False)]
+    return max(literals, key=len, default=""), re.compile("".join(pieces) + ending)
 
 
-def _translated(part: str) -> str:
-    if part == "*":
-        return r"[^\n]{0,200}?"
+def _translated(part: str, before: str) -> str:
+    if part == "*":  # a stretch that holds the text before it again would not be the shortest one
+        again = "" if not before or _WILDCARDS.fullmatch(before) else f"(?!{re.escape(before)})"
+        return rf"(?:{again}[^\n]){{0,200}}?"
     if part == "?":
         return r"[^\n]"
     return f"[{re.escape(part[1:-1])}]" if _WILDCARDS.fullmatch(part) else re.escape(part)
@@ -82,7 +82,7 @@ def _in_source(
         end = len(text) if end < 0 else end
         number = text.count("\n", 0, start) + 1
         kind = _kind(evidence, source.name, number)
-        if _is_code(kind, source.name) or (kind == "prose" and _DENIED.search(text, start, end)):
+        if _is_code(kind, source.name) or (kind == "prose" and LOG_LINE.within(text[start:end])):
             continue
         match = pattern.search(text, start, end) if pattern is not None else None
         if pattern is not None and match is None:

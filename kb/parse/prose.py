@@ -1,9 +1,9 @@
 """Facts in what a user writes, in English, Chinese or both: versions, names, and signals he states.
 
-A stated signal counts only if it is not denied ("no nan", "没有 nan", "不是 OOM", "how to avoid OOM"). A version counts
-only if it is said to be in use: "升级到 4.45", "fixed in 4.45", "requires >= 4.45" name a target. Versions given by two
-numbers only ("transformers 4.43") are a range, as any patch release may be meant; several versions of one package are
-the range between them.
+A stated signal counts only if it is not negated ("no nan", "没有 nan", "不是 OOM", "how to avoid OOM"). A version
+counts only if it is said to be in use: "升级到 4.45", "fixed in 4.45", "requires >= 4.45" name a target. Versions given
+by two numbers only ("transformers 4.43") are a range, as any patch release may be meant; several versions of one
+package are the range between them.
 """
 
 from __future__ import annotations
@@ -12,22 +12,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Signal
-from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import VersionFact
+from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.prose_patterns import (
-    ALGORITHMS,
-    DENIED_INSIDE,
-    FRAMEWORKS,
-    INSIDE_DENIAL,
     JOINED,
-    MODEL,
-    NOT_A_MODEL,
     NOT_FINITE,
     NOT_TRAINING,
+    SELF_NEGATED,
     STATED,
     SUBJECTS,
-    denied,
 )
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.signals_text import PATTERNS, find
@@ -38,21 +33,10 @@ MAX_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
-    """A name in prose: ``value`` is normalised (``llamafactory``, ``dpo``); a model's name is kept as written."""
-
-    value: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProseFacts:
-    """What one piece of prose states. Mentions are in the order of the text, each value once."""
+    """What one piece of prose states."""
 
     versions: tuple[VersionFact, ...] = ()
-    frameworks: tuple[Mention, ...] = ()
-    algorithms: tuple[Mention, ...] = ()
-    models: tuple[Mention, ...] = ()
     signals: tuple[Signal, ...] = ()
 
 
@@ -62,21 +46,15 @@ def read(piece: Piece) -> ProseFacts:
         piece = piece.cut(0, MAX_CHARACTERS)
     return ProseFacts(
         versions=_versions(piece),
-        frameworks=_mentions(piece, FRAMEWORKS),
-        algorithms=_mentions(piece, ALGORITHMS),
-        models=_models(piece),
         signals=_signals(piece),
     )
 
 
-_NAMES = (
-    *PACKAGES, "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2",
-    "flash-attention",
-    "flashattention-2", "flashattention", "flashattn", "llama-factory", "llama_factory", "llama factory",
-    "llmtuner", "ms swift",
-    "ms_swift", "swift", "pytorch", "open-rlhf", "bnb", "liger kernel", "liger_kernel", "deep speed", "transformer",
-    "tranformers",
-)  # fmt: skip
+_NAMES = {
+    *PACKAGES, *(name for profile in profiles().values() for name in profile.names),
+    "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2", "flash-attention",
+    "flashattention-2", "flashattention", "flashattn", "pytorch", "liger kernel", "liger_kernel",
+}  # fmt: skip
 _NAME = "|".join(re.escape(name) for name in sorted(_NAMES, key=lambda name: (-len(name), name)))
 _VERSION_OF = re.compile(
     rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"
@@ -150,26 +128,6 @@ def _order(version: str) -> tuple[tuple[int, ...], bool]:
     return numbers, ".dev" not in version
 
 
-def _mentions(piece: Piece, table: tuple[tuple[str, re.Pattern[str]], ...]) -> tuple[Mention, ...]:
-    found: list[tuple[int, int, str]] = []
-    for value, pattern in table:
-        for match in pattern.finditer(piece.text):
-            if not denied(piece.text, match.start()):
-                found.append((match.start(), match.end(), value))
-                break
-    return tuple(Mention(value=value, span=piece.span(start, end)) for start, end, value in sorted(found))
-
-
-def _models(piece: Piece) -> tuple[Mention, ...]:
-    found: dict[str, Mention] = {}
-    for match in MODEL.finditer(piece.text):
-        name = match[0].rstrip(".-_/ ")
-        if NOT_A_MODEL.search(name) or denied(piece.text, match.start()):
-            continue
-        found.setdefault(name.lower(), Mention(value=name, span=piece.span(match.start(), match.start() + len(name))))
-    return tuple(found.values())
-
-
 def _signals(piece: Piece) -> tuple[Signal, ...]:
     found: dict[str, Signal] = {}
     for kind, start, end in sorted(
@@ -192,17 +150,22 @@ def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
 def _stated(text: str) -> Iterator[tuple[str, int, int]]:
     for kind, pattern in STATED:
         for match in pattern.finditer(text):
-            inside = DENIED_INSIDE.get(kind, INSIDE_DENIAL).search(match[0])
-            if inside is None and not denied(text, match.start()):
+            if not _negated_inside(kind, match[0]) and not RUN.precedes(text, match.start()):
                 yield kind, match.start(), match.end()
                 break
+
+
+def _negated_inside(kind: str, phrase: str) -> bool:
+    if kind in SELF_NEGATED:
+        return False
+    return (INSIDE_HANG if kind == "hang" else INSIDE_SYMPTOM).within(phrase)
 
 
 def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
     """Error messages quoted in a sentence."""
     for entry in PATTERNS:
         match = find(entry, text)
-        if match is not None and not denied(text, match.start()):
+        if match is not None and not RUN.precedes(text, match.start()):
             yield entry.kind, match.start(), match.end()
 
 
@@ -215,7 +178,7 @@ def _not_finite(text: str) -> Iterator[tuple[str, int, int]]:
         infinite = match["what"].lower().startswith("inf")
         window = max(0, match.start() - 40)
         begin = max((end.end() for end in _SENTENCE_END.finditer(text, window, match.start())), default=window)
-        if denied(text, match.start()):
+        if RUN.precedes(text, match.start()):
             continue
         named = list(SUBJECTS.finditer(text, begin, match.start()))
         if not named:

@@ -1,4 +1,4 @@
-"""The words of `kb.parse.prose`: how users name frameworks, algorithms and models, and how they say what goes wrong.
+"""The words of `kb.parse.prose`: how users say what goes wrong.
 
 Word boundaries are ASCII ones, so a name between Chinese characters is found. No pattern has nested quantifiers.
 """
@@ -7,105 +7,8 @@ from __future__ import annotations
 
 import re
 
-_B = r"(?<![A-Za-z0-9_])"
-_E = r"(?![A-Za-z0-9_])"
-
-
-def _word(pattern: str, *, case: bool = False) -> re.Pattern[str]:
-    return re.compile(f"{_B}(?:{pattern}){_E}", 0 if case else re.IGNORECASE)
-
-
-FRAMEWORKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("openrlhf", _word(r"open[- ]?rlhf(?:\.cli)?")),
-    ("llamafactory", _word(r"llama[-_ ]?factory(?:-cli)?|llmtuner|LF框架")),
-    ("ms-swift", _word(r"(?:ms|modelscope)[-_ ]?swift|swift(?! ui| language)")),
-    ("trl", _word(r"trl")),
-    ("verl", _word(r"verl")),
-    ("axolotl", _word(r"axolotl")),
-    ("unsloth", _word(r"unsloth")),
-    ("deepspeed", _word(r"deep[- ]?speed")),
-    (
-        "accelerate",
-        _word(r"(?:hf |huggingface )?accelerate(?= ?[0-9]| launch| config|[=<>])|accelerate(?=框架|启动|库)"),
-    ),
-    ("peft", _word(r"peft")),
-    ("transformers", _word(r"(?:hf |huggingface )?transformers|(?:hf|huggingface) trainer")),
-)
-ALGORITHMS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("kto", _word(r"kto(?:trainer|config)?")),
-    ("dpo", _word(r"dpo(?:trainer|config)?")),
-    ("orpo", _word(r"orpo(?:trainer|config)?")),
-    ("simpo", _word(r"simpo")),
-    ("cpo", _word(r"cpo(?:trainer|config)?")),
-    ("ipo", _word(r"IPO", case=True)),
-    (
-        "reward",
-        _word(r"reward[- ]model(?:l?ing|s)?|reward[- ]?trainer|train_rm|RM(?= ?(?:训练|training|train|模型|model))"),
-    ),
-    ("reward", re.compile(r"奖励模型|训练? ?RM(?![A-Za-z])")),
-    ("prm", _word(r"prm|process reward model")),
-    ("ppo", _word(r"ppo(?:trainer|config|v2)?")),
-    ("grpo", _word(r"grpo(?:trainer|config)?")),
-    ("rloo", _word(r"rloo")),
-    ("reinforce", _word(r"reinforce(?:\+\+|_baseline|pp)?|remax")),
-    ("gkd", _word(r"gkd")),
-    ("kd", re.compile(r"知识蒸馏|(?<![A-Za-z0-9_])knowledge distillation")),
-    ("sft", _word(r"sft(?:trainer|config)?|supervised fine-?tuning|指令微调")),
-    ("pt", re.compile(r"(?:continue[ds]? |continual )?pre-?training(?! ?data)|(?:增量|继续)预训练|预训练阶段")),
-)
-
-_FAMILIES = (
-    r"qwen|qwq|codellama|tinyllama|(?:meta-)?llama|vicuna|codegemma|gemma|mixtral|mistral|ministral|deepseek|phi"
-    r"|chatglm|codegeex|glm"
-    r"|internlm|internvl|baichuan|yi|minicpm|olmo|smollm|pythia|falcon|bloom|gpt-oss|gpt2|zephyr|exaone|granite|kimi"
-    r"|hunyuan|ernie|opt"
-)
-MODEL = re.compile(
-    rf"(?<![A-Za-z0-9_/.-])(?:[A-Za-z0-9][\w.-]{{0,60}}/)?(?:{_FAMILIES})(?:[-_ ]?v?[0-9](?:_[0-9]"
-    rf"|[0-9.]{{0,4}})(?![0-9xX]))?"
-    r"(?:[-_. ]?(?:[0-9.]{1,5}x?[0-9.]{0,4}[bBmM]|a[0-9.]{1,4}b|instruct|chat|base|it|math|coder|code|vl|omni|audio"
-    r"|distill|moe|mini|small|medium|large|next"
-    r"|lite|r1|v[0-9.]{1,4}|hf|qwen|llama|zero|thinking|preview|awq|gptq|int4|int8|nvl|[0-9]{1,3}k)(?![A-Za-z])){0,8}",
-    re.IGNORECASE,
-)
-NOT_A_MODEL = re.compile(
-    r"(?i:factory|llama\.cpp|^(?:phi|yi|opt|bloom|falcon|llama|glm|zephyr|granite|kimi|ernie)$|/.{0,40}(?:factory"
-    r"|\.git)$)"
-)
-
-_DENIAL = re.compile(
-    r"(?<![A-Za-z])(?:no|not|never|without|none|isn't|aren't|wasn't|weren't|don't|doesn't|didn't|isnt|doesnt|hasn't"
-    r"|haven't|neither|nor"
-    r"|avoid|avoids|avoiding|prevent|prevents|preventing|rather than|instead of|instead|unlike|free of"
-    r"|no longer)(?![A-Za-z])"
-    r"|没有|没|不是|并非|并不|不会|未|无(?![法论])|非(?!常)|避免|防止|不再|而不是|排除",
-    re.IGNORECASE,
-)
-_NOT_ONLY = re.compile(
-    r"not (?:only|just)|no (?:matter|idea|reason|clue)|don't know|do not know|不仅|不只|没想到|没搞懂|没明白|不知"
-    r"|未知|不明|无缘无故"
-    r"|not sure|没法|没办法",
-    re.IGNORECASE,
-)
-_BREAK = re.compile(
-    r"[,，;；!！?？。\n]|\.(?=\s|$)|(?<![A-Za-z])(?:but|yet|however|although|though|and then|then|until|because|since"
-    r"|so"
-    r"|while|when|after)(?![A-Za-z])|但|却|可是|不过|然而|只是|结果|就|因为|所以|之后|后来",
-    re.IGNORECASE,
-)
-_REACH = 28
-
-INSIDE_DENIAL = re.compile(
-    r"(?<![A-Za-z])(?:not|never|no longer|isn't|isnt|aren't|wasn't|doesn't|without|no)(?![A-Za-z])|没|不是|不会|不再"
-    r"|未|并非",
-    re.IGNORECASE,
-)
-# Phrases that contain a negation themselves ("does not decrease", "显存不足") are not denied by it.
-_NOTHING = re.compile(r"(?!)")
-DENIED_INSIDE = {
-    **dict.fromkeys(("loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"), _NOTHING),
-    "hang": re.compile(r"n't|(?<![A-Za-z])(?:not|never|no)(?![A-Za-z])|没有|不会|不是", re.IGNORECASE),
-}
+# Phrases that contain a negation themselves ("does not decrease", "显存不足") are not negated by it.
+SELF_NEGATED = frozenset({"loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"})
 JOINED = re.compile(
     r"\s{0,3}+(?:and|or|as well as|和|与|跟|、|,|，|/|&|以及|都|also|还有)\s{0,3}+(?:the |also )?", re.IGNORECASE
 )
@@ -231,11 +134,3 @@ STATED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("labels_all_ignored", r"labels?[^.;!?。；！？\n]{0,16}?(?:all|全部?|都)[^.;!?。；！？\n]{0,8}?-100"),
     )
 )  # fmt: skip
-
-
-def denied(text: str, start: int) -> bool:
-    """Whether what begins at ``start`` is denied by words before it in the same clause."""
-    window = text[max(0, start - _REACH) : start]
-    breaks = list(_BREAK.finditer(window))
-    clause = window[breaks[-1].end() :] if breaks else window
-    return _DENIAL.search(_NOT_ONLY.sub(" ", clause)) is not None

@@ -21,7 +21,7 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from trainmedic.kb.errors import InvalidRequest
-from trainmedic.service.advisor import Ask
+from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
@@ -29,7 +29,7 @@ from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from trainmedic.service.composition import phrases
-from trainmedic.service.serialization import plain
+from trainmedic.service.question.request import Ask
 
 MODEL = "trainmedic"
 MAX_MESSAGES = 200
@@ -158,7 +158,7 @@ def question_of(messages: Sequence[Message]) -> Ask:
     said = [message.text for message in messages if message.role == "user" and message.text.strip()]
     if not said:
         raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
-    return Ask(question=said[-1], said=tuple(said[:-1]))
+    return Ask(question=said[-1], earlier=tuple(said[:-1]))
 
 
 def unread_parts(messages: Sequence[Message]) -> str:

@@ -16,6 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.pages.case_render import render as render_case
 from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
@@ -42,7 +43,6 @@ from trainmedic.service.resources import (
     RulePage,
     RuleSummary,
 )
-from trainmedic.service.serialization import plain, to_json
 
 T = TypeVar("T")
 ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)}

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, Citation
+from trainmedic.service.question.request import Ask
 
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 YesNo = Annotated[bool, Field(strict=True)]

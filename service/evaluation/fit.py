@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Item
+from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.features import NAMES, NONE_NAMES, features, none_features
 from trainmedic.service.ranking.weights import shipped
 
@@ -84,7 +85,7 @@ def sample_of(items: Sequence[Item], advisor: Advisor) -> Sample:
     owner: list[int] = []
     z: list[list[float]] = []
     for number, item in enumerate(items):
-        candidates, context = advisor.looked_up(Ask(question=item.question, attachments=item.attachments))
+        candidates, context = advisor.candidates(Ask(question=item.question, attachments=item.attachments))
         none = none_features(context)
         z.append([none[name] for name in NONE_NAMES])
         for scored in sorted(candidates, key=lambda scored: scored.case.id):

@@ -1,4 +1,4 @@
-"""What is asked where the question leaves it open: "why does my run fail?" is about what the log shows. Pure."""
+"""The text to search with. A question that names no symptom ("why does my run fail?") asks about the log. Pure."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ from trainmedic.kb.parse.segment import segment
 from trainmedic.kb.parse.signal_kinds import BENIGN
 from trainmedic.kb.parse.source import Piece
 
-MOST = 2
-"""Signs that are put into words: those after the first two mostly follow from them."""
-MESSAGE = 200
+MAX_SIGNALS = 2
+"""Signals that are put into words: those after the first two mostly follow from them."""
+MAX_MESSAGE = 200
 """Code points of an exception's message."""
-PASTED = frozenset({"versions", "yaml", "json", "toml", "ini", "command", "dump", "python"})
-"""Kinds of stretches that are no words to anybody."""
+LISTINGS = frozenset({"versions", "yaml", "json", "toml", "ini", "command", "dump", "python"})
+"""Kinds of text that hold no words of the user's own."""
 BLOCK = 4
-"""Lines from which on a stretch is pasted and not part of a sentence."""
-_GUESSES = re.compile(
+"""Lines from which on a listing is a block of its own and not part of a sentence."""
+# Ray lists these under every worker that died, whatever the cause: they say nothing about this run.
+_RAY_GUESSES = re.compile(
     r"(?:Some common causes include|There are some potential root causes)[:.][^\n]{0,400}?unexpected errors?"
 )
-"""What Ray lists under every worker that died, whatever the cause was: it says nothing about this run."""
 
 
-def spoken(question: str, evidence: Evidence, glossary: Glossary) -> str:
-    """The question without pasted blocks and Ray's guesses; where it names no symptom, with the first signs of the log
-    and the root exception behind it."""
-    question = _GUESSES.sub(" ", _without(question))
+def query_text(question: str, evidence: Evidence, glossary: Glossary) -> str:
+    """The question without pasted blocks and Ray's guesses; if it names no symptom, with the first signals of the log
+    and the root exception added."""
+    question = _RAY_GUESSES.sub(" ", _without_listings(question))
     if any(glossary.concepts[concept].kind == "symptom" for concept in glossary.ids(question)):
         return question
-    signs = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]
-    words = list(dict.fromkeys(signal.kind.replace("_", " ") for signal in signs))[:MOST]
+    signals = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]
+    words = list(dict.fromkeys(signal.kind.replace("_", " ") for signal in signals))[:MAX_SIGNALS]
     root = next((trace for trace in evidence.tracebacks if trace.root), None)
     if root is not None:
-        words.append(f"{root.exception}: {root.message[:MESSAGE]}")
+        words.append(f"{root.exception}: {root.message[:MAX_MESSAGE]}")
     return "\n".join(part for part in (question, *words) if part.strip())
 
 
-def _without(question: str) -> str:
-    """The question without listings and configurations that are pasted into it: rules read them, and their words are
-    not what is asked. A line or two of options may be what the sentence is about and stay; so does everything where no
-    word of the user's own is left."""
+def _without_listings(question: str) -> str:
+    """The question without listings and configurations: rules read them, and nobody asks about their words.
+
+    A line or two of options may be what a sentence is about and stays; so does everything if nothing would be left.
+    """
     lines = question.split("\n")
     if len(lines) == 1:
-        return question  # nothing would be left beside it, and most questions are one line: read no second time
+        return question  # most questions, and nothing would be left of them: segmenting is not worth its time
     for block in segment(Piece(source=None, text=question)):
         count = len(block.piece.text.rstrip().split("\n"))
-        if block.kind in PASTED and (count >= BLOCK or block.kind == "versions"):
+        if block.kind in LISTINGS and (count >= BLOCK or block.kind == "versions"):
             first = block.piece.line - 1
             lines[first : first + count] = [""] * count
-    left = "\n".join(lines)
-    return left if left.strip() else question
+    rest = "\n".join(lines)
+    return rest if rest.strip() else question

@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status, Text
 from trainmedic.service.answer import Confidence, Verdict
 from trainmedic.service.ranking.features import (
-    BENIGN,
+    ODD_BUT_HARMLESS,
     Context,
     Scored,
     features,
@@ -32,7 +33,7 @@ ASK = 0.15
 TROUBLED = 0.4
 """The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
 in few words of our field one of another."""
-TRAINERS = frozenset({"openrlhf", "verl", "ms-swift", "axolotl"})
+STANDALONE = frozenset(profile.name for profile in profiles().values() if profile.standalone)
 """Frameworks that no other one runs on: the version of one says nothing about a run of another."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
@@ -146,9 +147,9 @@ def _bounded(confidence: Confidence, values: Mapping[str, float], context: Conte
 
     High is none either where only the names and a symptom are given.
     """
-    if _contradicted(values) or context.elsewhere:
+    if _contradicted(values) or context.intent.out_of_scope:
         return "low"
-    return "medium" if context.bare and confidence == "high" else confidence
+    return "medium" if context.intent.bare and confidence == "high" else confidence
 
 
 def competing(
@@ -170,11 +171,12 @@ def competing(
 
 def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
     first = ranked[0] if ranked else None
-    if context.field < weights.field and (first is None or first.probability < TROUBLED):
+    if context.intent.domain_score < weights.field and (first is None or first.probability < TROUBLED):
         return "not_in_kb"
-    if context.elsewhere and not _failed(first, context):
+    if context.intent.out_of_scope and not _failed(first, context):
         # Bad answers may be the training's doing; nothing says so, and nothing says that there was any.
-        return "need_input" if context.spoilt and first is not None and first.probability >= ASK else "not_in_kb"
+        worth_asking = context.intent.bad_output and first is not None and first.probability >= ASK
+        return "need_input" if worth_asking else "not_in_kb"
     if first is not None and _convincing(first, context, weights) and _called_for(first, context):
         return "no_fault" if first.case.kind == "artefact" else "answered"
     if _healthy(context) and not _troubled(first, context):
@@ -193,7 +195,7 @@ def _failed(first: Cause | None, context: Context) -> bool:
 def _convincing(cause: Cause, context: Context, weights: Weights) -> bool:
     """Likely enough, or proven by a rule: an error or warning that fired on what was asked about."""
     likely = cause.probability >= weights.answer and not _contradicted(cause.features)
-    if likely and not (context.bare and cause.case.kind == "fault"):
+    if likely and not (context.intent.bare and cause.case.kind == "fault"):
         return True
     proven = (
         f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context.symptoms) >= CERTAIN
@@ -212,7 +214,7 @@ def _called_for(cause: Cause, context: Context) -> bool:
 
     Then the question itself must speak of what the case is about, or a rule must have fired.
     """
-    if context.complaint or cause.features["focus"] >= FOCUSED:
+    if context.intent.complains or cause.features["focus"] >= FOCUSED:
         return True
     return any(f.status is Status.FIRED and relevant(f, context) for f in cause.findings)
 
@@ -225,23 +227,23 @@ def _healthy(context: Context) -> bool:
     evidence = context.evidence
     if any(problem.code not in TOLERATED for problem in evidence.receipt.problems):
         return False  # what could not be read cannot be called healthy
-    if context.failed and not (context.healthy_log or context.reassurance):
+    if context.intent.says_failed and not (context.healthy_log or context.intent.asks_if_normal):
         return False  # something failed, and no log shows what
     logged = any(row.style != "user" for row in evidence.rows)
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
     # Within the warm-up the learning rate is next to nothing: a loss that does not move yet is as it must be.
-    excused = BENIGN | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
+    excused = ODD_BUT_HARMLESS | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
     if context.observed - excused:
         return False
-    if context.symptoms - excused and not (context.healthy_log and context.reassurance):
+    if context.symptoms - excused and not (context.healthy_log and context.intent.asks_if_normal):
         return False
     return not any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
 
 
 def _troubled(first: Cause | None, context: Context) -> bool:
     """Whether a fault is likely although nothing pasted is failing: much that goes wrong shows in no number."""
-    if first is None or first.case.kind == "artefact" or context.reassurance:
+    if first is None or first.case.kind == "artefact" or context.intent.asks_if_normal:
         return False
     # A log without trouble says more for the run than a configuration in which nothing is found.
     return first.probability >= (TROUBLED if context.healthy_log else ASK)
@@ -253,9 +255,9 @@ def _could_say_more(context: Context) -> bool:
     if evidence.receipt.problems and evidence.run.partial:
         return True
     if not (evidence.run.options or evidence.rows or evidence.tracebacks):
-        return context.vague
+        return context.intent.vague
     whole = bool(evidence.run.options) and bool(evidence.rows or evidence.tracebacks)
-    return bool(context.symptoms or context.failed) and not whole
+    return bool(context.symptoms or context.intent.says_failed) and not whole
 
 
 def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
@@ -293,7 +295,7 @@ def _pointless(fact: str, evidence: Evidence) -> bool:
         return False
     if run.framework is None:
         return not evidence.versions and not run.options
-    return name in TRAINERS and name != run.framework.value and name not in evidence.versions
+    return name in STANDALONE and name != run.framework.value and name not in evidence.versions
 
 
 def information_gain(fact: str, causes: Sequence[Cause]) -> float:

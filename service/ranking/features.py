@@ -10,13 +10,10 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.kb.model.run import Recognised, VersionFact
-from trainmedic.kb.parse.signal_kinds import BENIGN as NO_SYMPTOM
+from trainmedic.kb.parse.signal_kinds import NON_FINITE
 from trainmedic.kb.versions import Interval, holds, interval_holds, parse_range, parse_version
+from trainmedic.service.question.intent import Intent
 
-NON_FINITE = frozenset(
-    {"loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan"}
-    | {"nll_loss_nan", "reward_nan", "logps_nan", "logits_nan", "kl_nan"}
-)
 GROUPS: tuple[frozenset[str], ...] = (
     NON_FINITE,
     frozenset({"loss_flat", "accuracy_stuck", "grad_norm_zero", "loss_zero", "reward_flat", "learning_rate_zero"}),
@@ -32,8 +29,8 @@ GROUPS: tuple[frozenset[str], ...] = (
 )
 """Symptoms that users and logs use one for another. Within a group a match counts `SAME_GROUP`."""
 SAME_GROUP = 0.6
-BENIGN = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
-"""What looks odd in a log and alone is no fault: KL is clamped at zero, a policy loss has no sign, and so on."""
+ODD_BUT_HARMLESS = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
+"""Signals that alone are no fault: KL is clamped at zero, a policy loss has no sign, and so on."""
 SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0.6}
 UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
@@ -69,16 +66,15 @@ NAMES = (
 NONE_NAMES = ("vague", "reassurance", "complaint", "healthy", "options", "log", "traceback", "length", "symptoms")
 """What speaks for or against "none of the cases", in the order of the weights: how much was said and shown."""
 LONG = 400
-"""Letters of a question that says enough; a Chinese character counts as two."""
+"""Width of a question that says enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One retrieved case as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first.
+    """One candidate as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first.
 
-    ``words`` and ``meaning`` as in `service.ranking.retrieve.Hit`; ``words_ahead`` and ``meaning_ahead`` are what
-    they are
-    ahead of the best other candidate (negative: behind it).
+    ``words`` and ``meaning`` as in `service.ranking.retrieve.Hit`; ``words_ahead`` and ``meaning_ahead`` are their
+    margins over the best other candidate, negative behind it.
     """
 
     case: Case
@@ -96,22 +92,15 @@ class Context:
 
     evidence: Evidence
     report: Report
-    symptoms: frozenset[str]
+    intent: Intent
     concepts: Mapping[str, float]  # concept id → weight (inverse document frequency over the cases)
     case_concepts: Mapping[str, frozenset[str]]
     case_titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
-    denied: frozenset[str] = frozenset()  # concepts that the question says are not so, see `service.question.negation`
-    complaint: bool = True  # the question speaks of something going wrong
-    reassurance: bool = False  # the question asks whether something is normal
-    failed: bool = False  # the question says that something failed, see `service.question.domain`
-    vague: bool = False  # the question says next to nothing, see `service.question.domain`
-    bare: bool = (
-        False  # it names a framework, an algorithm and a symptom, and nothing is pasted, see `service.question.domain`
-    )
-    length: int = 0  # letters of the question, a Chinese character as two
-    field: float = 0.0  # how much in question and paste is of our field, see `service.question.domain`
-    elsewhere: bool = False  # the question is about a neighbour of training, see `service.question.neighbours`
-    spoilt: bool = False  # it says that the model's answers are bad
+
+    @property
+    def symptoms(self) -> frozenset[str]:
+        """The failure signals, seen or stated."""
+        return self.intent.symptoms
 
     @property
     def healthy_log(self) -> bool:
@@ -122,11 +111,6 @@ class Context:
     def observed(self) -> frozenset[str]:
         """The symptoms that a log or traceback shows; the others were only said."""
         return frozenset(s.kind for s in self.evidence.signals if not s.stated) & self.symptoms
-
-
-def symptoms_of(evidence: Evidence) -> frozenset[str]:
-    """The failure signals seen or stated."""
-    return frozenset(signal.kind for signal in evidence.signals) - NO_SYMPTOM
 
 
 def overlap(left: Sequence[str] | frozenset[str], right: Sequence[str] | frozenset[str]) -> float:
@@ -172,7 +156,7 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         "meaning_ahead": scored.meaning_ahead,
         "concepts": common / asked if asked else 0.0,
         "focus": min(1.0, common / 8.0),
-        "denied": float(bool(context.denied & context.case_titles.get(case.id, frozenset()))),
+        "denied": float(bool(context.intent.negated & context.case_titles.get(case.id, frozenset()))),
         "symptom": agreement,
         "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
         "version_inside": float(inside),
@@ -197,14 +181,14 @@ def none_features(context: Context) -> Mapping[str, float]:
     """All of `NONE_NAMES` for one question."""
     run = context.evidence.run
     values = (
-        float(context.vague),
-        float(context.reassurance),
-        float(context.complaint),
+        float(context.intent.vague),
+        float(context.intent.asks_if_normal),
+        float(context.intent.complains),
         float(context.healthy_log and not context.observed),
         float(bool(run.options)),
         float(bool(context.evidence.rows)),
         float(bool(context.evidence.tracebacks)),
-        min(context.length, LONG) / LONG,
+        min(context.intent.width, LONG) / LONG,
         float(bool(context.symptoms)),
     )
     return MappingProxyType(dict(zip(NONE_NAMES, values, strict=True)))

@@ -79,6 +79,8 @@ def test_no_more_places_than_asked_for_are_looked_at() -> None:
         ("[*][*][*] SIGBUS", "*** SIGBUS received", "*** SIGBUS"),
         ("torch?cuda", "in torch.cuda", "torch.cuda"),
         ("a.b (c*)", "x a.b (cd) e)", "a.b (cd)"),
+        ("lib*.so: bad *", "with lib 就报 lib_2.so: bad sym...。然后", "lib_2.so: bad sym"),
+        ("[ab]*cd", "x a  cd", "a  cd"),
         ("port *x", "port a\nx", None),
         ("a.b(c", "aab(c", None),
     ],

@@ -17,11 +17,12 @@ from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG, TRL_COMMAND, Incid
 from tests.service.schema import problems
 from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError, TooLarge, TrainmedicError, Unauthorized
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
@@ -635,7 +636,7 @@ def test_the_same_question_gets_the_same_answer(client: TestClient) -> None:
 
 
 def test_the_answer_of_the_api_is_that_of_the_advisor(client: TestClient, advisor: Advisor) -> None:
-    from trainmedic.service.serialization import plain
+    from trainmedic.kb.serialization import plain
 
     incident = INCIDENTS[3]
     direct = advisor.ask(Ask(question=incident.en, attachments=incident.files))

@@ -14,9 +14,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.routes import Overloaded, Worker
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "correct-horse-battery-staple"

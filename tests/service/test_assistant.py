@@ -16,7 +16,8 @@ from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, failing, f
 from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.kb.serialization import to_json
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
@@ -24,7 +25,7 @@ from trainmedic.service.composition import phrases
 from trainmedic.service.history import Feedback
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
-from trainmedic.service.serialization import to_json
+from trainmedic.service.question.request import Ask
 
 T = TypeVar("T")
 KTO = INCIDENTS[0]

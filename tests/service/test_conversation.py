@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.openai import Message, question_of
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.question.conversation import MAX_CHARACTERS, MAX_TURNS
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat.texts import examples
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"

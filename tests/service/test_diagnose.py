@@ -32,7 +32,7 @@ def test_names_and_a_symptom_alone_are_asked_back_and_promise_nothing() -> None:
     sure = context(evidence("loss_nan"))
     assert diagnose([likely], sure, SURE).verdict == "answered"
     assert diagnose([likely], sure, SURE).causes[0].confidence == "high"
-    diagnosis = diagnose([likely], replace(sure, bare=True), SURE)
+    diagnosis = diagnose([likely], context(evidence("loss_nan"), bare=True), SURE)
     assert diagnosis.verdict == "need_input"
     assert diagnosis.causes[0].confidence == "medium"
 
@@ -52,7 +52,7 @@ def test_a_finding_about_something_else_does_not_make_the_verdict() -> None:
     assert diagnosis.verdict != "answered"
 
 
-def test_nothing_of_our_field_is_not_in_the_knowledge_base() -> None:
+def test_a_question_outside_our_domain_is_not_in_the_knowledge_base() -> None:
     diagnosis = diagnose([scored(case())], context(evidence(framework=None, options=False)), WEIGHTS)
     assert (diagnosis.verdict, diagnosis.causes, diagnosis.missing) == ("not_in_kb", (), ())
 
@@ -61,10 +61,10 @@ def test_a_healthy_configuration_is_no_fault() -> None:
     assert diagnose([], context(evidence()), WEIGHTS).verdict == "no_fault"
 
 
-def test_a_configuration_is_not_healthy_where_the_question_says_that_it_fails() -> None:
-    said = replace(context(evidence()), failed=True)
-    assert diagnose([], said, WEIGHTS).verdict == "need_input"
-    assert diagnose([], replace(said, reassurance=True), WEIGHTS).verdict == "no_fault"
+def test_a_configuration_is_not_healthy_if_the_question_says_that_it_fails() -> None:
+    failed = context(evidence(), says_failed=True)
+    assert diagnose([], failed, WEIGHTS).verdict == "need_input"
+    assert diagnose([], context(evidence(), says_failed=True, asks_if_normal=True), WEIGHTS).verdict == "no_fault"
 
 
 def test_a_warning_keeps_a_configuration_from_being_called_healthy() -> None:
@@ -86,13 +86,13 @@ def test_a_likely_fault_is_asked_about_although_no_number_shows_it() -> None:
 @pytest.mark.parametrize("changed", ["artefact", "reassurance"])
 def test_what_only_looks_odd_or_is_asked_to_be_confirmed_is_no_fault(changed: str) -> None:
     one = case("a", kind="artefact" if changed == "artefact" else "fault")
-    asked = replace(context(evidence()), reassurance=changed == "reassurance")
+    asked = context(evidence(), asks_if_normal=changed == "reassurance")
     assert diagnose([scored(one)], asked, replace(WEIGHTS, bias=3.0, answer=1.0)).verdict == "no_fault"
 
 
 def test_what_speaks_for_none_of_the_cases_lowers_all_of_them() -> None:
     doubtful = replace(WEIGHTS, none={**WEIGHTS.none, "vague": 3.0})
-    asked = replace(context(evidence("loss_nan")), vague=True)
+    asked = context(evidence("loss_nan"), vague=True)
     first, other = (diagnose([scored(case("a"))], asked, weights).causes for weights in (WEIGHTS, doubtful))
     assert first[0].probability > (other[0].probability if other else 0.0)
 

@@ -13,7 +13,6 @@ import pytest
 
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, CauseView, Confidence, FindingView, ReceiptView, RunView, Verdict
 from trainmedic.service.evaluation.causes import (
     Evaluation,
@@ -26,6 +25,7 @@ from trainmedic.service.evaluation.causes import (
     share,
     table,
 )
+from trainmedic.service.question.request import Ask
 
 RUN = RunView(
     framework=None,

@@ -11,11 +11,11 @@ import pytest
 
 from tests.fake_model import FakeModel, Reply, failing, form
 from tests.incidents import INCIDENTS
+from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Evaluation, Item, Share
 from trainmedic.service.evaluation.texts import TextFigures, Written, evaluate_texts, text_figures, text_table
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.serialization import plain
 from trainmedic.ui.cli import main
 
 KTO = INCIDENTS[0]

@@ -21,7 +21,8 @@ from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.kb.serialization import plain
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
@@ -29,7 +30,7 @@ from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.verified_answer import grounding_of, verified_answer
 from trainmedic.service.llm.verify import verify
-from trainmedic.service.serialization import plain
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.app import load_agent
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"

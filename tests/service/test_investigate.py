@@ -17,7 +17,8 @@ import pytest
 from tests.fake_model import NAME, SILENT, FakeModel, Reply, Request, Thought, calling, failing
 from tests.incidents import INCIDENTS, Incident
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.kb.serialization import to_json
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent import agent
 from trainmedic.service.agent.agent import messages
 from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
@@ -27,7 +28,7 @@ from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition import phrases
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.serialization import to_json
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import CLEAN, main
 

@@ -12,7 +12,7 @@ import pytest
 from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
-from trainmedic.service.advisor import Advisor, Ask, Prepared
+from trainmedic.service.advisor import Advisor, Prepared
 from trainmedic.service.answer import MissingView
 from trainmedic.service.composition.compose import MAX_QUOTE
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
@@ -27,6 +27,7 @@ from trainmedic.service.llm.prompts.build import (
     excerpt,
 )
 from trainmedic.service.llm.prompts.sources import MAX_FINDINGS
+from trainmedic.service.question.request import Ask
 
 KTO = INCIDENTS[0]
 NAN_LOG = "".join(f"{{'loss': nan, 'grad_norm': nan, 'epoch': {n / 1000}}}\n" for n in range(900))

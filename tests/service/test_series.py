@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import parse
+from trainmedic.kb.serialization import plain
 from trainmedic.service.composition.series import MAX_POINTS, MAX_SERIES, series_views, thinned
-from trainmedic.service.serialization import plain
 
 
 def log(*rows: Mapping[str, object]) -> Attachment:

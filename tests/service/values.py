@@ -7,7 +7,9 @@ from trainmedic.kb.model.evidence import Evidence, InputReceipt, Receipt, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report, Safety, Severity, Status, Text
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
-from trainmedic.service.ranking.features import NONE_NAMES, Context, Scored, symptoms_of
+from trainmedic.kb.parse.signal_kinds import BENIGN
+from trainmedic.service.question.intent import Intent
+from trainmedic.service.ranking.features import NONE_NAMES, Context, Scored
 from trainmedic.service.ranking.weights import Weights
 
 
@@ -94,16 +96,20 @@ def evidence(
     )
 
 
-def context(found: Evidence, *findings: Finding, concepts: dict[str, float] | None = None) -> Context:
+def context(found: Evidence, *findings: Finding, concepts: dict[str, float] | None = None, **intent: object) -> Context:
+    symptoms = frozenset(signal.kind for signal in found.signals) - BENIGN
+    values: dict[str, object] = {
+        "symptoms": symptoms,
+        "complains": bool(symptoms),
+        "vague": not found.run.options,
+        "domain_score": 3.0 if found.run.options or found.signals else 0.0,
+    }
     return Context(
         evidence=found,
         report=Report(findings=findings, ruleset_version="r1"),
-        symptoms=symptoms_of(found),
+        intent=Intent(**(values | intent)),  # type: ignore[arg-type]
         concepts=concepts or {},
         case_concepts={},
-        complaint=bool(symptoms_of(found)),
-        vague=not found.run.options,
-        field=3.0 if found.run.options or found.signals else 0.0,
     )
 
 

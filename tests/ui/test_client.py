@@ -19,12 +19,12 @@ import pytest
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
 from trainmedic.ingest.sync_client import SOURCE, TARGET, synchronous
+from trainmedic.kb.serialization import from_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
-from trainmedic.service.serialization import from_json
+from trainmedic.service.observers.webhook import signature
 from trainmedic.service.settings import Settings
-from trainmedic.service.webhook import signature
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, ServiceError, Step, read_files, verified
 
 KEY = "correct-horse-battery-staple"

@@ -23,11 +23,12 @@ from mcp.types import CallToolResult
 from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
 from tests.live import Live
 from trainmedic.kb.mask import mask
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.history import History
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.mcp.http import attach

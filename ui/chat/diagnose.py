@@ -15,10 +15,10 @@ import gradio as gr
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.advisor import Ask, Mode, named
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
 from trainmedic.service.history import Feedback
+from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.frame import QUIET, bare, top
@@ -204,7 +204,7 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """The user's message at once; the evidence before the text; the text as it comes; then all that follows it."""
         trace_id = uuid.uuid4().hex
-        names = [(file.name, lines_of(file.content)) for file in named(files)]
+        names = [(file.name, lines_of(file.content)) for file in safely_named(files)]
         session.messages.append(said("user", markdown.question(mask(question).text, names, self._language)))
         session.messages.append(said("assistant", self._words["analysing"]))
         yield {

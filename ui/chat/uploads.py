@@ -12,7 +12,7 @@ from threading import Lock
 
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse import parse
-from trainmedic.service.advisor import named
+from trainmedic.service.question.request import safely_named
 
 PEEK = 200_000
 """Bytes of a file that are looked at for its kind before it is sent."""
@@ -68,7 +68,7 @@ def peeked(path: str, number: int) -> WaitingFile | None:
         content = Path(path).read_bytes()
     except OSError:
         return None
-    (shown,) = named((Attachment(name=Path(path).name, content=b""),))
+    (shown,) = safely_named((Attachment(name=Path(path).name, content=b""),))
     name = shown.name
     start = content[:PEEK]
     kept = start[: start.rfind(b"\n") + 1] if len(content) > PEEK and b"\n" in start else start

@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 
 

@@ -30,8 +30,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answer as Markdown, or as JSON."""
-    from trainmedic.service.advisor import Ask
-    from trainmedic.service.serialization import to_json
+    from trainmedic.kb.serialization import to_json
+    from trainmedic.service.question.request import Ask
     from trainmedic.ui.cli._service import answer_of
 
     request = Ask(

@@ -59,7 +59,7 @@ def _formatted(view: object, options: argparse.Namespace, language: str) -> str:
 
     assert isinstance(view, ReportView)
     if options.format == "json":
-        from trainmedic.service.serialization import to_json
+        from trainmedic.kb.serialization import to_json
 
         return to_json(view, indent=2) + "\n"
     if options.format == "sarif":

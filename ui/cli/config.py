@@ -13,7 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one setting per line."""
-    from trainmedic.service.serialization import to_json
+    from trainmedic.kb.serialization import to_json
     from trainmedic.service.settings import effective
     from trainmedic.ui.cli._service import settings_of
 

@@ -32,8 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures."""
+    from trainmedic.kb.serialization import to_json
     from trainmedic.service.evaluation.causes import evaluate, misses, read_items, table
-    from trainmedic.service.serialization import to_json
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
 

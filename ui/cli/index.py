@@ -27,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.glossary.terms import load_glossary
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.rule import load_rules
+    from trainmedic.kb.serialization import to_json
     from trainmedic.kb.store import index
-    from trainmedic.service.serialization import to_json
     from trainmedic.ui.app import embedder_of
     from trainmedic.ui.cli._service import settings_of
 

@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest.build import build
     from trainmedic.ingest.document import Document
     from trainmedic.ingest.sources import names, source
-    from trainmedic.service.serialization import to_json
+    from trainmedic.kb.serialization import to_json
     from trainmedic.ui.app import build_advisor
     from trainmedic.ui.cli._service import settings_of
 

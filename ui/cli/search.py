@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the hits, best first, each with its score and its reasons."""
-    from trainmedic.service.serialization import to_json
+    from trainmedic.kb.serialization import to_json
     from trainmedic.ui.cli._service import advisor_of
 
     advisor = advisor_of(options)

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from trainmedic.kb.model.place import Span
+from trainmedic.kb.serialization import from_json
 from trainmedic.service import answer
-from trainmedic.service.serialization import from_json
 
 T = TypeVar("T")
 Evidence = Span

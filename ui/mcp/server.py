@@ -25,8 +25,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case_render import render as render_case
 from trainmedic.kb.pages.rule_render import render as render_rule
-from trainmedic.service.advisor import Ask
 from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.mcp.shapes import CaseHit, CaseHits, CasePage, CheckResult, Diagnosis, File, RulePage
 
 if TYPE_CHECKING:

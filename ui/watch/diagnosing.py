@@ -28,7 +28,7 @@ def in_process(settings: Settings, language: AnswerLanguage) -> Diagnose:
 
     def diagnose(attachments: Sequence[Attachment]) -> Answer:
         # Imported on first use too: retrieval takes a second to load, and most runs never need it.
-        from trainmedic.service.advisor import Ask
+        from trainmedic.service.question.request import Ask
         from trainmedic.ui.app import build_advisor
 
         if not loaded:

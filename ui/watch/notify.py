@@ -10,7 +10,7 @@ from typing import Any
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.parse.signal_kinds import KINDS
-from trainmedic.service.serialization import plain
+from trainmedic.kb.serialization import plain
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.watch.watcher import Diagnosis
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding
+from trainmedic.kb.negation import ADVICE
 from trainmedic.service.llm.verify.pieces import pieces, sentences
 from trainmedic.service.llm.verify.words import content
 
@@ -89,11 +90,6 @@ _ADVISES_ZH = re.compile(
     r"使用|保留|保持|重装|移除|删除|删掉|更新)(?!了|着|过|的|后|会|时|之)"
 )
 _LEADS_TO = re.compile(r"导致|引起|造成|触发|才会|就会")
-_NOT = re.compile(
-    r"\b(?:not|no|never|without|\w+n't|cannot|neither|nor|useless|pointless|nothing|avoid\w*|instead of|rather than|"
-    r"refrain\w*|hardly|stop)\b|不(?!妨|断|错|同|稳|收敛|仅|只|但|下降|过)|没(?!问题)|无(?!限)|勿|(?<![分类级区特个识])别(?!的|人)|并非|而非|避免",
-    _FLAGS,
-)
 _CONDITION = re.compile(
     r"^\W*(?:(?:and|or|but|even)\W+)?(?:if|when|whenever|because|since|as|once|after|which|that|while|although|though|"
     r"unless|whether|why)\b",
@@ -241,7 +237,7 @@ def clauses(sentence: str) -> list[str]:
 
 def advises(clause: str) -> bool:
     """Whether a clause recommends something: not a condition, not a description, not denied."""
-    if _conditional(clause) or _NOT.search(clause):
+    if _conditional(clause) or ADVICE.within(clause):
         return False
     if _IMPERATIVE.search(clause) or _MODAL.search(clause) or _HELPS.search(clause):
         return True
@@ -264,7 +260,7 @@ def denied(sentence: str, denials: Sequence[Denial]) -> bool:
     if claims and any(_is_claim(content(part), _turns(part), claims) for part in _recommended(sentence, advice)):
         return True
     if any(denial.health for denial in denials) and any(
-        _HEALTHY.search(part) for part in parts if not (_conditional(part) or _NOT.search(_HEALTHY.sub(" ", part)))
+        _HEALTHY.search(part) for part in parts if not (_conditional(part) or ADVICE.within(_HEALTHY.sub(" ", part)))
     ):
         return True
     options = [denial for denial in denials if denial.option]
@@ -286,7 +282,7 @@ def _advice(parts: Sequence[str]) -> list[str]:
 
 def _recommended(sentence: str, advice: list[str]) -> list[str]:
     """What a sentence recommends: clauses of it, and the whole of it where nothing in it is denied."""
-    return [*advice, sentence] if advice and not _NOT.search(sentence) else advice
+    return [*advice, sentence] if advice and not ADVICE.within(sentence) else advice
 
 
 def line_denied(line: str, denials: Sequence[Denial]) -> bool:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.texts import Language, examples, words
 

@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 import pytest
 
 from trainmedic.kb.model.place import Attachment, Span
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, SeriesView, StepView
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
 from trainmedic.ui.chat.spark import spark
@@ -65,7 +66,7 @@ def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
         if isinstance(value, dict):
             return {key: shape(each) for key, each in value.items()}
         if isinstance(value, list):
-            return sorted(each.id for each in value)
+            return sorted(each["id"] for each in value)
         return sorted(re.findall(r"\{\w+\}", str(value)))
 
     assert shape(words("en")) == shape(words("zh"))

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.advisor import Advisor, Ask
+from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat.follow import FollowUp, applied, follow_ups, kept_sources, short, upgraded
 from trainmedic.ui.chat.texts import examples, words
 

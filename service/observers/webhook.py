@@ -28,11 +28,10 @@ from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome
 from trainmedic.service.answer import Answer
 from trainmedic.service.history import Feedback
+from trainmedic.service.settings import Settings
 
 if TYPE_CHECKING:
     import httpx
-
-    from trainmedic.service.settings import Settings
 
 SIGNATURE = "X-Trainmedic-Signature"
 DELIVERY = "X-Trainmedic-Delivery"

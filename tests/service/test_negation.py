@@ -1,11 +1,11 @@
-"""What a question says is not so is told apart from what it says is so."""
+"""Parts of the set-up that a question says are absent."""
 
 from __future__ import annotations
 
 import pytest
 
 from trainmedic.kb.glossary.terms import load_glossary
-from trainmedic.service.question.negation import denied
+from trainmedic.service.question.negation import negated_concepts
 
 GLOSSARY = load_glossary()
 
@@ -21,8 +21,8 @@ GLOSSARY = load_glossary()
         ("packing is off, sequence parallel too", {"packing"}),
     ],
 )
-def test_what_stands_behind_a_denial_is_denied(question: str, concepts: set[str]) -> None:
-    assert denied(question, GLOSSARY) == concepts
+def test_a_concept_behind_a_negation_is_negated(question: str, concepts: set[str]) -> None:
+    assert negated_concepts(question, GLOSSARY) == concepts
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_what_stands_behind_a_denial_is_denied(question: str, concepts: set[str]
         "lora without packing, then lora with packing",
     ],
 )
-def test_what_is_said_or_only_asked_is_not(question: str) -> None:
-    assert "packing" not in denied(question, GLOSSARY)
+def test_a_concept_that_is_affirmed_or_only_asked_about_is_not(question: str) -> None:
+    assert "packing" not in negated_concepts(question, GLOSSARY)
 
 
-def test_a_denied_symptom_says_nothing_about_the_set_up() -> None:
-    assert denied("loss 没有 nan, no oom either", GLOSSARY) == frozenset()
+def test_a_negated_symptom_says_nothing_about_the_set_up() -> None:
+    assert negated_concepts("loss 没有 nan, no oom either", GLOSSARY) == frozenset()

@@ -9,7 +9,7 @@ import pytest
 from tests.service.values import WEIGHTS, case, context, evidence, scored
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse import parse
-from trainmedic.service.question.neighbours import is_elsewhere
+from trainmedic.service.question.domain import is_out_of_scope
 from trainmedic.service.ranking.diagnose import diagnose
 
 
@@ -18,8 +18,9 @@ def glossary() -> Glossary:
     return load_glossary()
 
 
-def elsewhere(question: str, glossary: Glossary) -> bool:
-    return is_elsewhere(question, parse(question), frozenset(glossary.ids(question)))
+def out_of_scope(question: str, glossary: Glossary) -> bool:
+    concepts = {concept: glossary.concepts[concept].kind for concept in glossary.ids(question)}
+    return is_out_of_scope(question, concepts, parse(question))
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,8 @@ def elsewhere(question: str, glossary: Glossary) -> bool:
         "公司员工培训的知识库用 RAG，检索不准",
     ],
 )
-def test_a_neighbour_of_training_is_elsewhere(question: str, glossary: Glossary) -> None:
-    assert elsewhere(question, glossary)
+def test_a_neighbour_of_training_is_out_of_scope(question: str, glossary: Glossary) -> None:
+    assert out_of_scope(question, glossary)
 
 
 @pytest.mark.parametrize(
@@ -64,18 +65,18 @@ def test_a_neighbour_of_training_is_elsewhere(question: str, glossary: Glossary)
     ],
 )
 def test_training_that_mentions_them_is_not(question: str, glossary: Glossary) -> None:
-    assert not elsewhere(question, glossary)
+    assert not out_of_scope(question, glossary)
 
 
-def test_elsewhere_no_case_is_named_however_alike_it_sounds() -> None:
+def test_out_of_scope_no_case_is_named_however_alike_it_sounds() -> None:
     sure = replace(WEIGHTS, bias=6.0)
-    asked = replace(context(evidence(framework=None, options=False)), field=3.0, elsewhere=True)
+    asked = context(evidence(framework=None, options=False), domain_score=3.0, out_of_scope=True)
     assert diagnose([scored(case("a"))], asked, sure).verdict == "not_in_kb"
 
 
 def test_bad_answers_of_a_served_model_are_asked_about() -> None:
     sure = replace(WEIGHTS, bias=6.0)
-    asked = replace(context(evidence(framework=None, options=False)), field=3.0, elsewhere=True, spoilt=True)
+    asked = context(evidence(framework=None, options=False), domain_score=3.0, out_of_scope=True, bad_output=True)
     diagnosis = diagnose([scored(case("a"))], asked, sure)
     assert (diagnosis.verdict, diagnosis.causes[0].confidence) == ("need_input", "low")
     assert diagnose([], asked, sure).verdict == "not_in_kb"
@@ -83,6 +84,6 @@ def test_bad_answers_of_a_served_model_are_asked_about() -> None:
 
 def test_a_pasted_failure_that_a_case_knows_is_answered_all_the_same() -> None:
     sure = replace(WEIGHTS, bias=6.0)
-    asked = replace(context(evidence("loss_nan", framework=None, options=False)), field=3.0, elsewhere=True)
+    asked = context(evidence("loss_nan", framework=None, options=False), domain_score=3.0, out_of_scope=True)
     assert diagnose([scored(case("a"))], asked, sure).verdict == "answered"
     assert diagnose([], asked, sure).verdict == "not_in_kb"

@@ -1,4 +1,4 @@
-"""Whether a question is of our field, vague, or asks for reassurance."""
+"""Whether a question is about training, vague, or asks for reassurance."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.parse import parse
-from trainmedic.service.question.domain import ASKS_IF_NORMAL, field_weight, is_bare, is_vague, says_failed
+from trainmedic.service.question.domain import domain_score
+from trainmedic.service.question.intent import asks_if_normal, is_bare, is_vague, says_failed
 from trainmedic.service.ranking.weights import shipped
 
 
@@ -15,8 +16,9 @@ def glossary() -> Glossary:
     return load_glossary()
 
 
-def weight(question: str, glossary: Glossary) -> float:
-    return field_weight(parse(question), glossary.ids(question), glossary, question)
+def score(question: str, glossary: Glossary) -> float:
+    concepts = {concept: glossary.concepts[concept].kind for concept in glossary.ids(question)}
+    return domain_score(question, concepts, parse(question))
 
 
 @pytest.mark.parametrize(
@@ -30,8 +32,8 @@ def weight(question: str, glossary: Glossary) -> float:
         "RuntimeError: CUDA out of memory while backward of the reward model",
     ],
 )
-def test_training_is_our_field(question: str, glossary: Glossary) -> None:
-    assert weight(question, glossary) >= shipped().field
+def test_training_is_our_domain(question: str, glossary: Glossary) -> None:
+    assert score(question, glossary) >= shipped().field
 
 
 @pytest.mark.parametrize(
@@ -45,13 +47,13 @@ def test_training_is_our_field(question: str, glossary: Glossary) -> None:
         "How do I center a div in CSS?",
     ],
 )
-def test_other_fields_are_not(question: str, glossary: Glossary) -> None:
-    assert weight(question, glossary) < shipped().field
+def test_other_fields_are_not_our_domain(question: str, glossary: Glossary) -> None:
+    assert score(question, glossary) < shipped().field
 
 
 def test_a_pasted_command_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
     paste = "in k8s: deepspeed --module openrlhf.cli.train_kto --pretrain m gives loss nan"
-    assert weight(paste, glossary) >= shipped().field
+    assert score(paste, glossary) >= shipped().field
 
 
 @pytest.mark.parametrize(
@@ -69,15 +71,15 @@ def test_a_short_question_with_few_concepts_is_vague(question: str, concepts: in
 
 @pytest.mark.parametrize("question", ["is this normal?", "这个日志算正常吧", "kl is 0, should I worry"])
 def test_asking_for_reassurance_is_recognised(question: str) -> None:
-    assert ASKS_IF_NORMAL.search(question)
+    assert asks_if_normal(question)
 
 
 def test_a_complaint_is_no_request_for_reassurance() -> None:
-    assert ASKS_IF_NORMAL.search("loss becomes nan at step 3") is None
+    assert not asks_if_normal("loss becomes nan at step 3")
 
 
 def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) -> None:
-    assert weight("my text-to-SQL model: loss is nan after 200 steps", glossary) >= shipped().field
+    assert score("my text-to-SQL model: loss is nan after 200 steps", glossary) >= shipped().field
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_a_sure_symptom_outweighs_a_word_of_another_field(glossary: Glossary) ->
     ],
 )
 def test_other_training_and_the_cluster_are_not(question: str, glossary: Glossary) -> None:
-    assert weight(question, glossary) == 0.0
+    assert score(question, glossary) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import parse
-from trainmedic.service.advisor import Advisor, Ask
-from trainmedic.service.question.query_text import spoken
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.question.query_text import query_text
+from trainmedic.service.question.request import Ask
 
 SCRIPT = (
     "import torch\nfrom transformers import AutoModelForCausalLM, TrainingArguments\n"
@@ -26,12 +27,12 @@ def glossary() -> Glossary:
 
 
 def test_a_question_with_a_symptom_stays_as_it_is(glossary: Glossary) -> None:
-    assert spoken("loss is nan from step 2", parse("", FILES), glossary) == "loss is nan from step 2"
+    assert query_text("loss is nan from step 2", parse("", FILES), glossary) == "loss is nan from step 2"
 
 
 @pytest.mark.parametrize("question", ["", "why does my run fail?", "为什么训练失败了？"])
 def test_an_open_question_is_about_what_the_log_shows(question: str, glossary: Glossary) -> None:
-    found = spoken(question, parse(question, FILES), glossary)
+    found = query_text(question, parse(question, FILES), glossary)
     assert found.startswith(question)
     assert "grad norm nan" in found
 
@@ -43,16 +44,16 @@ def test_what_ray_guesses_about_a_dead_worker_is_not_asked_about(glossary: Gloss
         "unexpected errors."
     )
     question = f"verl hangs, then: the worker exits. {guesses} what now?"
-    assert spoken(question, parse(question), glossary) == "verl hangs, then: the worker exits.  . what now?"
+    assert query_text(question, parse(question), glossary) == "verl hangs, then: the worker exits.  . what now?"
 
 
 def test_the_root_exception_is_put_into_words(glossary: Glossary) -> None:
-    assert "ValueError: bad batch" in spoken("", parse("", (Attachment(name="x.log", content=TRACE),)), glossary)
+    assert "ValueError: bad batch" in query_text("", parse("", (Attachment(name="x.log", content=TRACE),)), glossary)
 
 
 def test_a_healthy_log_adds_nothing(glossary: Glossary) -> None:
     healthy = "\n".join(f"{{'loss': {2 - n / 50}, 'grad_norm': 1.0, 'step': {n}}}" for n in range(1, 30))
-    assert spoken("", parse("", (Attachment(name="x.log", content=healthy),)), glossary) == ""
+    assert query_text("", parse("", (Attachment(name="x.log", content=healthy),)), glossary) == ""
 
 
 @pytest.mark.parametrize(
@@ -77,14 +78,14 @@ BLOCKS = (
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_block_pasted_into_the_question_is_not_what_is_asked(block: str, glossary: Glossary) -> None:
     question = f"{ASKED}\n\n{block}\n"
-    assert spoken(question, parse(question), glossary).split() == ASKED.split()
+    assert query_text(question, parse(question), glossary).split() == ASKED.split()
 
 
 def test_a_line_of_options_is_part_of_the_question(glossary: Glossary) -> None:
     question = "training fails with nan:\ndeepspeed train.py --offload_param cpu"
-    assert spoken(question, parse(question), glossary) == question
+    assert query_text(question, parse(question), glossary) == question
 
 
 def test_a_question_that_is_a_paste_alone_is_kept(glossary: Glossary) -> None:
     question = f"{BLOCKS[1]}\n"
-    assert BLOCKS[1] in spoken(question, parse(question), glossary)
+    assert BLOCKS[1] in query_text(question, parse(question), glossary)

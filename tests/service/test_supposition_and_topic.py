@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse import parse
-from trainmedic.service.question.intent import Relation, completed, gist_of, relation_of, suppose
+from trainmedic.service.question.intent import Relation
+from trainmedic.service.question.supposition import supposition_in, with_counterparts
+from trainmedic.service.question.topic import relation_of, topic_of
 
 FOLLOWING = [
     ("what about with ZeRO-2 instead?", {"zero_stage": "2"}),
@@ -96,7 +98,7 @@ def glossary() -> Glossary:
 def test_a_supposed_change_is_found_in_a_message_that_follows(
     glossary: Glossary, message: str, changes: dict[str, str]
 ) -> None:
-    found = suppose(message, glossary, follows=True)
+    found = supposition_in(message, glossary, follows=True)
     assert found is not None
     assert dict(found.changes) == changes
     assert found.alone
@@ -104,20 +106,20 @@ def test_a_supposed_change_is_found_in_a_message_that_follows(
 
 @pytest.mark.parametrize("message", FACTS)
 def test_a_fact_a_report_or_another_question_supposes_nothing(glossary: Glossary, message: str) -> None:
-    assert suppose(message, glossary, follows=True) is None
+    assert supposition_in(message, glossary, follows=True) is None
 
 
 @pytest.mark.parametrize(("message", "changes"), FIRST)
 def test_a_first_message_supposes_only_in_so_many_words(
     glossary: Glossary, message: str, changes: dict[str, str] | None
 ) -> None:
-    found = suppose(message, glossary, follows=False)
+    found = supposition_in(message, glossary, follows=False)
     assert (dict(found.changes) if found else None) == changes
 
 
 def test_what_is_said_beside_the_supposition_stays(glossary: Glossary) -> None:
     message = "transformers is 4.43.1\nwhat about ZeRO-2?"
-    found = suppose(message, glossary, follows=True)
+    found = supposition_in(message, glossary, follows=True)
     assert found is not None
     assert not found.alone
     assert found.rest.strip() == "transformers is 4.43.1"
@@ -126,44 +128,44 @@ def test_what_is_said_beside_the_supposition_stays(glossary: Glossary) -> None:
 
 def test_a_pasted_option_is_no_supposition_even_beside_one(glossary: Glossary) -> None:
     message = "what about this?\n--zero_stage 2 \\\nattn_implementation: eager\n"
-    assert suppose(message, glossary, follows=True) is None
+    assert supposition_in(message, glossary, follows=True) is None
 
 
 @given(st.text(max_size=300), st.booleans())
 def test_any_text_can_be_read(text: str, follows: bool) -> None:
-    found = suppose(f"what if {text}", GLOSSARY, follows=follows)
+    found = supposition_in(f"what if {text}", GLOSSARY, follows=follows)
     assert found is None or len(found.rest) == len(text) + 8
 
 
 def test_bf16_takes_the_place_of_an_fp16_that_is_on() -> None:
     half = parse("", [Attachment(name="a.yaml", content="stage: sft\nmodel_name_or_path: a/b\nfp16: true\n")])
     full = parse("", [Attachment(name="a.yaml", content="stage: sft\nmodel_name_or_path: a/b\n")])
-    assert completed({"bf16": "true"}, half.run) == {"fp16": "false", "bf16": "true"}
-    assert completed({"bf16": "true", "fp16": "false"}, full.run) == {"bf16": "true"}
+    assert with_counterparts({"bf16": "true"}, half.run) == {"fp16": "false", "bf16": "true"}
+    assert with_counterparts({"bf16": "true", "fp16": "false"}, full.run) == {"bf16": "true"}
 
 
 @pytest.mark.parametrize(
     ("message", "relation"),
     [
-        ("different question: my GRPO reward is flat", Relation.NEW),
-        ("换个问题，GRPO 的 reward 一直不涨", Relation.NEW),
-        ("my GRPO reward is flat, what is wrong there?", Relation.NEW),
-        ("another question about the same config: CUDA out of memory at step 3", Relation.SYMPTOM),
-        ("CUDA out of memory at step 300", Relation.SYMPTOM),
-        ("that is solved. Now the 8 ranks hang, NCCL watchdog timeout", Relation.SYMPTOM),
-        ("解决了。现在评估的时候 OOM", Relation.SYMPTOM),
-        ("grad_norm is nan too", Relation.SAME),
-        ("with zero3 it is fixed, with fsdp the gradient is nan", Relation.SAME),
-        ("the loss goes to 0 at step 2", Relation.SAME),
-        ("it also runs out of memory", Relation.SAME),
-        ("transformers is 4.43.1", Relation.SAME),
-        ("is it the learning rate?", Relation.SAME),
-        ("loss 也是 nan", Relation.SAME),
+        ("different question: my GRPO reward is flat", Relation.NEW_TOPIC),
+        ("换个问题，GRPO 的 reward 一直不涨", Relation.NEW_TOPIC),
+        ("my GRPO reward is flat, what is wrong there?", Relation.NEW_TOPIC),
+        ("another question about the same config: CUDA out of memory at step 3", Relation.NEW_SYMPTOM),
+        ("CUDA out of memory at step 300", Relation.NEW_SYMPTOM),
+        ("that is solved. Now the 8 ranks hang, NCCL watchdog timeout", Relation.NEW_SYMPTOM),
+        ("解决了。现在评估的时候 OOM", Relation.NEW_SYMPTOM),
+        ("grad_norm is nan too", Relation.FOLLOW_UP),
+        ("with zero3 it is fixed, with fsdp the gradient is nan", Relation.FOLLOW_UP),
+        ("the loss goes to 0 at step 2", Relation.FOLLOW_UP),
+        ("it also runs out of memory", Relation.FOLLOW_UP),
+        ("transformers is 4.43.1", Relation.FOLLOW_UP),
+        ("is it the learning rate?", Relation.FOLLOW_UP),
+        ("loss 也是 nan", Relation.FOLLOW_UP),
     ],
 )
 def test_a_message_goes_on_or_begins_anew(message: str, relation: Relation) -> None:
-    before = gist_of(parse("my openrlhf KTO run: the loss is nan from step 1"), GLOSSARY)
-    assert relation_of(gist_of(parse(message), GLOSSARY), before) == relation
+    before = topic_of(parse("my openrlhf KTO run: the loss is nan from step 1"), GLOSSARY)
+    assert relation_of(topic_of(parse(message), GLOSSARY), before) == relation
 
 
 GLOSSARY = load_glossary()

@@ -1,0 +1,71 @@
+"""The whole answer without a model: every sentence from a case, a rule or the input. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.service.answer import Answer, Language, markdown
+from trainmedic.service.composition import phrases
+from trainmedic.service.composition.compose import NO_MODEL, cause_views, compose
+from trainmedic.service.composition.series import series_views
+from trainmedic.service.composition.views import (
+    finding_view,
+    missing_view,
+    receipt_view,
+    run_view,
+    settings_used,
+    signal_views,
+)
+from trainmedic.service.history import Turn
+from trainmedic.service.question.conversation import Message
+from trainmedic.service.ranking.diagnose import Diagnosis
+from trainmedic.service.ranking.features import Context
+from trainmedic.service.what_if.apply import WhatIf
+
+
+def template_answer(
+    message: Message,
+    context: Context,
+    diagnosis: Diagnosis,
+    supposed: WhatIf | None,
+    language: Language,
+    kb_version: str,
+) -> Answer:
+    """The answer in ``language``; its ids and timings are the caller's to fill in."""
+    evidence, report = context.evidence, context.report
+    repeated = repeats(message.turns, diagnosis, evidence)
+    sections, citations = compose(diagnosis, context, language, supposed, same=repeated)
+    unread = (phrases.UNREAD_TURNS.get(language).format(count=message.unread),) if message.unread else ()
+    return Answer(
+        id="",
+        conversation_id="",
+        verdict=diagnosis.verdict,
+        language=language,
+        mode="deterministic",
+        model=None,
+        answer=markdown(sections),
+        sections=sections,
+        causes=cause_views(diagnosis, language),
+        findings=tuple(finding_view(finding, language) for finding in report.findings),
+        citations=citations,
+        missing=tuple(missing_view(item, language) for item in diagnosis.missing),
+        signals=signal_views(evidence, language),
+        series=series_views(evidence),
+        run=run_view(evidence, settings_used(report)),
+        receipt=receipt_view(evidence.receipt),
+        kb_version=kb_version,
+        ruleset_version=report.ruleset_version,
+        notices=(NO_MODEL.get(language), *unread),
+    )
+
+
+def repeats(turns: Sequence[Turn], diagnosis: Diagnosis, evidence: Evidence) -> bool:
+    """Whether the previous answer had the same verdict and first cause, and this message pastes nothing new."""
+    spans = [option.span for option in evidence.run.options]
+    spans += [row.span for row in evidence.rows]
+    spans += [trace.span for trace in evidence.tracebacks]
+    if not turns or not diagnosis.causes or any(span.attachment is None for span in spans):
+        return False
+    previous = turns[-1]
+    return previous.verdict == diagnosis.verdict and previous.causes[:1] == (diagnosis.causes[0].case.id,)

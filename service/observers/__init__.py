@@ -1,0 +1,1 @@
+"""What is notified of answers and feedback."""
