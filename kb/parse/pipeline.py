@@ -67,17 +67,22 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
     configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
     return Evidence(
-        question=sources[0].text, runs=configured, rows=tuple(found.rows), tracebacks=tuple(found.tracebacks),
+        question=sources[0].text,
+        runs=configured,
+        rows=tuple(found.rows),
+        tracebacks=tuple(found.tracebacks),
         signals=signals.signals(
             found.rows, found.tracebacks, found.logs, found.prose, peak_learning_rate=_peak(configured[0])
         ),
-        versions=facts, regions=tuple(found.regions), sources=tuple(sources),
+        versions=facts,
+        regions=tuple(found.regions),
+        sources=tuple(sources),
         receipt=Receipt(
             inputs=tuple(receipts),
             masked=tuple(sorted(masked.items())),
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
-    )  # fmt: skip
+    )
 
 
 def _read(loaded: Loaded, name: str | None, found: _Found) -> str:
@@ -209,10 +214,15 @@ def _commands(block: Block, found: _Found) -> None:
 
 def _command(block: Block, command: shell.Command, found: _Found, *, from_log: bool) -> None:
     region = Region(
-        kind="command", source=block.piece.source, start_line=command.lines[0], end_line=command.lines[1],
-        options=command.options, entry=command.entry, launcher=command.launcher,
+        kind="command",
+        source=block.piece.source,
+        start_line=command.lines[0],
+        end_line=command.lines[1],
+        options=command.options,
+        entry=command.entry,
+        launcher=command.launcher,
         partial=command.partial or not block.closed,
-    )  # fmt: skip
+    )
     found.regions.append(region)
     role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
     anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
@@ -239,9 +249,14 @@ def _words(question: str, regions: Iterable[Region]) -> str:
 def _receipt(loaded: Loaded, kind: str) -> InputReceipt:
     source = loaded.source
     return InputReceipt(
-        name=source.name, kind=kind if loaded.read else "binary", bytes=source.byte_count, lines=loaded.lines,
-        read=loaded.read, truncated=source.truncated, note=loaded.note,
-    )  # fmt: skip
+        name=source.name,
+        kind=kind if loaded.read else "binary",
+        bytes=source.byte_count,
+        lines=loaded.lines,
+        read=loaded.read,
+        truncated=source.truncated,
+        note=loaded.note,
+    )
 
 
 def _unread(left: Attachment, limits: Limits, found: _Found) -> InputReceipt:
