@@ -106,7 +106,7 @@ class Toolbox:
             "checked",
             self.language,
             changes=changes,
-            clears=len(found.clears),
+            count=len(found.clears),
             appears=len(found.appears),
             stays=len(found.stays),
         )
