@@ -31,7 +31,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Severity, Status
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 TEXT = "deepspeed train_kto --vanilla_loss --micro_train_batch_size 1"
 

@@ -16,7 +16,7 @@ from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 NOTICE = "`use_cache=True` is incompatible with gradient checkpointing"
 

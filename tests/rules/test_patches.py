@@ -16,7 +16,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Fix
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
    --pretrain Qwen/Qwen2-7B \\

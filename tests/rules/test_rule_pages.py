@@ -21,7 +21,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.body import KINDS, Example, read_body
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 RULES = load_rules()
 TOY = case()
