@@ -15,7 +15,7 @@ import yaml
 from trainmedic.ingest.document import Block, Document
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.pages.case import HEADINGS
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "fix": (

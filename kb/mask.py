@@ -1,8 +1,8 @@
 """Secrets and e-mail addresses → asterisks, before anything else reads or stores a text.
 
-Length and line breaks stay, so every line and column stays the user's; what names the kind of secret (``hf_``, the key
-of ``password=``, a mail address's domain) stays readable. Token shapes are those that the issuers document. Pure,
-deterministic, linear: candidates are found by plain substring search and looked at within bounded windows.
+The length and the line breaks do not change, so positions remain those of the user's text. What names the kind of
+secret (``hf_``, the key of ``password=``, the domain of a mail address) remains readable. Token shapes are those that
+the issuers document. Linear: candidates are found by plain substring search and examined within bounded windows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 _PREFIX = 16  # the longest prefix of a known shape
-_ROUNDS = 4  # a mask can lay bare another secret's edge; more than two rounds have not been seen
+_ROUNDS = 4  # masking one secret can complete the shape of another; two rounds were always enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +29,11 @@ def mask(text: str) -> Masked:
     """Mask every secret in ``text``: same length, same line breaks, and masking again changes nothing."""
     counts: dict[str, int] = {}
     rounds = _ROUNDS
-    while rounds and (found := _ranges(text)):
+    while rounds and (ranges := _ranges(text)):
         rounds -= 1
         parts: list[str] = []
         done = 0
-        for start, end, kind in found:
+        for start, end, kind in ranges:
             parts.append(text[done:start])
             parts.append(_NOT_BREAK.sub("*", text[start:end]))
             counts[kind] = counts.get(kind, 0) + 1
@@ -92,23 +92,26 @@ _FOLDED: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
     (kind, needle, re.compile(pattern, re.IGNORECASE))
     for kind, needle, pattern in (
         (
-            "authorization", "authorization",
+            "authorization",
+            "authorization",
             r"authorization\\?[\"']?[ \t]*[:=,][ \t]*f?\\?[\"']?(?:(?:bearer|basic|token|digest)[ \t]+)?"
             r"(?P<secret>(?![${*<]|(?:bearer|basic|token|digest)\b)[^\s\"'\\]{6,4096})",
         ),
         (
-            "authorization", "bearer",
+            "authorization",
+            "bearer",
             r"bearer[ \t]+(?=[A-Za-z._~+/=-]{0,64}\d)(?P<secret>[A-Za-z0-9._~+/=-]{12,4096})",
         ),
         (
-            "wandb_key", "wandb",
+            "wandb_key",
+            "wandb",
             r"wandb(?:(?!commit|sha\d|revision)[^\n]){0,80}?(?<![0-9a-zA-Z/@])"
             r"(?P<secret>[0-9a-f]{40})(?![0-9a-zA-Z])",
         ),
         ("password", "machine", r"machine[ \t]+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?P<secret>(?!\*)\S{1,512})"),
         ("password", "sshpass", r"sshpass[ \t]+-p[ \t]*[\"']?(?P<secret>(?![$*])[^\s\"']{1,256})"),
     )
-)  # fmt: skip
+)
 
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 _MAIL_HOST = re.compile(
@@ -118,9 +121,24 @@ _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BODY = re.compile(r"[A-Za-z0-9+/=\\\s:,\-*]*")
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-_CORES = ("api_key", "api-key", "apikey", "secret", "token", "passwd", "password", "passphrase", "access_key",
-          "access-key",
-          "accesskey", "encryption_key", "private_key", "密码", "口令", "密钥")  # fmt: skip
+_CORES = (
+    "api_key",
+    "api-key",
+    "apikey",
+    "secret",
+    "token",
+    "passwd",
+    "password",
+    "passphrase",
+    "access_key",
+    "access-key",
+    "accesskey",
+    "encryption_key",
+    "private_key",
+    "密码",
+    "口令",
+    "密钥",
+)
 _ALWAYS = re.compile(
     r"(?:.*_)?(?:\w*api_?key|\w*secret(?:_?(?:access_?)?key)?|\w*access_?key(?:_id|_secret)?|\w*passwd|\w*password"
     r"|passphrase|encryption_key|private_key|密码|口令|密钥)s?"
@@ -141,38 +159,39 @@ _VALUE = re.compile(
 )
 _NOTHING = re.compile(
     r"(?:none|null|nil|true|false|yes|no|on|off|auto|empty|unset|hidden|redacted|required|optional|str|bool|int|self"
-    r"|[\d.,:+-]+(?:e[+-]?\d+)?|.{0,16}?\*{3,}.{0,4})", re.IGNORECASE,
-)  # fmt: skip
+    r"|[\d.,:+-]+(?:e[+-]?\d+)?|.{0,16}?\*{3,}.{0,4})",
+    re.IGNORECASE,
+)
 _REFERENCE = re.compile(r"[$<{%(\[|]|~/|\.{0,2}/|[\w.]+\(|os\.|args\.|self\.|config\.|cfg\.|\w+\[")
 _HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
 
 
 def _ranges(text: str) -> list[tuple[int, int, str]]:
     """Stretches to mask, in order, not overlapping. A known shape in a keyed value keeps its prefix."""
-    found: list[tuple[int, int, str]] = [*_blocks(text), *_shaped(text)]
+    ranges: list[tuple[int, int, str]] = [*_blocks(text), *_shaped(text)]
     lowered = text.lower()
     if len(lowered) != len(text):  # "İ" becomes two characters: offsets would shift
         lowered = "".join(char.lower() if char.isascii() else char for char in text)
     for kind, needle, pattern in _FOLDED:
         if needle in lowered:
-            found.extend((*match.span("secret"), kind) for match in pattern.finditer(text))
-    exact = _merged(found)
+            ranges.extend((*match.span("secret"), kind) for match in pattern.finditer(text))
+    exact = _merged(ranges)
     starts = [start for start, _, _ in exact]
     for start, end, kind in (*_keyed(text, lowered), *_mails(text)):
         nearest = bisect_right(starts, start + _PREFIX) - 1
         if nearest < 0 or exact[nearest][1] <= start or exact[nearest][1] + 4 < end:
-            found.append((start, end, kind))
-    return _merged(found)
+            ranges.append((start, end, kind))
+    return _merged(ranges)
 
 
-def _merged(found: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    kept: list[tuple[int, int, str]] = []
-    for start, end, kind in sorted(found, key=lambda item: item[0]):  # stable: of equal starts the first named stays
-        if kept and start < kept[-1][1]:
-            kept[-1] = (kept[-1][0], max(end, kept[-1][1]), kept[-1][2])
+def _merged(ranges: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    merged: list[tuple[int, int, str]] = []
+    for start, end, kind in sorted(ranges, key=lambda item: item[0]):  # stable: the first kind wins if starts are equal
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
         else:
-            kept.append((start, end, kind))
-    return kept
+            merged.append((start, end, kind))
+    return merged
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
@@ -209,7 +228,7 @@ def _mails(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _keyed(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
-    """Values of keys that say what they hold, in every notation: ``K=v``, ``"k": "v"``, ``--k v``, ``f(k="v")``."""
+    """Values of keys that name a secret, in every notation: ``K=v``, ``"k": "v"``, ``--k v``, ``f(k="v")``."""
     for core in _CORES:
         at = lowered.find(core)
         while at >= 0:

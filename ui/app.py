@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -123,7 +123,13 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
         answerer = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
         background.append(partial(serving, model))
     worker = Worker(settings.concurrency, settings.request_timeout_s)
-    context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=worker.run)
+    context = AppContext(
+        settings=settings,
+        advisor=advisor,
+        answerer=answerer,
+        executor=worker.run,
+        probe_model=model_probe(settings) if settings.model_base_url else None,
+    )
     return Service(context=context, model=model, worker=worker, background=tuple(background))
 
 
@@ -191,6 +197,19 @@ async def serving(model: ChatModel) -> AsyncIterator[None]:
         warming.cancel()
         await asyncio.gather(warming, return_exceptions=True)
         await model.aclose()
+
+
+def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
+    """Asks the model's endpoint once, over a connection of its own, what is wrong with it."""
+
+    async def probe() -> str | None:
+        model = build_model(settings)
+        try:
+            return await model.probe()
+        finally:
+            await model.aclose()
+
+    return probe
 
 
 def build_model(settings: Settings) -> ChatModel:

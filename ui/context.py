@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from trainmedic.service.advisor import Advisor
@@ -14,10 +15,11 @@ class AppContext:
     """``answerer`` answers questions, with the model if one is configured.
 
     ``advisor`` serves everything else (cases, rules, search, feedback, stored answers); ``executor`` runs its calls in
-    threads.
+    threads. ``probe_model`` says what is wrong with the model's endpoint (None: nothing); None without a model.
     """
 
     settings: Settings
     advisor: Advisor
     answerer: Answerer
     executor: Executor
+    probe_model: Callable[[], Awaitable[str | None]] | None = None

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from trainmedic.ingest.markdown import parts
 from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text
@@ -22,10 +23,7 @@ FAMILIES = (
     *("parallelism", "preference-objective", "metric-artefact", "oom", "communication", "checkpoint", "tokenizer"),
     *("kl", "reward", "version", "data", "throughput", "generation", "configuration"),
 )
-FRAMEWORKS = (
-    *("openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl", "transformers", "deepspeed", "accelerate"),
-    *("peft", "unsloth", "vllm"),
-)
+FRAMEWORKS = select("trainer", "library", "server")
 ALGORITHMS = (
     *("pt", "sft", "dpo", "kto", "orpo", "simpo", "cpo", "ipo", "reward", "prm"),
     *("ppo", "grpo", "rloo", "reinforce", "gkd", "kd"),

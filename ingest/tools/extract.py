@@ -20,7 +20,7 @@ from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, r
 from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.kb.versions import bare
 
-DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks" / "data"
+DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks"
 
 
 def import_catalogue(source: Path, folder: Path) -> list[Path]:
@@ -34,7 +34,7 @@ def import_catalogue(source: Path, folder: Path) -> list[Path]:
 def add_release(checkout: Path, framework: str, tag: str, folder: Path) -> Path:
     """Extract one tag and merge it into the framework's file (made where there is none)."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{framework}.json"
+    path = folder / framework / "options.json"
     book = read(path) if path.exists() else Book(framework=framework)
     book.add(tag, extract(GitTree(checkout, tag), framework))
     return write(book, folder)
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.write("".join(f"{path.name}\n" for path in written))
     elif args.checkout and args.framework and args.tag:
         if args.compare:
-            stored = read(args.data / f"{args.framework}.json").releases.get(bare(args.tag), {})
+            stored = read(args.data / args.framework / "options.json").releases.get(bare(args.tag), {})
             found = extract(GitTree(args.checkout, args.tag), args.framework)
             lines = differences(stored, found)
             sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")

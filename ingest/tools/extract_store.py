@@ -118,7 +118,8 @@ def write(book: Book, folder: Path) -> Path:
         "examined": book.examined or versions,
         "owners": owner_sets,
     }
-    path = folder / f"{book.framework}.json"
+    path = folder / book.framework / "options.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("{\n" + ",\n".join([f'"_": {_dump(meta)}', *lines]) + "\n}\n", encoding="utf-8")
     return path
 
@@ -172,8 +173,9 @@ def write_side_tables(catalogue: Mapping[str, Any], folder: Path) -> list[Path]:
     }
     templates = catalogue.get("_llamafactory_templates", {})
     written = []
+    (folder / "data").mkdir(parents=True, exist_ok=True)
     for name, value in (("renames", renames), ("pins", pins), ("templates", templates)):
-        path = folder / f"_{name}.json"
+        path = folder / "data" / f"_{name}.json"
         rows = [f'"{key}": {_dump(value[key])}' for key in value]
         path.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
         written.append(path)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.frameworks.settings import specs
 
-_COLUMNS = ("openrlhf", "trl", "llamafactory", "ms-swift", "verl", "axolotl")
+_COLUMNS = tuple(name for name in select("trainer") if name in catalogue.frameworks())
 
 
 def settings_table() -> str:

@@ -56,14 +56,16 @@ def compiled(text: str) -> tuple[str, re.Pattern[str] | None]:
     if parts[-2:] == ["*", "*"]:
         parts, ending = parts[:-2], r"[^\n]{0,120}"
     elif parts[-1:] == ["*"]:
-        parts, ending = parts[:-1], r"\S{0,120}\w"
+        parts, ending = parts[:-1], r"[!-~]{0,120}[0-9A-Za-z_]"
     literals = [part for part in parts if not _WILDCARDS.fullmatch(part)]
-    return max(literals, key=len, default=""), re.compile("".join(map(_translated, parts)) + ending)
+    pieces = [_translated(part, before) for before, part in zip(["", *parts], parts, strict=False)]
+    return max(literals, key=len, default=""), re.compile("".join(pieces) + ending)
 
 
-def _translated(part: str) -> str:
-    if part == "*":
-        return r"[^\n]{0,200}?"
+def _translated(part: str, before: str) -> str:
+    if part == "*":  # a stretch that holds the text before it again would not be the shortest one
+        again = "" if not before or _WILDCARDS.fullmatch(before) else f"(?!{re.escape(before)})"
+        return rf"(?:{again}[^\n]){{0,200}}?"
     if part == "?":
         return r"[^\n]"
     return f"[{re.escape(part[1:-1])}]" if _WILDCARDS.fullmatch(part) else re.escape(part)

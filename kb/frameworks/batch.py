@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.frameworks.catalogue import INHERITS
+from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.model.run import Option, Setting, Unresolved
 
 _HF = (*INHERITS, "transformers", "unsloth", "axolotl")

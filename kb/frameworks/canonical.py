@@ -14,6 +14,7 @@ from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.defaults import candidates, defaults, fitting
 from trainmedic.kb.frameworks.derive import PEFT_CALLS, Draft, derive
 from trainmedic.kb.frameworks.owners import is_class, owners
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.settings import Key, Spec, index, specs
 from trainmedic.kb.frameworks.spelling import Spelling, spelling
 from trainmedic.kb.frameworks.values import Nothing, normalise
@@ -25,15 +26,6 @@ SETTINGS: tuple[str, ...] = tuple(specs())
 """Every canonical name, in the page's order."""
 
 _NONE: Mapping[str, VersionFact] = MappingProxyType({})
-_WARMED: Mapping[str, Sequence[str]] = {
-    "openrlhf": ("sft", "reward", "dpo", "kto", "ppo"),
-    "trl": ("sft", "reward", "dpo", "kto", "grpo", "ppo"),
-    "llamafactory": ("sft", "dpo", "kto", "reward"),
-    "ms-swift": ("sft", "dpo", "grpo"),
-    "verl": ("ppo", "sft"),
-    "axolotl": ("sft",),
-    "transformers": ("sft",),
-}
 CHECKPOINT = "checkpoint"
 """The scope of what a model's own config.json says."""
 _LOADED = ("from_pretrained", CHECKPOINT)
@@ -124,9 +116,9 @@ def warm() -> None:
 
     Takes about a fifth of a second; for a service to call when it starts. Without it each table is read on first use.
     """
-    for framework, algorithms in _WARMED.items():
-        for algorithm in algorithms:
-            canonicalise((), framework, algorithm)
+    for profile in profiles().values():
+        for algorithm in profile.warm:
+            canonicalise((), profile.name, algorithm)
 
 
 def name_of(framework: str | None, key: str, scope: str = "", algorithm: str | None = None) -> str | None:

@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles
 from trainmedic.kb.frameworks.tables import Table, side, table
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.suggest import closest
 from trainmedic.kb.versions import permits, version_key
-
-_FRAMEWORKS = (
-    "openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl",
-    "transformers", "deepspeed", "accelerate", "peft", "bitsandbytes-config",
-)  # fmt: skip
-INHERITS = ("trl", "llamafactory", "ms-swift")
-"""Frameworks whose arguments extend HF TrainingArguments."""
-_DASHES = (*INHERITS, "transformers", "accelerate")
-_PREFIXES = ("openrlhf", *INHERITS, "transformers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +97,20 @@ class Suggestion:
     last: str | None = None
 
 
+@cache
 def frameworks() -> tuple[str, ...]:
-    """The catalogued frameworks, in a fixed order."""
-    return _FRAMEWORKS
+    """The catalogued frameworks, in the order of their ranks."""
+    return tuple(name for name in profiles() if table(name) is not None)
+
+
+def _dashes(framework: str) -> bool:
+    """Whether the framework's parser takes ``--learning-rate`` for ``learning_rate``."""
+    return framework in profiles() and profiles()[framework].dashes
+
+
+def _abbreviates(framework: str) -> bool:
+    """Whether the framework's parser takes unique beginnings of a name."""
+    return framework in profiles() and profiles()[framework].abbreviations
 
 
 def versions(framework: str) -> tuple[str, ...]:
@@ -212,15 +215,15 @@ def option(
     found = table(framework)
     if found is None:
         return None
-    name = key.replace("-", "_") if framework in _DASHES else key
+    name = key.replace("-", "_") if _dashes(framework) else key
     direct = _direct(found, name, version, transformers)
     if direct is not None:
         return direct
-    if framework in _DASHES and name.startswith(("no_", "no-")):
+    if _dashes(framework) and name.startswith(("no_", "no-")):
         positive = _direct(found, name[3:], version, transformers)
         if positive is not None and positive.boolean and True in (positive.default, *positive.default_by.values()):
             return _with(positive, negated=True)
-    if framework not in _PREFIXES or len(name) < 2 or name in found.names:
+    if not _abbreviates(framework) or len(name) < 2 or name in found.names:
         return None
     matches = _prefixed(found, name, version, owner, transformers)
     return _with(matches[0], abbreviated=True) if len(matches) == 1 else None
@@ -347,7 +350,7 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
     low: tuple[str, str] | None = None
     high: tuple[str, str] | None = None
     for key in sorted(set(written)):
-        name = key.replace("-", "_") if framework in _DASHES and key not in found.names else key
+        name = key.replace("-", "_") if _dashes(framework) and key not in found.names else key
         line = found.line(name)
         if line is None or (inherited is not None and inherited.line(name) is not None):
             continue
@@ -375,7 +378,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
     found = table(framework)
     if found is None:
         return None
-    name = key.replace("-", "_") if framework in _DASHES else key
+    name = key.replace("-", "_") if _dashes(framework) else key
     for step in reversed(renamed(framework, name)):
         other = step.new if step.old == name else step.old
         if version is None or exists(framework, other, version):
@@ -392,7 +395,7 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
     near = closest(name, alive)
     if near is not None:
         return Suggestion(key=near, why="spelling", framework=framework)
-    for other in _FRAMEWORKS:
+    for other in frameworks():
         elsewhere = table(other)
         if other != framework and elsewhere is not None and name in elsewhere.names:
             return Suggestion(key=name, why="framework", framework=other)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from trainmedic.kb.frameworks.catalogue import INHERITS, inherited_from
-from trainmedic.kb.frameworks.entries import ALGORITHM_WORDS
+from trainmedic.kb.frameworks.catalogue import inherited_from
+from trainmedic.kb.frameworks.entries import algorithm_options
+from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.frameworks.values import Nothing, normalise
@@ -45,7 +46,8 @@ def candidates(framework: str, fact: VersionFact | None) -> tuple[str, ...]:
         and (high is None or version_key(each) <= version_key(high))
     ]
     ends = [bare(each) for each in (low, high) if each is not None]
-    return tuple(sorted({*inside, *ends}, key=version_key))
+    distinct = {version_key(each): each for each in (*ends, *inside)}  # 0.24 and 0.24.0 are one release
+    return tuple(distinct[key] for key in sorted(distinct))
 
 
 def fitting(framework: str, releases: tuple[str, ...], options: Sequence[Option]) -> tuple[str, ...]:
@@ -58,7 +60,7 @@ def fitting(framework: str, releases: tuple[str, ...], options: Sequence[Option]
         return releases
     kept = releases
     for option in options:
-        if option.scope or option.key not in ALGORITHM_WORDS.get(framework, ()) or not isinstance(option.value, str):
+        if option.scope or option.key not in algorithm_options(framework) or not isinstance(option.value, str):
             continue
         kept = tuple(each for each in kept if _offers(found, option.key, option.value, each)) or kept
     return kept

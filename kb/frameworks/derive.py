@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.frameworks.catalogue import INHERITS
+from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.model.run import Option, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
 

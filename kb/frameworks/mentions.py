@@ -8,22 +8,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Recognised, Region
 
-NAMES_OF_FRAMEWORKS = (
-    ("openrlhf", r"open-?rlhf|train_ppo_ray"),
-    ("llamafactory", r"llama[-_ ]?factory|llamafactory-cli"),
-    (
-        "ms-swift",
-        r"ms[-_ ]?swift|swift(?=\s*(?:sft|rlhf|[dc]po\b|kto|grpo|gkd|orpo|simpo|pt\b|框架|训练|\d))|"
-        r"(?<=in )swift|(?<=with )swift",
-    ),
-    ("verl", r"verl"),
-    ("axolotl", r"axolotl"),
-    ("unsloth", r"unsloth"),
-    ("trl", r"trl"),
-)
+NAMES_OF_FRAMEWORKS = tuple((name, profiles()[name].mention) for name in select("trainer"))
 NAMES_OF_ALGORITHMS = (
     ("kto", r"kto|kahneman"), ("simpo", r"simpo"), ("orpo", r"orpo"), ("cpo", r"cpo"), ("grpo", r"grpo"),
     ("rloo", r"rloo"), ("dpo", r"dpo"), ("ppo", r"ppo"), ("gkd", r"gkd"),

@@ -5,24 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.tables import table
-
-_OPENRLHF = {
-    "pt": "train_sft", "sft": "train_sft", "reward": "train_rm", "dpo": "train_dpo", "ipo": "train_dpo",
-    "kto": "train_kto", "kd": "train_kd", "prm": "train_prm",
-    "ppo": "train_ppo_ray", "grpo": "train_ppo_ray", "rloo": "train_ppo_ray", "reinforce": "train_ppo_ray",
-}  # fmt: skip
-_TRL = {
-    "sft": "SFTConfig", "dpo": "DPOConfig", "ipo": "DPOConfig", "kto": "KTOConfig", "orpo": "ORPOConfig",
-    "cpo": "CPOConfig", "simpo": "CPOConfig", "reward": "RewardConfig", "prm": "PRMConfig", "ppo": "PPOConfig",
-    "grpo": "GRPOConfig", "rloo": "RLOOConfig", "gkd": "GKDConfig",
-}  # fmt: skip
-_TRL_SCRIPT = ("ModelConfig", "ScriptArguments")
-_LLAMAFACTORY = (
-    "ModelArguments", "DataArguments", "FinetuningArguments", "TrainingArguments", "GeneratingArguments",
-    "RayArguments", "GeneralArguments",
-)  # fmt: skip
-
 
 _PPO_WITHOUT_RAY = re.compile(r"(?:^|[./])train_ppo(?:\.py)?$")
 
@@ -39,23 +23,16 @@ def owners(
     if framework == "openrlhf" and any(_PPO_WITHOUT_RAY.search(program) for program in programs):
         return ("train_ppo",)
     classes = [scope for scope in scopes if is_class(framework, scope)]
-    match framework:
-        case "openrlhf":
-            return (_OPENRLHF[algorithm],) if algorithm in _OPENRLHF else ()
-        case "trl" | "unsloth":
-            if classes:
-                return tuple(sorted(set(classes)))
-            return (_TRL[algorithm], *_TRL_SCRIPT) if algorithm in _TRL else ()
-        case "llamafactory":
-            return _LLAMAFACTORY
-        case "ms-swift":
-            return ("sft",) if algorithm in ("sft", "pt") else ("rlhf",) if algorithm else ()
-        case "verl":
-            return ("sft_trainer", "sft_trainer_engine") if algorithm == "sft" else ("ppo_trainer",)
-        case "transformers":
-            return ("Seq2SeqTrainingArguments",) if "Seq2SeqTrainingArguments" in classes else ("TrainingArguments",)
-        case _:
-            return ()
+    profile = profiles().get(framework)
+    if profile is None:
+        return ()
+    if profile.options_of:
+        profile = profiles()[profile.options_of]
+    if profile.trainers and classes:
+        return tuple(sorted(set(classes)))
+    if framework == "transformers":
+        return ("Seq2SeqTrainingArguments",) if "Seq2SeqTrainingArguments" in classes else ("TrainingArguments",)
+    return tuple(profile.owners.get(algorithm or "", profile.owners.get("*", ())))
 
 
 def is_class(framework: str, scope: str) -> bool:
@@ -63,7 +40,7 @@ def is_class(framework: str, scope: str) -> bool:
     if not scope or not scope[0].isupper():
         return False
     for name in (framework, "transformers"):
-        found = table("trl" if name == "unsloth" else name)
+        found = table(profiles()[name].options_of or name if name in profiles() else name)
         if found is not None and any(scope in group for group in found.owner_sets):
             return True
     return False

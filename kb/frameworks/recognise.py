@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from trainmedic.kb.frameworks.catalogue import INHERITS
-from trainmedic.kb.frameworks.entries import ALGORITHM_WORDS, Entry, class_entry, program_entry, stage_of
+from trainmedic.kb.frameworks.entries import Entry, algorithm_options, class_entry, program_entry, stage_of
 from trainmedic.kb.frameworks.frames import LIBRARIES
 from trainmedic.kb.frameworks.mentions import (
     GEMMA2,
@@ -25,6 +24,7 @@ from trainmedic.kb.frameworks.mentions import (
     where,
 )
 from trainmedic.kb.frameworks.models import family_of_type, find_family, model_family
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles, select
 from trainmedic.kb.frameworks.settings import index
 from trainmedic.kb.frameworks.signatures import from_keys, knows
 from trainmedic.kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
@@ -188,7 +188,7 @@ def _refine(found: _Found, options: Sequence[Option]) -> None:
     framework = found.framework.value if found.framework else ""
     if found.stage and found.stage.value in ("inference", "export"):
         return
-    hints = ALGORITHM_WORDS.get(framework, {})
+    hints = algorithm_options(framework)
     verdict: tuple[int, str, Option] | None = None
     for option in options:
         if option.scope and option.scope != framework and class_entry(option.scope) is None:
@@ -319,7 +319,8 @@ def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
     """The one training framework in a version listing; TRL only where no framework that builds on it is there."""
-    names = [name for name in ("openrlhf", "llamafactory", "ms-swift", "verl", "axolotl") if name in versions]
+    own = [profiles()[name] for name in select("trainer") if name in versions]
+    names = [profile.name for profile in own if not profile.library and not profile.options_of]
     if not names and "trl" in versions:
         names = ["trl"]
     if len(names) != 1:

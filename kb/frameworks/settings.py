@@ -7,12 +7,16 @@ frameworks (``hf``, ``deepspeed``, ``accelerate``, ``peft``, ``bnb``, ``model``,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from trainmedic.kb.frameworks.profiles import profiles
+
 PAGE = Path(__file__).parent / "data" / "settings.txt"
-HF = ("trl", "llamafactory", "ms-swift", "transformers", "unsloth")
+HF = tuple(
+    profile.name for profile in profiles().values() if "transformers" in (profile.name, profile.inherits, profile.base)
+)
 """Frameworks whose options include HF TrainingArguments."""
 
 
@@ -44,8 +48,8 @@ class Spec:
 
     def keys(self, column: str) -> tuple[Key, ...]:
         """The spellings in a column, newest first; a framework on TrainingArguments has those as well."""
-        if column == "unsloth":
-            column = "trl"
+        if column in profiles():
+            column = profiles()[column].options_of or column
         own = self.columns.get(column, ())
         if column in HF:
             seen = {each.key for each in own}
@@ -71,7 +75,16 @@ def specs() -> Mapping[str, Spec]:
         else:
             column, *keys = line.split()
             columns[column] = tuple(_key(text) for text in keys)
-    return found
+    return {name: replace(spec, columns={**spec.columns, **_of_profiles(name)}) for name, spec in found.items()}
+
+
+def _of_profiles(setting: str) -> dict[str, tuple[Key, ...]]:
+    """The spellings that the frameworks' own profiles list."""
+    return {
+        profile.name: tuple(_key(text) for text in profile.settings[setting].split())
+        for profile in profiles().values()
+        if setting in profile.settings
+    }
 
 
 def _key(text: str) -> Key:

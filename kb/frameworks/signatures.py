@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from trainmedic.kb.frameworks.profiles import profiles, select
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Recognised
-
-_SIGNATURES: Mapping[str, tuple[str, ...]] = {
-    "verl": ("actor_rollout_ref.", "algorithm.adv_estimator", "reward_model.reward_manager"),
-    "deepspeed": ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"),
-    "accelerate": ("compute_environment", "distributed_type", "machine_rank"),
-    "axolotl": ("base_model", "sequence_len", "val_set_size", "rl_beta", "sample_packing", "flash_attention"),
-    "llamafactory": (
-        "finetuning_type",
-        "cutoff_len",
-        "pref_beta",
-        "pref_loss",
-        "pref_ftx",
-        "dataset_dir",
-        "kto_chosen_weight",
-    ),
-    "ms-swift": (
-        "rlhf_type",
-        "sft_type",
-        "train_type",
-        "tuner_type",
-        "attn_impl",
-        "template_type",
-        "split_dataset_ratio",
-    ),
-    "openrlhf": ("micro_train_batch_size", "zero_stage", "ds.zero_stage", "train.micro_batch_size", "prompt_data"),
-    "peft": ("peft_type",),
-}
 
 
 def from_keys(options: Sequence[Option]) -> Recognised | None:
     """The framework that option names or values say, or None; those only printed about it do not count."""
     plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
-    for framework, signature in _SIGNATURES.items():
+    for framework, profile in profiles().items():
+        signature = profile.signature
         for option in plain:
             if option.key in signature or option.key.startswith(tuple(s for s in signature if s.endswith("."))):
                 if option.scope and framework != option.scope:
@@ -73,7 +48,7 @@ def _rivals(framework: str, plain: Sequence[Option]) -> bool:
 
 
 def _scores(options: Sequence[Option]) -> dict[str, float]:
-    names = ("openrlhf", "llamafactory", "ms-swift", "trl", "verl", "axolotl")
+    names = [name for name in select("trainer") if table(name) is not None]
     hf = table("transformers")
     scores = dict.fromkeys(names, 0.0)
     for option in options:
@@ -91,7 +66,7 @@ def knows(name: str, written: str, underscored: str) -> bool:
     found = table(name)
     if found is None:
         return False
-    return written in found.names or (name not in ("openrlhf", "verl") and underscored in found.names)
+    return written in found.names or (not profiles()[name].exact_names and underscored in found.names)
 
 
 def _by_score(options: Sequence[Option]) -> Recognised | None:

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from trainmedic.kb.versions import version_key
 
-DATA = Path(__file__).parent / "data"
+FOLDER = Path(__file__).parent
 
 
 class Table:
@@ -131,9 +131,9 @@ def _padded(version: Version) -> tuple[int, ...]:
 @lru_cache(maxsize=32)
 def table(framework: str) -> Table | None:
     """One framework's table, or None where there is no catalogue of it."""
-    if framework.startswith("_") or "/" in framework or "\\" in framework:
+    if not framework or framework.startswith((".", "_")) or "/" in framework or "\\" in framework:
         return None
-    path = DATA / f"{framework}.json"
+    path = FOLDER / framework / "options.json"
     try:
         return Table(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -143,5 +143,5 @@ def table(framework: str) -> Table | None:
 @lru_cache(maxsize=8)
 def side(name: str) -> Mapping[str, Any]:
     """A side table: ``pins``, ``renames`` or ``templates``."""
-    document: dict[str, Any] = json.loads((DATA / f"_{name}.json").read_text(encoding="utf-8"))
+    document: dict[str, Any] = json.loads((FOLDER / "data" / f"_{name}.json").read_text(encoding="utf-8"))
     return document

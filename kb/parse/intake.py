@@ -12,9 +12,17 @@ from trainmedic.kb.model.place import Source
 from trainmedic.kb.parse.source import Limits, Piece
 
 _MAGIC = (
-    b"\x7fELF", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x1f\x8b", b"GGUF",
-    b"BZh", b"\xfd7zXZ",
-)  # fmt: skip
+    b"\x7fELF",
+    b"PK\x03\x04",
+    b"%PDF-",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"\x1f\x8b",
+    b"GGUF",
+    b"BZh",
+    b"\xfd7zXZ",
+)
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
@@ -109,9 +117,15 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
 
 
 def _assemble(
-    name: str | None, texts: list[tuple[str, int]], size: int, lines: int,
-    problems: list[Problem], notes: list[str], *, truncated: bool,
-) -> Loaded:  # fmt: skip
+    name: str | None,
+    texts: list[tuple[str, int]],
+    size: int,
+    lines: int,
+    problems: list[Problem],
+    notes: list[str],
+    *,
+    truncated: bool,
+) -> Loaded:
     counts: dict[str, int] = {}
     parts: list[Piece] = []
     whole: list[str] = []
@@ -126,9 +140,13 @@ def _assemble(
         line = first + masked.text.count("\n")
     source = Source(name=name, text="".join(whole), byte_count=size, truncated=truncated)
     return Loaded(
-        source=source, parts=tuple(parts), lines=lines, masked=tuple(sorted(counts.items())),
-        problems=tuple(problems), note="; ".join(notes),
-    )  # fmt: skip
+        source=source,
+        parts=tuple(parts),
+        lines=lines,
+        masked=tuple(sorted(counts.items())),
+        problems=tuple(problems),
+        note="; ".join(notes),
+    )
 
 
 def _clean(text: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-VERB = (
-    r"(?:sft|pt|rlhf|infer|deploy|rollout|export|eval|dpo|merge-lora|sample|app|web-ui|train"
-    r"|preprocess|inference|evaluate|fetch|kto|grpo|rloo|reward|orpo|cpo|ppo|env|chat|vllm-serve|serve|api|run)"
-)
+from trainmedic.kb.frameworks.profiles import profiles
+
+_PROFILES = tuple(profiles().values())
+_COMMANDS = [re.escape(name) for profile in _PROFILES for name in profile.commands.names]
+_VERBS = {verb for profile in _PROFILES for verb in (*profile.commands.trains, *profile.commands.idle)}
+_MODULES = [module for profile in _PROFILES if profile.bare_module for module in profile.modules]
+"""Frameworks whose users leave ``python -m`` out."""
 PROMPT = re.compile(
     r"[ \t]*(?:(?:\([\w.\- /]+\)[ \t]*)?(?:\[?[\w.\-]+@[\w.\-]+[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
     r"|`(?!`)(?=[^`\n]*(?:\n|$))|\+{1,3})[ \t]*(?=[A-Za-z_./]))+"
@@ -17,9 +20,10 @@ FIRST = (
     r"(?:[\w./~-]*/)?(?:"
     r"deepspeed(?=[ \t]+(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]+(?:-|\S+\.py|\\|\$))|accelerate[ \t]+launch\b"
     r"|python[\d.]*(?=[ \t]+(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]+job[ \t]+submit\b|srun(?=[ \t]+(?:-|\S+[ \t]|\\))"
-    rf"|(?:swift|megatron|trl|axolotl|llamafactory-cli|lmf|tune|xtuner|vllm)[ \t]+{VERB}(?=[ \t]*(?:$|\\|-"
+    rf"|(?:{'|'.join(_COMMANDS)}|tune|xtuner)[ \t]+(?:{'|'.join(map(re.escape, sorted(_VERBS)))}|run)(?=[ \t]*(?:$|\\|-"
     rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]+-))"
-    r"|nohup(?=[ \t]+\S)|openrlhf\.[\w.]+(?=[ \t]+(?:-|\\))|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"
+    rf"|nohup(?=[ \t]+\S)|(?:{'|'.join(_MODULES)})\.[\w.]+(?=[ \t]+(?:-|\\))"
+    r"|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"
     r"|(?:docker|podman)[ \t]+run\b"
     r"|[\w./-]+\.py(?=[ \t]+(?:--|\\))|(?:sudo|timeout|numactl|uv[ \t]+run|conda[ \t]+run"
     r"|mpirun)(?=[ \t]+\S+.*[ \t]--?\w))"

@@ -1,4 +1,4 @@
-"""The whole way from inputs to `Evidence`: mask, decode, segment, read, join. See `kb.parse.parse`."""
+"""From inputs to `Evidence`: mask, decode, segment, read, join."""
 
 from __future__ import annotations
 
@@ -44,8 +44,13 @@ class _Found:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -> Evidence:
-    """See `kb.parse.parse`."""
+def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
+    """Everything that a question and its attachments prove. Never raises on user text.
+
+    Every input is masked before anything else reads it, and bounded by ``limits``. Nothing is dropped silently: the
+    receipt lists what was not read.
+    """
+    limits = limits or Limits()
     found = _Found()
     receipts: list[InputReceipt] = []
     sources: list[Source] = []
@@ -67,17 +72,22 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
     configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
     return Evidence(
-        question=sources[0].text, runs=configured, rows=tuple(found.rows), tracebacks=tuple(found.tracebacks),
+        question=sources[0].text,
+        runs=configured,
+        rows=tuple(found.rows),
+        tracebacks=tuple(found.tracebacks),
         signals=signals.signals(
             found.rows, found.tracebacks, found.logs, found.prose, peak_learning_rate=_peak(configured[0])
         ),
-        versions=facts, regions=tuple(found.regions), sources=tuple(sources),
+        versions=facts,
+        regions=tuple(found.regions),
+        sources=tuple(sources),
         receipt=Receipt(
             inputs=tuple(receipts),
             masked=tuple(sorted(masked.items())),
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
-    )  # fmt: skip
+    )
 
 
 def _read(loaded: Loaded, name: str | None, found: _Found) -> str:
@@ -105,6 +115,12 @@ def _reader(kind: str) -> Callable[[Piece], Reading]:
     return read
 
 
+def _prose(piece: Piece) -> ProseFacts:
+    # Loaded on first use, like the readers: a check of one script must not compile its patterns.
+    facts: ProseFacts = import_module("trainmedic.kb.parse.prose").read(piece)
+    return facts
+
+
 def _block(block: Block, found: _Found, *, log: bool) -> None:
     piece, kind = block.piece, block.kind
     if not block.closed:
@@ -115,9 +131,7 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
-        from trainmedic.kb.parse import prose  # here: its patterns take longer to load than a configuration to check
-
-        found.prose.append(prose.read(piece))
+        found.prose.append(_prose(piece))
         if piece.source is not None and piece.source.lower().endswith(_WRITTEN):
             found.said += _lines(piece)
     if kind in ("log", "dump", "metrics"):
@@ -209,10 +223,15 @@ def _commands(block: Block, found: _Found) -> None:
 
 def _command(block: Block, command: shell.Command, found: _Found, *, from_log: bool) -> None:
     region = Region(
-        kind="command", source=block.piece.source, start_line=command.lines[0], end_line=command.lines[1],
-        options=command.options, entry=command.entry, launcher=command.launcher,
+        kind="command",
+        source=block.piece.source,
+        start_line=command.lines[0],
+        end_line=command.lines[1],
+        options=command.options,
+        entry=command.entry,
+        launcher=command.launcher,
         partial=command.partial or not block.closed,
-    )  # fmt: skip
+    )
     found.regions.append(region)
     role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
     anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
@@ -239,9 +258,14 @@ def _words(question: str, regions: Iterable[Region]) -> str:
 def _receipt(loaded: Loaded, kind: str) -> InputReceipt:
     source = loaded.source
     return InputReceipt(
-        name=source.name, kind=kind if loaded.read else "binary", bytes=source.byte_count, lines=loaded.lines,
-        read=loaded.read, truncated=source.truncated, note=loaded.note,
-    )  # fmt: skip
+        name=source.name,
+        kind=kind if loaded.read else "binary",
+        bytes=source.byte_count,
+        lines=loaded.lines,
+        read=loaded.read,
+        truncated=source.truncated,
+        note=loaded.note,
+    )
 
 
 def _unread(left: Attachment, limits: Limits, found: _Found) -> InputReceipt:

@@ -12,16 +12,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Signal
-from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.prose_patterns import (
-    ALGORITHMS,
-    FRAMEWORKS,
     JOINED,
-    MODEL,
-    NOT_A_MODEL,
     NOT_FINITE,
     NOT_TRAINING,
     SELF_NEGATED,
@@ -37,21 +33,10 @@ MAX_CHARACTERS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
-    """A name in prose: ``value`` is normalised (``llamafactory``, ``dpo``); a model's name is kept as written."""
-
-    value: str
-    span: Span
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProseFacts:
-    """What one piece of prose states. Mentions are in the order of the text, each value once."""
+    """What one piece of prose states."""
 
     versions: tuple[VersionFact, ...] = ()
-    frameworks: tuple[Mention, ...] = ()
-    algorithms: tuple[Mention, ...] = ()
-    models: tuple[Mention, ...] = ()
     signals: tuple[Signal, ...] = ()
 
 
@@ -61,21 +46,15 @@ def read(piece: Piece) -> ProseFacts:
         piece = piece.cut(0, MAX_CHARACTERS)
     return ProseFacts(
         versions=_versions(piece),
-        frameworks=_mentions(piece, FRAMEWORKS),
-        algorithms=_mentions(piece, ALGORITHMS),
-        models=_models(piece),
         signals=_signals(piece),
     )
 
 
-_NAMES = (
-    *PACKAGES, "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2",
-    "flash-attention",
-    "flashattention-2", "flashattention", "flashattn", "llama-factory", "llama_factory", "llama factory",
-    "llmtuner", "ms swift",
-    "ms_swift", "swift", "pytorch", "open-rlhf", "bnb", "liger kernel", "liger_kernel", "deep speed", "transformer",
-    "tranformers",
-)  # fmt: skip
+_NAMES = {
+    *PACKAGES, *(name for profile in profiles().values() for name in profile.names),
+    "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2", "flash-attention",
+    "flashattention-2", "flashattention", "flashattn", "pytorch", "liger kernel", "liger_kernel",
+}  # fmt: skip
 _NAME = "|".join(re.escape(name) for name in sorted(_NAMES, key=lambda name: (-len(name), name)))
 _VERSION_OF = re.compile(
     rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"
@@ -147,26 +126,6 @@ def _fact(piece: Piece, name: str, claims: list[tuple[str | None, str | None, st
 def _order(version: str) -> tuple[tuple[int, ...], bool]:
     numbers = tuple(int(part) for part in re.findall(r"[0-9]+", version.split(".dev", 1)[0])[:6])
     return numbers, ".dev" not in version
-
-
-def _mentions(piece: Piece, table: tuple[tuple[str, re.Pattern[str]], ...]) -> tuple[Mention, ...]:
-    found: list[tuple[int, int, str]] = []
-    for value, pattern in table:
-        for match in pattern.finditer(piece.text):
-            if not RUN.precedes(piece.text, match.start()):
-                found.append((match.start(), match.end(), value))
-                break
-    return tuple(Mention(value=value, span=piece.span(start, end)) for start, end, value in sorted(found))
-
-
-def _models(piece: Piece) -> tuple[Mention, ...]:
-    found: dict[str, Mention] = {}
-    for match in MODEL.finditer(piece.text):
-        name = match[0].rstrip(".-_/ ")
-        if NOT_A_MODEL.search(name) or RUN.precedes(piece.text, match.start()):
-            continue
-        found.setdefault(name.lower(), Mention(value=name, span=piece.span(match.start(), match.start() + len(name))))
-    return tuple(found.values())
 
 
 def _signals(piece: Piece) -> tuple[Signal, ...]:

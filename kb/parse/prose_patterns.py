@@ -1,4 +1,4 @@
-"""The words of `kb.parse.prose`: how users name frameworks, algorithms and models, and how they say what goes wrong.
+"""The words of `kb.parse.prose`: how users say what goes wrong.
 
 Word boundaries are ASCII ones, so a name between Chinese characters is found. No pattern has nested quantifiers.
 """
@@ -6,72 +6,6 @@ Word boundaries are ASCII ones, so a name between Chinese characters is found. N
 from __future__ import annotations
 
 import re
-
-_B = r"(?<![A-Za-z0-9_])"
-_E = r"(?![A-Za-z0-9_])"
-
-
-def _word(pattern: str, *, case: bool = False) -> re.Pattern[str]:
-    return re.compile(f"{_B}(?:{pattern}){_E}", 0 if case else re.IGNORECASE)
-
-
-FRAMEWORKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("openrlhf", _word(r"open[- ]?rlhf(?:\.cli)?")),
-    ("llamafactory", _word(r"llama[-_ ]?factory(?:-cli)?|llmtuner|LF框架")),
-    ("ms-swift", _word(r"(?:ms|modelscope)[-_ ]?swift|swift(?! ui| language)")),
-    ("trl", _word(r"trl")),
-    ("verl", _word(r"verl")),
-    ("axolotl", _word(r"axolotl")),
-    ("unsloth", _word(r"unsloth")),
-    ("deepspeed", _word(r"deep[- ]?speed")),
-    (
-        "accelerate",
-        _word(r"(?:hf |huggingface )?accelerate(?= ?[0-9]| launch| config|[=<>])|accelerate(?=框架|启动|库)"),
-    ),
-    ("peft", _word(r"peft")),
-    ("transformers", _word(r"(?:hf |huggingface )?transformers|(?:hf|huggingface) trainer")),
-)
-ALGORITHMS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("kto", _word(r"kto(?:trainer|config)?")),
-    ("dpo", _word(r"dpo(?:trainer|config)?")),
-    ("orpo", _word(r"orpo(?:trainer|config)?")),
-    ("simpo", _word(r"simpo")),
-    ("cpo", _word(r"cpo(?:trainer|config)?")),
-    ("ipo", _word(r"IPO", case=True)),
-    (
-        "reward",
-        _word(r"reward[- ]model(?:l?ing|s)?|reward[- ]?trainer|train_rm|RM(?= ?(?:训练|training|train|模型|model))"),
-    ),
-    ("reward", re.compile(r"奖励模型|训练? ?RM(?![A-Za-z])")),
-    ("prm", _word(r"prm|process reward model")),
-    ("ppo", _word(r"ppo(?:trainer|config|v2)?")),
-    ("grpo", _word(r"grpo(?:trainer|config)?")),
-    ("rloo", _word(r"rloo")),
-    ("reinforce", _word(r"reinforce(?:\+\+|_baseline|pp)?|remax")),
-    ("gkd", _word(r"gkd")),
-    ("kd", re.compile(r"知识蒸馏|(?<![A-Za-z0-9_])knowledge distillation")),
-    ("sft", _word(r"sft(?:trainer|config)?|supervised fine-?tuning|指令微调")),
-    ("pt", re.compile(r"(?:continue[ds]? |continual )?pre-?training(?! ?data)|(?:增量|继续)预训练|预训练阶段")),
-)
-
-_FAMILIES = (
-    r"qwen|qwq|codellama|tinyllama|(?:meta-)?llama|vicuna|codegemma|gemma|mixtral|mistral|ministral|deepseek|phi"
-    r"|chatglm|codegeex|glm"
-    r"|internlm|internvl|baichuan|yi|minicpm|olmo|smollm|pythia|falcon|bloom|gpt-oss|gpt2|zephyr|exaone|granite|kimi"
-    r"|hunyuan|ernie|opt"
-)
-MODEL = re.compile(
-    rf"(?<![A-Za-z0-9_/.-])(?:[A-Za-z0-9][\w.-]{{0,60}}/)?(?:{_FAMILIES})(?:[-_ ]?v?[0-9](?:_[0-9]"
-    rf"|[0-9.]{{0,4}})(?![0-9xX]))?"
-    r"(?:[-_. ]?(?:[0-9.]{1,5}x?[0-9.]{0,4}[bBmM]|a[0-9.]{1,4}b|instruct|chat|base|it|math|coder|code|vl|omni|audio"
-    r"|distill|moe|mini|small|medium|large|next"
-    r"|lite|r1|v[0-9.]{1,4}|hf|qwen|llama|zero|thinking|preview|awq|gptq|int4|int8|nvl|[0-9]{1,3}k)(?![A-Za-z])){0,8}",
-    re.IGNORECASE,
-)
-NOT_A_MODEL = re.compile(
-    r"(?i:factory|llama\.cpp|^(?:phi|yi|opt|bloom|falcon|llama|glm|zephyr|granite|kimi|ernie)$|/.{0,40}(?:factory"
-    r"|\.git)$)"
-)
 
 # Phrases that contain a negation themselves ("does not decrease", "显存不足") are not negated by it.
 SELF_NEGATED = frozenset({"loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"})

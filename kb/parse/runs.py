@@ -12,25 +12,32 @@ from dataclasses import dataclass, field
 
 from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
 from trainmedic.kb.frameworks.mentions import Line
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.recognise import recognise
 from trainmedic.kb.frameworks.switches import separate
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact
 
-_IDLE = re.compile(
-    r"(?:swift|megatron) (?:infer|deploy|rollout|export|eval|merge-lora|app|web-ui|sample)|(?:llamafactory-cli"
-    r"|lmf) (?:chat|api|export|webchat|webui|eval|env)"
-    r"|trl (?:env|vllm-serve|chat)|vllm .*|axolotl (?:inference|preprocess|merge-lora|fetch|evaluate|vllm-serve"
-    r"|merge-sharded-fsdp-weights)"
-    r"|openrlhf\.cli\.(?:serve_rm|lora_combiner|batch_inference|interactive_chat)|(?:.*/)?(?:convert|merge|export"
-    r"|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py|sglang.*|vllm\..*|(?:.*/)?(?:batch_inference|interactive_chat|lora_combiner)\.py"
+_SCRIPTS_IDLE = r"(?:.*/)?(?:convert|merge|export|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py"
+_SCRIPTS_TRAIN = (
+    r".*train\w*(?:\.py|\.sh)?|(?:.*/)?(?:sft|dpo|kto|ppo|grpo|rloo|orpo|cpo|gkd|reward_modeling|reward|run_clm"
+    r"|finetune|rlhf|main_ppo)\w*(?:\.py)?"
 )
-_TRAINS = re.compile(
-    r"openrlhf\.cli\.train_\w+|(?:swift|megatron) (?:sft|pt|rlhf|dpo)|(?:llamafactory-cli|lmf) train"
-    r"|axolotl train|axolotl\.cli\.train|trl \w+"
-    r"|verl\.trainer\.\w+|recipe\..*|.*train\w*(?:\.py|\.sh)?|(?:.*/)?(?:sft|dpo|kto|ppo|grpo|rloo|orpo|cpo|gkd|reward_modeling"
-    r"|reward|run_clm|finetune|rlhf|main_ppo)\w*(?:\.py)?"
-)
+
+
+def _programs(what: str) -> list[str]:
+    """Patterns of the programs of all frameworks: their commands with each verb, and what else the profiles list."""
+    patterns = []
+    for profile in profiles().values():
+        commands = profile.commands
+        verbs = commands.trains if what == "training" else commands.idle
+        patterns += [f"{re.escape(name)} {re.escape(verb)}" for name in commands.names for verb in verbs]
+        patterns += profile.training if what == "training" else profile.idle
+    return patterns
+
+
+_IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE, "sglang.*"]))
+_TRAINS = re.compile("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
 _TRAINING = {
     "learning_rate", "lr", "model_name_or_path", "base_model", "model", "output_dir", "num_train_epochs", "max_steps",

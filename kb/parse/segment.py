@@ -82,9 +82,7 @@ def _fence_end(lines: list[str], at: int, mark: str) -> int:
     return len(lines)
 
 
-def _fence_body(
-    piece: Piece, lines: list[str], starts: list[int], at: int, end: int, found: re.Match[str]
-) -> Piece:  # fmt: skip
+def _fence_body(piece: Piece, lines: list[str], starts: list[int], at: int, end: int, found: re.Match[str]) -> Piece:
     """The lines inside, without the quote marks or indentation that stand before the fence itself.
 
     Text on the opening line that is no language name, and text before a closing mark, belong to the body.

@@ -118,8 +118,11 @@ def _judge(rows: list[Row], peak: float | None) -> Iterator[Found]:
 
 
 _NOT_FINITE: tuple[tuple[Callable[[str], bool], str, str], ...] = (
-    (lambda name: name == "eval_loss" or (name.startswith("eval_") and name.endswith("loss")), "eval_loss_nan",
-    "eval_loss_nan"),
+    (
+        lambda name: name == "eval_loss" or (name.startswith("eval_") and name.endswith("loss")),
+        "eval_loss_nan",
+        "eval_loss_nan",
+    ),
     (lambda name: name.startswith("eval_"), "", ""),  # other evaluation metrics may lack a class and be NaN harmlessly
     (lambda name: name in LOSSES or name in ("kl_loss",), "loss_nan", "loss_inf"),
     (lambda name: name == "nll_loss", "nll_loss_nan", "nll_loss_nan"),
@@ -128,7 +131,7 @@ _NOT_FINITE: tuple[tuple[Callable[[str], bool], str, str], ...] = (
     (lambda name: name.startswith("logps/"), "logps_nan", "logps_nan"),
     (lambda name: name.startswith("logits/"), "logits_nan", "logits_nan"),
     (lambda name: name in ("kl", "ppo_kl"), "kl_nan", "kl_nan"),
-)  # fmt: skip
+)
 
 
 def _not_finite(rows: Sequence[Row]) -> Iterator[Found]:
@@ -159,9 +162,13 @@ def _zeros(rows: Sequence[Row]) -> Iterator[Found]:
     yield from _running(rows, "learning_rate", 3, _zero, "learning_rate_zero", "the learning rate is exactly 0")
     yield from _running(rows, "reward_std", 2, _zero, "reward_std_zero", "rewards within a group do not differ")
     yield from _running(
-        rows, "frac_reward_zero_std", 2, lambda m, _: m.value >= 0.95, "reward_std_zero", "nearly all groups have "
-                                                                                          "equal rewards"
-    )  # fmt: skip
+        rows,
+        "frac_reward_zero_std",
+        2,
+        lambda m, _: m.value >= 0.95,
+        "reward_std_zero",
+        "nearly all groups have equal rewards",
+    )
     kl = finite(series(rows, "kl"))
     if len(kl) >= 3 and all(m.value == 0 and not rounded_zero(m) for m in kl):
         row = next(row for row in rows if row.metrics.get("kl") is kl[0])
@@ -183,7 +190,7 @@ def _running(
             continue
         run = [*run, (row, metric)] if test(metric, row) else []
         if len(run) >= least:
-            yield kind, run[0][0], run[0][1], f"{detail} in {least} rows running" if least > 1 else detail
+            yield kind, run[0][0], run[0][1], f"{detail} in {least} consecutive rows" if least > 1 else detail
             return
 
 

@@ -367,6 +367,9 @@ def _without(piece: Piece, lines: list[str], taken: list[int]) -> Piece:
     before = piece.prefixes or ("",) * len(lines)
     prefixes = tuple(old + line[:count] for old, line, count in zip(before, lines, taken, strict=True))
     return Piece(
-        source=piece.source, text="\n".join(line[count:] for line, count in zip(lines, taken, strict=True)),
-        line=piece.line, column=piece.column + taken[0], prefixes=prefixes,
-    )  # fmt: skip
+        source=piece.source,
+        text="\n".join(line[count:] for line, count in zip(lines, taken, strict=True)),
+        line=piece.line,
+        column=piece.column + taken[0],
+        prefixes=prefixes,
+    )

@@ -96,14 +96,24 @@ class Piece:
         if first + 1 == len(starts) or end < starts[first + 1]:  # one bisection: this is the hottest place of parsing
             line = self.line + first
             return Span(
-                attachment=self.source, line=line, column=column, end_line=line, end_column=column + end - start,
-                text=self.text[start:end], default=default,
-            )  # fmt: skip
+                attachment=self.source,
+                line=line,
+                column=column,
+                end_line=line,
+                end_column=column + end - start,
+                text=self.text[start:end],
+                default=default,
+            )
         last = bisect_right(starts, end) - 1
         return Span(
-            attachment=self.source, line=self.line + first, column=column, end_line=self.line + last,
-            end_column=end - starts[last] + self._offset(last), text=self._written(start, end), default=default,
-        )  # fmt: skip
+            attachment=self.source,
+            line=self.line + first,
+            column=column,
+            end_line=self.line + last,
+            end_column=end - starts[last] + self._offset(last),
+            text=self._written(start, end),
+            default=default,
+        )
 
     def _offset(self, index: int) -> int:
         """The user's column of the first character of the 0-based line ``index``."""

@@ -10,19 +10,13 @@ from dataclasses import dataclass
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo, Suggestion
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.messages import load_messages
 
 messages = load_messages("trainmedic.service.agent")
 
 MAX_CHOICES = 20
 MAX_OWNERS = 6
-SPELLED = {
-    "unsloth": "trl",
-    "llama-factory": "llamafactory",
-    "swift": "ms-swift",
-    "bitsandbytes": "bitsandbytes-config",
-}
-"""Other names of catalogues; Unsloth's arguments are TRL's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +31,10 @@ class LookedUp:
 
 
 def catalogue_of(name: str) -> str | None:
-    """The catalogue of this name, or None."""
-    found = SPELLED.get(name.strip().casefold(), name.strip().casefold())
+    """The catalogue of this name, or None. Unsloth's options are TRL's."""
+    name = name.strip().casefold()
+    profile = next((each for each in profiles().values() if name == each.name or name in each.names), None)
+    found = (profile.options_of or profile.name) if profile is not None else None
     return found if found in catalogue.frameworks() else None
 
 

@@ -6,33 +6,30 @@ Cases hold for several frameworks and name an option as one of them spells it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.profiles import profiles, select, title
 from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 
-TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "llamafactory": "LLaMA-Factory",
-        "ms-swift": "ms-swift",
-        "axolotl": "axolotl",
-        "openrlhf": "OpenRLHF",
-        "verl": "verl",
-    }
-)
-"""Frameworks whose option names differ from those of TRL and transformers, as people write them."""
 _ELSEWHERE = ("deepspeed", "accelerate", "env", "launcher")
 """Readers of files and variables of their own: their names hold whatever framework runs."""
 _SOURCES = ("trl", "transformers", "peft")
-"""Whose names cases use where they name no framework."""
+"""Frameworks whose option names cases use if they name no framework."""
+_SPELL_ALIKE = {*_SOURCES, *(profile.name for profile in profiles().values() if profile.options_of in _SOURCES)}
 _NAME = r"(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8})"
 _SPAN = re.compile(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
 _LINE = re.compile(rf"^[+ -]\s{{0,8}}-{{0,2}}{_NAME}\s?[:=](?!=)", re.MULTILINE)
 _NAMED = re.compile(
-    r"\b(?:TRL|Unsloth|LLaMA-Factory|(?:ms-)?swift|axolotl|OpenRLHF|verl|DeepSpeed|accelerate)\b", re.IGNORECASE
+    "|".join(
+        rf"\b{re.escape(word)}\b"
+        for name in select("trainer", "library")
+        if name not in ("transformers", "peft")
+        for word in (title(name), *profiles()[name].aliases)
+    ),
+    re.IGNORECASE,
 )
 _MOST = 4
 
@@ -41,7 +38,7 @@ def other_names(case: Case, evidence: Evidence) -> tuple[str, tuple[tuple[str, s
     """The user's framework as people write it; each option of the fix that it spells otherwise, with its name there."""
     run = evidence.run
     framework = run.framework.value if run.framework is not None else ""
-    if framework not in TITLES or case.frameworks == (framework,):
+    if framework not in select("trainer") or framework in _SPELL_ALIKE or case.frameworks == (framework,):
         return "", ()
     fact = evidence.versions.get(framework)
     version = fact.exact if fact is not None else None
@@ -49,7 +46,7 @@ def other_names(case: Case, evidence: Evidence) -> tuple[str, tuple[tuple[str, s
     found = dict(
         _renamed(case.section("fix", "en"), framework, version or catalogue.versions(framework)[-1], algorithm)
     )
-    return TITLES[framework], tuple(found.items())[:_MOST]
+    return title(framework), tuple(found.items())[:_MOST]
 
 
 def _renamed(text: str, framework: str, version: str, algorithm: str | None) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status, Text
@@ -32,7 +33,7 @@ ASK = 0.15
 TROUBLED = 0.4
 """The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
 in few words of our field one of another."""
-TRAINERS = frozenset({"openrlhf", "verl", "ms-swift", "axolotl"})
+STANDALONE = frozenset(profile.name for profile in profiles().values() if profile.standalone)
 """Frameworks that no other one runs on: the version of one says nothing about a run of another."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
@@ -294,7 +295,7 @@ def _pointless(fact: str, evidence: Evidence) -> bool:
         return False
     if run.framework is None:
         return not evidence.versions and not run.options
-    return name in TRAINERS and name != run.framework.value and name not in evidence.versions
+    return name in STANDALONE and name != run.framework.value and name not in evidence.versions
 
 
 def information_gain(fact: str, causes: Sequence[Cause]) -> float:

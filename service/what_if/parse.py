@@ -9,6 +9,7 @@ from typing import Final
 from trainmedic.kb.engine.values import show
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import suggest
+from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.frameworks.settings import HF, Key, Spec, index, specs
 from trainmedic.kb.frameworks.values import ATTENTION, DTYPES, Nothing, normalise, truth
 from trainmedic.kb.model.report import Text
@@ -33,19 +34,7 @@ ALIASES = {
 }
 """Short names that people use, beside the canonical ones and the frameworks' own."""
 _LEFT_OUT = ("unset", "remove", "removed", "default", "not set", "")
-_COLUMNS = (
-    "transformers",
-    "deepspeed",
-    "accelerate",
-    "peft",
-    "bnb",
-    "trl",
-    "llamafactory",
-    "ms-swift",
-    "openrlhf",
-    "verl",
-    "axolotl",
-)
+_COLUMNS = (*select("library"), "bnb", *select("trainer"))
 _VERSION = re.compile(r"(?:==|=)?\s*[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9a-zA-Z]{1,8}){1,5}(?:\+[0-9a-zA-Z.]{1,20})?)")
 _STAGE = re.compile(r"(?:deepspeed[-_ ]?)?(?:zero|stage|z)[-_ ]?(?:stage)?[-_ ]?(?P<stage>[0-3])", re.IGNORECASE)
 NOT_A_WORD = Text(en="no setting and no option has this name", zh="没有叫这个名字的设置或选项")

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.tables import DATA, table
+from trainmedic.kb.frameworks.tables import FOLDER, table
 from trainmedic.kb.versions import version_key
 
 
 @pytest.mark.parametrize("framework", catalogue.frameworks())
 def test_reading_line_by_line_gives_what_reading_the_whole_file_gives(framework: str) -> None:
-    whole = json.loads((DATA / f"{framework}.json").read_text(encoding="utf-8"))
+    whole = json.loads((FOLDER / framework / "options.json").read_text(encoding="utf-8"))
     lazy = table(framework)
     assert lazy is not None
     assert set(lazy.names) == set(whole) - {"_"}

@@ -244,7 +244,7 @@ def test_the_command_imports_adds_and_compares(tmp_path: Path, capsys: pytest.Ca
     source.write_text(json.dumps({"trl": {"v0.9.0": {"beta": entry(1, "DPOConfig")}}, "_pins": {"trl": {"v0.9.0": {
         "transformers": [">=4.31", "!=4.40.0"]}}}}), encoding="utf-8")  # fmt: skip
     assert main(["--from-catalog", str(source), "--data", str(data)]) == 0
-    assert json.loads((data / "_pins.json").read_text(encoding="utf-8")) == {
+    assert json.loads((data / "data" / "_pins.json").read_text(encoding="utf-8")) == {
         "trl": {"0.9.0": {"transformers": ">=4.31,!=4.40.0"}}
     }
     repo = checkout(tmp_path / "repo", {"trl/trainer/dpo_config.py": TRL})
@@ -252,7 +252,7 @@ def test_the_command_imports_adds_and_compares(tmp_path: Path, capsys: pytest.Ca
     assert main([*where, "--compare"]) == 0
     assert "0 stored, 7 found" in capsys.readouterr().out
     assert main(where) == 0
-    book = read(data / "trl.json")
+    book = read(data / "trl" / "options.json")
     assert book.examined == ["0.9.0", "1.0.0"]
     assert book.lives["beta"] == ["0.9.0", None]
     assert main([*where, "--compare"]) == 0

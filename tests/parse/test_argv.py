@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import argv
 from trainmedic.kb.parse.readers.shell import Command
 from trainmedic.kb.parse.source import Piece
@@ -95,19 +91,3 @@ def test_a_log_in_a_block_labelled_as_shell_is_a_log() -> None:
     found = parse(f"it hangs\n```shell\n{SPAWNED.format(0)}\nWatchdog caught collective operation timeout: x\n```")
     assert any(signal.kind == "nccl_timeout" and not signal.stated for signal in found.signals)
     assert found.run.settings["fp16"].value is True
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text", ["['" * 50_000, "['python', " + "'a', " * 50_000, "cmd = " * 50_000, "['python" * 20_000]
-)
-def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.perf_counter()
-    read(text)
-    assert time.perf_counter() - started < 5
-
-
-@given(st.text(alphabet="[]'\",pyhon.-= \n\\$(", max_size=80))
-def test_reading_never_raises(text: str) -> None:
-    read(f"['python', '--a', {text}")
-    read(f"cmd = python --a {text}")

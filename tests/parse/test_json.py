@@ -3,70 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.parse.reading import Checked
 from trainmedic.kb.parse.readers import json_
 
-PARTS = [
-    "{",
-    "}",
-    "[",
-    "]",
-    '"a"',
-    ":",
-    ",",
-    "1",
-    '"b": ',
-    "true",
-    "NaN",
-    "// c\n",
-    "/*",
-    "*/",
-    "'x'",
-    "\n",
-    "\\",
-    '"',
-    "<",
-    "(",
-    "auto",
-    "“",
-]
-WHOLE = '{\n "a": 1,\n "b": "auto",\n "z": {\n  "stage": 3,\n  "l": [1, 2]\n },\n "end": null\n}\n'
-
-
 _CHECKED = Checked(json_.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_read_without_an_error(text: str) -> None:
-    read(text)
-
-
-@given(st.lists(st.sampled_from(PARTS), max_size=14))
-def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
-    read("".join(parts))
-
-
-@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
-def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
-    """All options of lines that end before the cut are there with their values."""
-    full = {
-        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
-    }
-    found = values(WHOLE[:cut])
-    assert {key: found.get(key, "missing") for key in full} == full
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "hostile",
-    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
-)
-def test_hostile_repetition_ends(hostile: str) -> None:
-    read(hostile * (20_000 // len(hostile)))
 
 
 def test_nested_keys_are_dotted_and_typed() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 from hypothesis import given
@@ -317,35 +316,6 @@ def test_a_long_log_keeps_its_ends_and_everything_that_stands_out() -> None:
     (problem,) = problems
     assert problem.code == "rows_thinned"
     assert "9000" in problem.message
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        "loss" * 200_000,
-        "{'loss': 1,\n" * 20_000,
-        "loss," * 100_000,
-        "a/" * 200_000 + "loss",
-        "loss: " + "1" * 400_000,
-        "loss|\n" * 20_000,
-    ],
-)
-def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.thread_time()
-    read(text)
-    assert time.thread_time() - started < 20
-
-
-@given(st.text(alphabet="los: {}'\",=|nai0.5e-\n\t：，stepgrd_/[]()%", max_size=300))
-def test_reading_never_raises_and_spans_are_the_text(text: str) -> None:
-    piece = Piece(source=None, text=text)
-    lines = text.split("\n")
-    for row in rows.read(piece)[0]:
-        for metric in row.metrics.values():
-            span = metric.span
-            if span.line == span.end_line:
-                assert lines[span.line - 1][span.column - 1 : span.end_column - 1] == span.text
 
 
 @given(st.floats(), st.floats(), st.integers(min_value=0, max_value=10**9))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.readers import shell
@@ -410,89 +408,8 @@ def test_self_feeding_variables_stay_bounded() -> None:
     assert time.thread_time() - began < 15
 
 
-def test_ten_thousand_flags_are_read_in_linear_time() -> None:
-    def seconds(count: int) -> float:
-        text = "swift sft " + " \\\n".join(f"--flag_{n} {n}" for n in range(count))
-        began = time.thread_time()
-        assert len(read(text).commands[0].options) == count
-        return time.thread_time() - began
-
-    seconds(100)
-    # A slow moment of the machine is no growth: it does not come three times running.
-    assert any(seconds(10_000) < 40 * max(seconds(1_000), 0.005) for _ in range(3))
-
-
-PARTS = st.sampled_from(
-    [
-        "swift sft",
-        "--a",
-        "1",
-        " ",
-        "\n",
-        "\\\n",
-        "\\ \n",
-        "'",
-        '"',
-        "$",
-        "${A:-",
-        "}",
-        "$((",
-        "))",
-        "$(",
-        ")",
-        "A=(",
-        "(",
-        "`",
-        "#",
-        "A=1\n",
-        "$A",
-        "<<EOF\n",
-        "EOF\n",
-        "“",
-        "—x",
-        ";",
-        "|",
-        "&",
-        "export ",
-        "if ",
-        "fi\n",
-        "-c ",
-        "python -m a.b ",
-        "read x",
-        "$(cat <<E\n",
-        "E\n",
-        "x.y=[1",
-        "~q",
-        ">",
-        "2>&1",
-        "…",
-    ]
-)
-
-
-@given(st.lists(PARTS, max_size=25).map("".join))
-def test_any_text_can_be_read_and_spans_hold_the_text_they_point_at(text: str) -> None:
-    script = read(text)
-    lines = text.split("\n")
-    spans = [s for c in script.commands for o in c.options for s in (o.span, o.key_span, o.value_span) if s is not None]
-    spans += [p.span for p in script.problems if p.span is not None] + [c.span for c in script.commands]
-    for span in spans:
-        begin = sum(len(line) + 1 for line in lines[: span.line - 1]) + span.column - 1
-        end = sum(len(line) + 1 for line in lines[: span.end_line - 1]) + span.end_column - 1
-        assert text[begin:end] == span.text
-
-
-@given(st.text(max_size=200))
-def test_any_text_at_all_can_be_read(text: str) -> None:
-    read(text)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("opener", ["$(", "${a:-", "$(("])
-def test_brackets_that_never_close_take_no_time(opener: str) -> None:
-    started = time.thread_time()
-    read(f"python train.py --lr 1 {opener * 10_000}")
-    assert time.thread_time() - started < 15
+def test_a_command_is_read_up_to_a_bound_of_words() -> None:
+    assert len(only("swift sft " + "--a " * 20_100).options) < 20_100
 
 
 def test_a_substitution_closes_nearby_even_after_many_that_do_not() -> None:

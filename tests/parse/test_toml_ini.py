@@ -3,63 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.parse.reading import Checked
 from trainmedic.kb.parse.readers import ini_, toml_
 from trainmedic.kb.parse.source import Piece
 
-PARTS = [
-    "[a]\n",
-    "[[b]]\n",
-    "x = 1\n",
-    'y = "z"\n',
-    "=",
-    "[",
-    "\n",
-    '"',
-    "2024-01-01",
-    "{",
-    "}",
-    "# c\n",
-    "'''",
-    "学 = 1\n",
-]
-WHOLE = '[train]\nlr = 1e-5\nname = "a"\nl = [1, 2]\n[[ds]]\npath = "x"\n[[ds]]\npath = "y"\n'
-
-
 _CHECKED = Checked(toml_.read)
 read, values, only, codes = _CHECKED.read, _CHECKED.values, _CHECKED.only, _CHECKED.codes
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_read_without_an_error(text: str) -> None:
-    read(text)
-
-
-@given(st.lists(st.sampled_from(PARTS), max_size=14))
-def test_any_mixture_of_its_own_syntax_is_read_without_an_error(parts: list[str]) -> None:
-    read("".join(parts))
-
-
-@pytest.mark.parametrize("cut", range(len(WHOLE) + 1))
-def test_cut_off_anywhere_what_stands_before_the_cut_is_kept(cut: int) -> None:
-    """All options of lines that end before the cut are there with their values."""
-    full = {
-        option.key: option.value for option in read(WHOLE).options if option.span.end_line < WHOLE[:cut].count("\n")
-    }
-    found = values(WHOLE[:cut])
-    assert {key: found.get(key, "missing") for key in full} == full
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "hostile",
-    ["[", "{", "(", '"', "'", "a(", "{'a':", "- ", "-", "a: ", "a=", "a.", "[a]\n", "\t", "\\", "&a ", "x = [\n"],
-)
-def test_hostile_repetition_ends(hostile: str) -> None:
-    read(hostile * (20_000 // len(hostile)))
 
 
 def test_tables_become_dotted_keys() -> None:
@@ -83,12 +33,6 @@ def test_ini_lines_are_read_with_their_section() -> None:
     ]  # fmt: skip
     assert reading.partial
     assert ini_.read(Piece(source=None, text="a=1\n" * 5000)).partial
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_read_as_ini_without_an_error(text: str) -> None:
-    for option in ini_.read(Piece(source=None, text=text)).options:
-        assert option.span.text.startswith(option.key_span.text)
 
 
 def test_of_many_lines_that_are_no_entries_fifty_are_named() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -244,18 +242,6 @@ def test_talk_of_errors_is_no_traceback(text: str) -> None:
 
 def test_the_number_of_tracebacks_is_bounded() -> None:
     assert len(read("".join(f"ValueError: {i}\n" for i in range(5000)))) == traceback_.MAX_TRACEBACKS
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    ["Error" * 200_000, "Traceback (most recent call last):\n" + "  x\n" * 100_000, "a." * 200_000 + "Error", "Root "
-    "Cause (first observed failure)\n" * 20_000 + "KeyError: 1"],
-)  # fmt: skip
-def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.thread_time()
-    read(text)
-    assert time.thread_time() - started < 20
 
 
 PARTS = st.sampled_from(

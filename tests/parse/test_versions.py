@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from packaging.version import Version
 
 from trainmedic.kb.model.run import VersionFact
@@ -199,54 +195,3 @@ def test_the_number_of_facts_is_bounded() -> None:
     assert (
         len(versions.read(Piece(source=None, text="".join(f"p{i}==1.0\n" for i in range(5000))))) == versions.MAX_FACTS
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a." * 200_000 + "==",
-        "a==1 " * 50_000,
-        ("a.1_" * 900 + "\n") * 100,
-        ("a[1" * 1300 + "\n") * 100,
-        "1.1" * 100_000,
-    ],
-)
-def test_hostile_text_takes_linear_time(text: str) -> None:
-    started = time.thread_time()
-    read(text)
-    assert time.thread_time() - started < 20
-
-
-@given(
-    st.lists(
-        st.sampled_from(
-            [
-                "transformers",
-                "==",
-                ">=",
-                "4.43",
-                ".0",
-                "+cu121",
-                " ",
-                "\n",
-                " version: ",
-                "@ git+",
-                "Package Version\n",
-                "~=",
-                ",",
-                "|",
-                "GPU 0: NVIDIA",
-                "rc1",
-                "[x]",
-            ]
-        ),
-        max_size=25,
-    ).map("".join)
-)
-def test_reading_never_raises_and_spans_are_the_text(text: str) -> None:
-    lines = text.split("\n")
-    for fact in versions.read(Piece(source=None, text=text)):
-        assert fact.span is not None
-        assert fact.reason
-        assert lines[fact.span.line - 1][fact.span.column - 1 : fact.span.end_column - 1] == fact.span.text

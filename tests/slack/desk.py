@@ -14,6 +14,7 @@ from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.ui.app import model_probe
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.live import StreamLimits
@@ -62,7 +63,11 @@ async def bot_in(
     """The bot, connected; ``more`` are further settings."""
     settings = settings_of(slack, folder, **more)
     context = AppContext(
-        settings=settings, advisor=advisor, answerer=answerer or TemplateAnswerer(advisor), executor=threads
+        settings=settings,
+        advisor=advisor,
+        answerer=answerer or TemplateAnswerer(advisor),
+        executor=threads,
+        probe_model=model_probe(settings) if settings.model_base_url else None,
     )
     async with SlackBot(
         context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s

@@ -10,6 +10,7 @@ from functools import cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trainmedic.kb.frameworks.profiles import title
 from trainmedic.service.answer import (
     Answer,
     CauseView,
@@ -28,27 +29,14 @@ from trainmedic.ui.chat.uploads import WaitingFile
 STEPS = {"high": 3, "medium": 2, "low": 1}
 """Bars filled for a confidence."""
 REFUTED_SHOWN = 4
-FRAMEWORKS = {
-    "accelerate": "Accelerate",
-    "axolotl": "Axolotl",
-    "bitsandbytes": "bitsandbytes",
-    "deepspeed": "DeepSpeed",
+PACKAGES = {
     "flash-attn": "FlashAttention",
-    "llamafactory": "LLaMA-Factory",
     "megatron": "Megatron-LM",
-    "ms-swift": "ms-swift",
     "nccl": "NCCL",
-    "openrlhf": "OpenRLHF",
-    "peft": "PEFT",
     "ray": "Ray",
     "torch": "PyTorch",
-    "transformers": "Transformers",
-    "trl": "TRL",
-    "unsloth": "Unsloth",
-    "verl": "verl",
-    "vllm": "vLLM",
 }
-"""Names as their projects write them."""
+"""Names of packages that are not frameworks, as their projects write them."""
 LONGEST_ACRONYM = 5
 MAX_PATCHES = 1
 """Patches shown open; the others are behind a fold."""
@@ -274,7 +262,7 @@ def size(count: int) -> str:
 
 def framework_name(framework: str) -> str:
     """The framework's name as its project writes it."""
-    return FRAMEWORKS.get(framework, framework)
+    return PACKAGES.get(framework) or title(framework)
 
 
 def fact_name(fact: str) -> str:

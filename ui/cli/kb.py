@@ -45,7 +45,7 @@ def _lint(options: argparse.Namespace) -> int:
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.rule import load_rules
-    from trainmedic.kb.parse import parse
+    from trainmedic.kb.parse.pipeline import parse
 
     folders = [*options.kb, *_configured()]
     only: set[str] | None = None

@@ -35,15 +35,9 @@ async def status_lines(context: AppContext, identity: Identity, language: str, h
 
 async def model_line(context: AppContext, language: str) -> str:
     """Whether the language model can be asked."""
-    if not context.settings.model_base_url:
+    if context.probe_model is None:
         return words.STATUS["no_model"].get(language)
-    from trainmedic.ui.app import build_model
-
-    model = build_model(context.settings)
-    try:
-        why = await model.probe()
-    finally:
-        await model.aclose()
+    why = await context.probe_model()
     if why is None:
         return words.STATUS["model"].get(language)
     return words.STATUS["model_down"].get(language).format(why=phrases.FAILURES[why].get(language))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
 SUSPICIOUS = re.compile(

@@ -13,27 +13,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
-from trainmedic.kb.model.run import CAST
 from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
-from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Leaf, Node, Pair, leaf, unresolved
+from trainmedic.kb.parse.readers.nodes import Entries, Leaf, Node, Pair, leaf, unresolved
 
 NAMED = {"half": "torch.float16", "bfloat16": "torch.bfloat16", "float": "torch.float32"}
 """Methods without an argument, and the dtype that they give."""
 DTYPES = frozenset({f"torch.{each}" for each in ("float16", "half", "bfloat16", "float32", "float")})
 KEY = "torch_dtype"
 """The key of a cast's option: the one of the load whose dtype it replaces."""
-WRITTEN = re.compile(r"^(?:(?:self\.)?model[ \t]*=[ \t]*)?(?:self\.)?model(?=\.)", re.MULTILINE)
-"""In a script that does not parse: a model with a method behind it, at the start of a line."""
-
-_CHAIN = re.compile(
-    r"\.(?:(?P<named>(?P<how>half|bfloat16|float)\([ \t]*\))|(?:cuda|eval)\([ \t]*\)"
-    r"|to\([ \t]*['\"][\w:]{1,20}['\"][ \t]*\)"
-    r"|to\([ \t]*(?:dtype[ \t]*=[ \t]*)?(?P<dtype>torch\.(?:float16|half|bfloat16|float32))[ \t]*\))"
-)
 _SAME = frozenset(
-    {"to", "cuda", "cpu", "npu", "xpu", "eval", "train", "requires_grad_", "merge_and_unload", "half", "bfloat16",
-     "float"}
-)  # fmt: skip
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "npu",
+        "xpu",
+        "eval",
+        "train",
+        "requires_grad_",
+        "merge_and_unload",
+        "half",
+        "bfloat16",
+        "float",
+    }
+)
 _WRAPPERS = re.compile(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
 _NAMES = re.compile(
     r"(?:(?:base|peft|lora|train|trained|causal|student|policy|actor|hf|my)_?)?(?:model|net|lm|llm)|policy|actor",
@@ -102,16 +105,6 @@ def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) 
             start = script.offset(cast.keyword.lineno, cast.keyword.col_offset)
         if isinstance(value, Leaf):
             yield _entry(start, value)
-
-
-def chained(text: str, at: int, flattener: Flattener) -> None:
-    """Add the casts of a chain of methods that begins at ``at``, in a script that does not parse."""
-    while (match := _CHAIN.match(text, at)) is not None:
-        at = match.end()
-        value, group = (NAMED[match["how"]], "named") if match["how"] else (match["dtype"], "dtype")
-        if value is not None:
-            held = leaf(text, match.start(group), match.end(group), value)
-            flattener.add(_entry(held.start, held), CAST)
 
 
 def _entry(start: int, value: Leaf) -> Entries:

@@ -71,9 +71,15 @@ def read(arg: Arg, piece: Piece) -> Option | None:
     if len(raw) > 1 and quoted and raw[-1] == raw[0]:
         raw = raw[1:-1]
     return Option(
-        key=found["key"], value=value, raw=raw, span=span, key_span=key_span, value_span=value_span,
-        origin=Origin.HYDRA, quoted=quoted,
-    )  # fmt: skip
+        key=found["key"],
+        value=value,
+        raw=raw,
+        span=span,
+        key_span=key_span,
+        value_span=value_span,
+        origin=Origin.HYDRA,
+        quoted=quoted,
+    )
 
 
 def value_of(text: str) -> Value:

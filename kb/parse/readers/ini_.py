@@ -51,7 +51,12 @@ def _option(piece: Piece, offset: int, entry: re.Match[str], section: str) -> Op
     raw = written[1:-1] if quoted else written
     key_start, key_end = offset + entry.start("key"), offset + entry.end("key")
     return Option(
-        key=section + entry["key"], value=raw if quoted else word(raw) if raw else None, raw=raw,
-        span=piece.span(key_start, max(start + len(written), key_end)), key_span=piece.span(key_start, key_end),
-        value_span=piece.span(start, start + len(written)), origin=Origin.INI, quoted=quoted,
-    )  # fmt: skip
+        key=section + entry["key"],
+        value=raw if quoted else word(raw) if raw else None,
+        raw=raw,
+        span=piece.span(key_start, max(start + len(written), key_end)),
+        key_span=piece.span(key_start, key_end),
+        value_span=piece.span(start, start + len(written)),
+        origin=Origin.INI,
+        quoted=quoted,
+    )

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.parse.readers.shell_expand import Arg
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
 _SCRIPT = re.compile(r".+\.py|.+\.pyw")
-_VERBS = frozenset((
-    "swift", "megatron", "trl", "axolotl", "llamafactory-cli", "lmf", "tune", "xtuner", "unsloth", "vllm",
-))  # fmt: skip
+_COMMANDS = [profile.commands for profile in profiles().values()]
+_VERBS = frozenset({"tune", "xtuner", *(name for commands in _COMMANDS for name in commands.names)})
 """Programs that take a verb as their first word."""
 _PROGRAMS = {"trtllm-serve", "sglang_router"}
 _DISTRIBUTED = ("deepspeed", "torchrun", "accelerate", "deepspeed.exe", "torchrun.exe")
@@ -40,7 +40,9 @@ _WRAPPERS = frozenset((
     "mpiexec", "horovodrun", "coscmd", "setsid", "unbuffer", "watch", "nsys", "ncu", "py-spy", "strace", "dlc",
     "rjob", "volc", "arnold", "bsub", "qsub", "sbatch", "ray", "command", "tee",
 ))  # fmt: skip
-_MAIN_HYDRA = re.compile(r"verl\.|.*\bmain_(?:ppo|grpo|dapo|eval|generation|\w+)\b|recipe\.")
+_OVERRIDING = frozenset({"tune", *(name for commands in _COMMANDS if commands.overrides for name in commands.names)})
+_HYDRA = re.compile("|".join(each for profile in profiles().values() for each in profile.overrides))
+"""Programs that accept ``key=value`` words."""
 
 
 class Launch(NamedTuple):
@@ -98,11 +100,11 @@ def _at(args: Sequence[Arg], index: int, *, wrapped: bool = False) -> Launch | N
         if name in _PROGRAMS or not verb:
             return Launch(None, name, index, index, index + 1, False) if not wrapped else None
         verb_text = args[index + 1].text
-        overrides = name in ("llamafactory-cli", "lmf", "tune")
+        overrides = name in _OVERRIDING
         return Launch(None, f"{name} {verb_text}", index, index, index + 2, overrides)
     text = args[index].text
     if _SCRIPT.fullmatch(text) or (_MODULE.fullmatch(text) and _flags_follow(args, index) and not text.endswith(".sh")):
-        return Launch(None, text, index, index, index + 1, bool(_MAIN_HYDRA.match(text)))
+        return Launch(None, text, index, index, index + 1, bool(_HYDRA.match(text)))
     if not wrapped and index == 0 and _many_flags(args):
         return Launch(None, text, index, index, index + 1, False)
     return None
@@ -195,4 +197,4 @@ def _nested(args: Sequence[Arg], index: int, program: int, launcher: str, *, mod
         if launcher == "python" and base in (*_VERBS, "torchrun", "deepspeed", "accelerate"):
             inner = _at(args, program)
             return inner and inner._replace(command=index)
-    return Launch(launcher, name, index, program, program + 1, bool(_MAIN_HYDRA.match(name)))
+    return Launch(launcher, name, index, program, program + 1, bool(_HYDRA.match(name)))

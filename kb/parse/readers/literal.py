@@ -226,8 +226,6 @@ class Scanner:
                 break
             at = end + 1
         self.at = end + len(closer)
-        if "f" in opened["prefix"].lower() and "{" in before:
-            return unresolved(self.text, start, self.at)
         content = before
         if "\\" in before and "r" not in opened["prefix"].lower():
             content = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), before)

@@ -119,11 +119,17 @@ class Flattener:
         whole_start, whole_end = (key_start, end) if start >= key_end else (key_start, key_end)
         self.options.append(
             Option(
-                key=key, value=value, raw=raw, span=self.piece.span(whole_start, whole_end),
-                key_span=self.piece.span(key_start, key_end), value_span=self.piece.span(start, end),
-                origin=self.origin, scope=scope, quoted=isinstance(node, Leaf) and node.quoted,
+                key=key,
+                value=value,
+                raw=raw,
+                span=self.piece.span(whole_start, whole_end),
+                key_span=self.piece.span(key_start, key_end),
+                value_span=self.piece.span(start, end),
+                origin=self.origin,
+                scope=scope,
+                quoted=isinstance(node, Leaf) and node.quoted,
             )
-        )  # fmt: skip
+        )
 
     def value(self, node: Node, depth: int = 0) -> Value:
         """The node as one `Value`."""

@@ -31,18 +31,15 @@ from trainmedic.kb.parse.readers.nodes import (
     leaf,
     unresolved,
 )
+from trainmedic.kb.parse.readers.python_repair import MOST_BRACKETS, straightened, survivors
 from trainmedic.kb.parse.source import Piece, Reading
 
 _TOO_LARGE = 10**LONGEST_INTEGER
 _LONGEST = 300_000  # longer text is scanned, not parsed
-_MOST_BRACKETS = 90
 _CLEAN = re.compile("[\x00\r\x0b\x0c\ud800-\udfff]")
 _MAGIC = re.compile(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
 _PROMPT = re.compile(r"^(?:>>> ?|\.\.\. )", re.MULTILINE)
-_CALLS = re.compile(
-    r"(?<![\w.])(?P<name>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|from_pretrained|get_peft_model|\w+_main|dict))[ \t]*\("
-)
-_DICTS = re.compile(r"(?P<name>\b\w*(?:args|config|cfg|kwargs|params|arguments)\w*)\s*=\s*(?=\{)", re.IGNORECASE)
+_KEYWORD_LINE = re.compile(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
 _CONFIG_NAME = re.compile(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
 _DEEPSPEED_NAME = re.compile(r"(?:^|_)ds(?:_|$)|deepspeed|zero", re.IGNORECASE)
 _DEEPSPEED_KEYS = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"})
@@ -54,7 +51,6 @@ _IGNORED = frozenset(
 _FIRST = re.compile(
     r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[a-z_]\w*[ \t]*=[^=\n][^\n]*,[ \t]*(?:#[^\n]*)?(?=\n|\Z)"
 )  # `key=value,`
-_KEYWORD_LINE = re.compile(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
 
 
 def read(piece: Piece) -> Reading:
@@ -62,24 +58,29 @@ def read(piece: Piece) -> Reading:
     flattener = Flattener(piece, Origin.PYTHON)
     text = _PROMPT.sub(lambda match: " " * len(match[0]), _CLEAN.sub(" ", piece.text))
     text = _MAGIC.sub(r"\1#", text)
-    parsed = _parse(text)
+    straight = straightened(text)
+    parsed = _parse(text) or (_parse(straight) if straight != text else None)
     if parsed is None:
-        partial = _scan(text, flattener)
+        message = "this is not complete Python; read as far as it goes"
+        flattener.problem("python_error", message, 0, min(len(text), 80))
+        program = _Program(survivors(text), text, 0, text, fragment=True)
+        if not any(isinstance(node, ast.Call | ast.Dict | ast.Import | ast.ImportFrom) for node in program.nodes):
+            _keyword_lines(text, flattener)
     else:
         tree, source, shift, fragment = parsed
-        program = _Program(tree, source, shift, text)
-        partial = fragment
-        for scope, entries in program.groups():
-            flattener.add(entries, scope)
-        partial = partial or program.partial
+        program = _Program(tree, source, shift, text, fragment=fragment)
+    for scope, entries in program.groups():
+        flattener.add(entries, scope)
     return Reading(
-        options=tuple(flattener.options), problems=tuple(flattener.problems), partial=partial or flattener.full
+        options=tuple(flattener.options),
+        problems=tuple(flattener.problems),
+        partial=program.partial or flattener.full,
     )
 
 
 def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
     """(tree, parsed source, characters put before the text, whether it is only a fragment of a call)."""
-    if len(text) > _LONGEST or deepest_bracket(text) > _MOST_BRACKETS:
+    if len(text) > _LONGEST or deepest_bracket(text) > MOST_BRACKETS:
         return None
     first = _FIRST.search(text)
     loose = (
@@ -97,67 +98,28 @@ def _parse(text: str) -> tuple[ast.Module, str, int, bool] | None:
     return None
 
 
-def _scan(text: str, flattener: Flattener) -> bool:
-    """What a text that is not Python still says: calls and dicts that can be read, else ``key=value`` lines."""
+def _keyword_lines(text: str, flattener: Flattener) -> None:
+    """The ``key=value`` lines of a damaged text that holds no call: arguments copied out of one."""
     scanner = Scanner(text, code="python_error")
-    flattener.problem("python_error", "this is not complete Python; read as far as it goes", 0, min(len(text), 80))
-    found = False
-    starts = [(match.start("name"), match) for match in _CALLS.finditer(text)]
-    starts += [(match.end(), match) for match in _DICTS.finditer(text)]
-    starts += [(match.end(), match) for match in casts.WRITTEN.finditer(text)]
-    for start, match in sorted(starts, key=lambda item: item[0]):
-        if start < scanner.at or _commented(text, start):
+    for line in _KEYWORD_LINE.finditer(text):
+        if line.start() < scanner.at:
             continue
-        if match.re is casts.WRITTEN:
-            casts.chained(text, start, flattener)
-            continue
-        scope = _scope(match["name"])
-        scanner.at = match.end()
-        if match.re is _CALLS:
-            scanner.at = start
-            node: Node | None = scanner.call(match, 0)
-            if scope in _IGNORED:
-                continue
-        else:
-            scope = "deepspeed" if _DEEPSPEED_NAME.search(match["name"]) else ""
-            node = scanner.entries(0)
-        if isinstance(node, Entries):
-            found = found or bool(node.pairs)
-            flattener.add(node, "" if scope == "dict" else scope)
-            if scope == loads.TRAINED:
-                casts.chained(text, scanner.at, flattener)
-    if not found:
-        for match in _KEYWORD_LINE.finditer(text):
-            if match.start() < scanner.at:
-                continue
-            scanner.at = match.end()
-            value = scanner.value(1)
-            if value is not None:
-                pair = Pair(
-                    key=match["key"], start=match.start("key"), end=match.end("key"), value=scanner.whole(value)
-                )
-                flattener.add(Entries(start=match.start(), end=scanner.at, pairs=[pair]))
+        scanner.at = line.end()
+        value = scanner.value(1)
+        if isinstance(value, Leaf | Items):
+            pair = Pair(key=line["key"], start=line.start("key"), end=line.end("key"), value=scanner.whole(value))
+            flattener.add(Entries(start=line.start(), end=scanner.at, pairs=[pair]))
     for code, message, start, end in scanner.flaws:
         flattener.problem(code, message, start, end)
-    return True
-
-
-def _commented(text: str, at: int) -> bool:
-    return "#" in text[text.rfind("\n", 0, at) + 1 : at]
-
-
-def _scope(name: str) -> str:
-    owner = loads.load_class(name)
-    return f"{owner}.{loads.TRAINED}" if owner and not loads.is_model(owner) else name.rpartition(".")[2]
 
 
 class _Program:
     """One parsed text: assignments, calls and dicts, as entries with offsets into the user's text."""
 
-    def __init__(self, tree: ast.Module, source: str, shift: int, text: str) -> None:
+    def __init__(self, tree: ast.Module, source: str, shift: int, text: str, *, fragment: bool) -> None:
         self.text = text
         self.shift = shift
-        self.partial = False
+        self.fragment = self.partial = fragment
         self.lines = source.split("\n")
         self.starts = [0]
         for line in self.lines:
@@ -208,7 +170,7 @@ class _Program:
             if isinstance(call.func, ast.Name)
             else ""
         )
-        if name == "_" and self.shift:
+        if name == "_" and self.fragment:
             return ""
         if name in _IGNORED or not (name[:1].isupper() or name in _FUNCTIONS or name.endswith("_main")):
             return None

@@ -309,9 +309,13 @@ def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match
 
 
 def _step(
-    text: str, begin: int, first: int, end: int, bar: re.Match[str] | None,
+    text: str,
+    begin: int,
+    first: int,
+    end: int,
+    bar: re.Match[str] | None,
     cells: tuple[tuple[str, float, int, int], ...] = (),
-) -> int | None:  # fmt: skip
+) -> int | None:
     """The stated step: a metric ``step``, ``global_step/max_steps``, the progress bar, or "step 10" before the row."""
     for name, value, _, _ in cells:
         if name == "step" and 0 <= value < 1e15:

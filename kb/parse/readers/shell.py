@@ -8,25 +8,27 @@ from dataclasses import dataclass
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, Unresolved, Value
-from trainmedic.kb.parse.readers import hydra, launch
+from trainmedic.kb.parse.readers import launch
 from trainmedic.kb.parse.readers.hydra import typed
-from trainmedic.kb.parse.readers.shell_expand import Arg, Expander
+from trainmedic.kb.parse.readers.shell_expand import Expander
 from trainmedic.kb.parse.readers.shell_lex import Flaw, Lexer, Statement, Word
+from trainmedic.kb.parse.readers.shell_options import (
+    ASSIGNMENT,
+    environment_option,
+    is_flag,
+    read_arguments,
+    unquoted,
+)
 from trainmedic.kb.parse.source import Piece
 
-DASHES = "-‐‑–—―−－﹣"
-_FLAG = re.compile(
-    rf"(?:--|[{DASHES[1:]}]|[{DASHES}]{{2}}|-(?=[A-Za-z]))[{DASHES}]?(?P<key>[A-Za-z_][\w.\-/@\[\]]*)(?P<value>=.*)?",
-    re.DOTALL,
-)
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
-_DOTTED = re.compile(r"(?:\+{1,2}|~)?[A-Za-z_]\w*(?:\.[\w\-]+)+=")
 _SBATCH = re.compile(r"^#SBATCH[ \t]+(?P<all>--?(?P<key>[\w-]+)(?:[= \t][ \t]*(?P<value>[^\s#]+))?)", re.MULTILINE)
 _ELISION = re.compile(r"\.{3,}|…+|\[\.\.\.\]|<\.\.\.>")
+_EXPORTED = re.compile(r"[A-Za-z_]\w*(?:\Z|\+?=)")
 _KEYWORDS = {"then", "else", "do", "{", "!", "if", "elif", "while", "until", "time", "(", "nohup", "exec", "eval", "+"}
-_OPENERS = {"if": 1, "case": 1, "fi": -1, "esac": -1}
+_NESTING = {"if": 1, "case": 1, "fi": -1, "esac": -1}
 _EXPORTS = {"export", "declare", "local", "readonly", "typeset"}
-_CONFIG_FILE = re.compile(r"[^\s=]+\.(?:ya?ml|json|toml)")
+_COMMAND_STRING_FLAGS = ("-c", "-lc", "-ic")
+_DEEPEST_SHELL = 3
 _MESSAGES = {
     "unclosed_quote": "a quotation mark is opened and never closed",
     "unclosed_heredoc": "a here-document is opened and never closed",
@@ -46,7 +48,7 @@ class Command:
     """One command that starts a program of interest.
 
     ``options``: environment first (scope ``env``), then the launcher's (``launcher``), then the program's own.
-    ``positional``: what the program was given without a flag; ``config_files`` those of them, and of the flags' values,
+    ``positional``: the program's arguments without a flag; ``config_files`` those of them, and of the flags' values,
     that name a configuration file. ``lines`` are its first and last line.
     """
 
@@ -62,7 +64,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What a piece of shell text holds: commands, files written by here-document (name, content), exported options."""
+    """The commands of a shell text, the files it writes by here-document (name, content), the options it exports."""
 
     commands: tuple[Command, ...] = ()
     files: tuple[tuple[str, Piece], ...] = ()
@@ -72,10 +74,12 @@ class Script:
 
 def read(piece: Piece) -> Script:
     """Read a script, a pasted command, or several of them."""
-    return _Reader(piece).run()
+    return _ScriptReader(piece).run()
 
 
-class _Reader:
+class _ScriptReader:
+    """Walks the statements of a script and keeps its variables, exports and nesting."""
+
     def __init__(self, piece: Piece, *, depth: int = 0) -> None:
         self.piece = piece
         self.depth = depth
@@ -85,7 +89,7 @@ class _Reader:
         self.files: list[tuple[str, Piece]] = []
         self.problems: list[Problem] = []
         self.nesting = 0
-        self.batch = tuple(self._sbatch())
+        self.sbatch_options = tuple(self._sbatch())
 
     def run(self) -> Script:
         lexer = Lexer(self.piece.text)
@@ -96,28 +100,34 @@ class _Reader:
             index = self._statement(statements, index, flaws)
         self._report(flaws)
         return Script(
-            commands=tuple(self.commands), files=tuple(self.files),
-            exports=tuple(self.exports.values()), problems=tuple(self.problems),
-        )  # fmt: skip
+            commands=tuple(self.commands),
+            files=tuple(self.files),
+            exports=tuple(self.exports.values()),
+            problems=tuple(self.problems),
+        )
+
+    def _text(self, word: Word) -> str:
+        return self.piece.text[word.start : word.end]
 
     def _statement(self, statements: list[Statement], index: int, flaws: list[Flaw]) -> int:
+        """Read one statement; returns the index of the next one."""
         statement = statements[index]
-        words = self._strip(statement.words)
-        prefix = self._prefix(words)
+        words = self._without_keywords(statement.words)
+        prefix = self._assignments_before(words)
         following = index + 1
         if not words or not prefix < len(words):
             for word in words:
                 self._assign(word, exported=False)
-            self._unexported(words, statement)
+            self._lost_assignments(words, statement)
             return following
-        name = self.piece.text[words[prefix].start : words[prefix].end]
+        name = self._text(words[prefix])
         if name in _EXPORTS:
             for word in words[prefix + 1 :]:
                 self._assign(word, exported=True)
             return following
         if name in ("read", "mapfile") and statement.here:
             here = statement.here[0]
-            self.expander.assign_text(self.piece.text[words[-1].start : words[-1].end], here.start, here.end)
+            self.expander.assign_text(self._text(words[-1]), here.start, here.end)
             return following
         if statement.here and statement.target is not None:
             here = statement.here[0]
@@ -125,287 +135,199 @@ class _Reader:
             self.files.append((target, self.piece.cut(here.start, here.end)))
             return following
         if name == "for" and len(words) > 1:
-            self.expander.forget(self.piece.text[words[1].start : words[1].end])
+            self.expander.forget(self._text(words[1]))
             return following
         words = list(words)
-        following, partial = self._orphans(statements, index, words)
-        self._command(words, prefix, statement, partial or self._flawed(flaws, statement))
+        following, partial = self._flag_lines_below(statements, index, words)
+        self._command(words, prefix, statement, partial or _is_unclosed(statement, flaws))
         return following
 
-    def _strip(self, words: list[Word]) -> list[Word]:
-        at = 0
-        while at < len(words):
-            text = self.piece.text[words[at].start : words[at].end]
-            self.nesting = max(0, self.nesting + _OPENERS.get(text, 0))
+    def _without_keywords(self, words: list[Word]) -> list[Word]:
+        for at, word in enumerate(words):
+            text = self._text(word)
+            self.nesting = max(0, self.nesting + _NESTING.get(text, 0))
             if text not in _KEYWORDS:
-                break
-            at += 1
-        return words[at:]
+                return words[at:]
+        return []
 
-    def _prefix(self, words: list[Word]) -> int:
-        """How many assignments stand before the command (``env`` and ``%env`` count as one of them)."""
-        at = 0
-        while at < len(words):
-            text = self.piece.text[words[at].start : words[at].end]
-            if (text in ("env", "%env") and at == 0) or (
-                words[at].parts and _ASSIGNMENT.match(text) and not words[at].parts[0].quoted
-            ):
-                at += 1
-            else:
-                break
-        return at
+    def _assignments_before(self, words: list[Word]) -> int:
+        """The number of assignments before the command (``env`` and ``%env`` count as one of them)."""
+        for at, word in enumerate(words):
+            text = self._text(word)
+            is_assignment = bool(word.parts) and ASSIGNMENT.match(text) and not word.parts[0].quoted
+            if not (is_assignment or (text in ("env", "%env") and at == 0)):
+                return at
+        return len(words)
 
     def _assign(self, word: Word, *, exported: bool) -> None:
-        text = self.piece.text[word.start : word.end]
-        found = _ASSIGNMENT.match(text)
-        if found:
-            self.expander.assign(found[1], word, append=bool(found[2]), conditional=self.nesting > 0)
-        if exported and re.match(r"[A-Za-z_]\w*\Z|[A-Za-z_]\w*\+?=", text):
-            self.exports[found[1] if found else text] = self._env(word)
+        text = self._text(word)
+        assignment = ASSIGNMENT.match(text)
+        if assignment:
+            self.expander.assign(assignment[1], word, append=bool(assignment[2]), conditional=self.nesting > 0)
+        if exported and _EXPORTED.match(text):
+            self.exports[assignment[1] if assignment else text] = self._environment_option(word)
 
-    def _unexported(self, words: list[Word], statement: Statement) -> None:
-        """Assignments meant for the program below, which a comment cuts off from it."""
+    def _lost_assignments(self, words: list[Word], statement: Statement) -> None:
+        """Assignments meant for the program below, from which a comment cuts them off."""
         flaw = statement.broken
         if flaw is None or flaw.code != "comment_in_command" or not statement.continued:
             return
-        names = ", ".join(self.piece.text[word.start : word.end].partition("=")[0] for word in words)
-        message = f"{_BREAKS[flaw.code]}; lost to it: {names[:300]}"
-        self.problems.append(Problem(code=flaw.code, message=message, span=self.piece.span(flaw.start, flaw.end)))
+        self._break(flaw, [self._text(word).partition("=")[0] for word in words])
 
-    def _env(self, word: Word) -> Option:
-        text = self.piece.text[word.start : word.end]
-        found = _ASSIGNMENT.match(text)
-        name = found[1] if found else text
-        cut = word.start + (found.end() if found else len(text))
+    def _environment_option(self, word: Word) -> Option:
+        """``NAME=value`` before a command or behind ``export``, or an exported ``NAME`` with the value it has."""
+        text = self._text(word)
+        assignment = ASSIGNMENT.match(text)
+        name = assignment[1] if assignment else text
+        value_at = word.start + (assignment.end() if assignment else len(text))
         variable = self.expander.variables.get(name)
-        if found:
+        if assignment:
             parts = [word.parts[0]._replace(text=word.parts[0].text.partition("=")[2]), *word.parts[1:]]
             content, resolved = self.expander.join(parts)
         else:
             content, resolved = (variable.text, variable.resolved) if variable else (f"${name}", False)
-        raw = _unquoted(self.piece.text[cut : word.end])
+        raw = unquoted(self.piece.text[value_at : word.end])
         value: Value = typed(content) if resolved else Unresolved(raw or content)
         return Option(
-            key=name, value=value, raw=raw if found else content, span=self.piece.span(word.start, word.end),
+            key=name,
+            value=value,
+            raw=raw if assignment else content,
+            span=self.piece.span(word.start, word.end),
             key_span=self.piece.span(word.start, word.start + len(name)),
-            value_span=self.piece.span(cut, word.end) if found else None,
-            origin=Origin.ENV, scope="env", quoted=word.quoted,
-        )  # fmt: skip
+            value_span=self.piece.span(value_at, word.end) if assignment else None,
+            origin=Origin.ENV,
+            scope="env",
+            quoted=word.quoted,
+        )
 
     def _sbatch(self) -> list[Option]:
-        out = []
-        for found in _SBATCH.finditer(self.piece.text):
-            value, at = found["value"], found.span("value")
-            out.append(
-                Option(
-                    key=found["key"], value=True if value is None else typed(value), raw=value,
-                    span=self.piece.span(*found.span("all")), key_span=self.piece.span(*found.span("key")),
-                    value_span=self.piece.span(*at) if value is not None else None,
-                    origin=Origin.FLAG, scope="launcher",
-                )
-            )  # fmt: skip
-        return out
+        """The options of ``#SBATCH`` lines, which count for every command of the script."""
+        return [
+            Option(
+                key=line["key"],
+                value=True if line["value"] is None else typed(line["value"]),
+                raw=line["value"],
+                span=self.piece.span(*line.span("all")),
+                key_span=self.piece.span(*line.span("key")),
+                value_span=self.piece.span(*line.span("value")) if line["value"] is not None else None,
+                origin=Origin.FLAG,
+                scope="launcher",
+            )
+            for line in _SBATCH.finditer(self.piece.text)
+        ]
 
-    def _orphans(self, statements: list[Statement], index: int, words: list[Word]) -> tuple[int, bool]:
-        """Flags on lines of their own below a command: part of it if the paste lost its backslashes, else lost."""
+    def _flag_lines_below(self, statements: list[Statement], index: int, words: list[Word]) -> tuple[int, bool]:
+        """Flags on lines of their own below a command.
+
+        If the whole paste lost its backslashes they belong to it and are added to ``words``, else the shell would not
+        pass them on either. Returns the next statement's index and whether the command lost flags.
+        """
         statement, following = statements[index], index + 1
-        lost: list[Word] = []
-        merge = not statement.continued and statement.broken is None
+        flag_words: list[Word] = []
+        no_backslashes = not statement.continued and statement.broken is None
         last = statement
         while last.ended_by == "newline" and following < len(statements) and self._is_flag_line(statements[following]):
             last = statements[following]
-            merge = merge and not last.continued
-            lost.extend(last.words)
+            no_backslashes = no_backslashes and not last.continued
+            flag_words.extend(last.words)
             following += 1
-        if not lost:
+        if not flag_words:
             return following, False
-        if merge:
-            words.extend(lost)
-            self._problem(
-                "missing_backslash", "the lines of this command have no backslashes; read as one command", lost[0]
-            )
+        if no_backslashes:
+            words.extend(flag_words)
+            message = "the lines of this command have no backslashes; read as one command"
+            self._problem("missing_backslash", message, flag_words[0].start, flag_words[0].end)
             return following, False
-        flaw = statement.broken or Flaw("missing_backslash", lost[0].start, lost[0].end)
-        names = ", ".join(self.piece.text[w.start : w.end] for w in lost if self._is_flag(w))
-        message = f"{_BREAKS[flaw.code]}; lost to it: {names[:300]}"
-        self.problems.append(Problem(code=flaw.code, message=message, span=self.piece.span(flaw.start, flaw.end)))
+        flaw = statement.broken or Flaw("missing_backslash", flag_words[0].start, flag_words[0].end)
+        self._break(flaw, [text for word in flag_words if is_flag(text := self._text(word))])
         return following, True
 
     def _is_flag_line(self, statement: Statement) -> bool:
-        return bool(statement.words) and self._is_flag(statement.words[0])
-
-    def _is_flag(self, word: Word) -> bool:
-        text = self.piece.text[word.start : word.end]
-        found = _FLAG.match(text)
-        if found is not None:
-            return len(found["key"]) > 1 or text[1:2] in DASHES
-        return bool(_DOTTED.match(text))
-
-    def _flawed(self, flaws: list[Flaw], statement: Statement) -> bool:
-        inside = [f for f in flaws if statement.start <= f.start <= statement.end and f.code.startswith("unclosed")]
-        return bool(inside)
+        return bool(statement.words) and is_flag(self._text(statement.words[0]))
 
     def _command(self, words: list[Word], prefix: int, statement: Statement, partial: bool) -> None:
         self.expander.unknown.clear()
-        args = self.expander.expand(words[prefix:])
-        elided = [arg for arg in args if _ELISION.fullmatch(arg.text)]
-        args = [arg for arg in args if not _ELISION.fullmatch(arg.text)]
-        found = launch.find(args)
-        if found is None:
-            self._nested(words[prefix:])
+        expanded = self.expander.expand(words[prefix:])
+        args = [arg for arg in expanded if not _ELISION.fullmatch(arg.text)]
+        start = launch.find(args)
+        if start is None:
+            self._command_string(words[prefix:])
             return
-        texts = self.piece.text
-        env = [self._env(w) for w in words[:prefix] if _ASSIGNMENT.match(texts[w.start : w.end])]
-        env += [o for w in args[: found.command] if (o := self._env_arg(w)) is not None]
-        written = {option.key for option in env}
-        exported = [option for name, option in self.exports.items() if name not in written]
-        options, _ = self._options(args[found.command + 1 : found.program], "launcher", overrides=False)
-        if found.rest == found.command:
-            partial, options = True, []
-        own, rest = self._options(args[found.rest :], "", overrides=found.overrides)
-        start, end = words[0].start, statement.end if words[-1].end <= statement.end else words[-1].end
-        span = self.piece.span(start, end)
+        environment = [self._environment_option(word) for word in words[:prefix] if ASSIGNMENT.match(self._text(word))]
+        environment += [
+            option for arg in args[: start.command] if (option := environment_option(arg, self.piece)) is not None
+        ]
+        keys = {option.key for option in environment}
+        exported = [option for name, option in self.exports.items() if name not in keys]
+        launcher = read_arguments(args[start.command + 1 : start.program], self.piece, scope="launcher")
+        launcher_options = launcher.options
+        if start.rest == start.command:
+            partial, launcher_options = True, []
+        own = read_arguments(args[start.rest :], self.piece, overrides=start.overrides)
+        for dash in (launcher.dash, own.dash):
+            if dash is not None and all(problem.code != "typographic" for problem in self.problems):
+                self._problem("typographic", _MESSAGES["typographic"], dash.start, dash.end)
+        begin, end = words[0].start, max(statement.end, words[-1].end)
+        span = self.piece.span(begin, end)
         entry = None
-        if found.entry and found.entry[0] == "$":
+        if start.entry and start.entry[0] == "$":
             partial = True
-        elif found.entry:
-            first, last = args[found.program], args[max(found.rest - 1, found.program)]
-            place = self.piece.span(first.start, max(first.end, last.end if last.start >= first.start else first.end))
-            entry = Recognised(value=found.entry, reason=f"the command runs {found.entry}", span=place)
-        last_line = self.piece.position(end)[0]
-        cut = not texts[end:].strip("\\ \t\n") and texts.rstrip().endswith("\\") and not statement.here
+        elif start.entry:
+            first, last = args[start.program], args[max(start.rest - 1, start.program)]
+            entry_end = max(first.end, last.end) if last.start >= first.start else first.end
+            place = self.piece.span(first.start, entry_end)
+            entry = Recognised(value=start.entry, reason=f"the command runs {start.entry}", span=place)
+        elided = len(args) < len(expanded)
+        unknown = self.expander.unknown or launcher.unknown or own.unknown
         self.commands.append(
             Command(
-                span=span, lines=(span.line, last_line), entry=entry, launcher=found.launcher,
-                options=(*self.batch, *exported, *env, *options, *own), positional=tuple(a.text for a in rest),
-                config_files=_config_files(rest, own), partial=partial or bool(elided or self.expander.unknown) or cut,
+                span=span,
+                lines=(span.line, self.piece.position(end)[0]),
+                entry=entry,
+                launcher=start.launcher,
+                options=(*self.sbatch_options, *exported, *environment, *launcher_options, *own.options),
+                positional=tuple(arg.text for arg in own.positional),
+                config_files=own.config_files(),
+                partial=partial or elided or bool(unknown) or self._is_cut_off(statement, end),
             )
-        )  # fmt: skip
+        )
 
-    def _env_arg(self, arg: Arg) -> Option | None:
-        """``NAME=value`` after a wrapper such as ``srun env``."""
-        found = _ASSIGNMENT.match(arg.text)
-        if found is None:
-            return None
-        at = arg.start + found.end()
-        raw = arg.text[found.end() :]
-        return Option(
-            key=found[1], value=typed(raw) if arg.resolved else Unresolved(raw), raw=raw,
-            origin=Origin.ENV, scope="env",
-            span=self.piece.span(arg.start, arg.end), key_span=self.piece.span(arg.start, arg.start + len(found[1])),
-            value_span=self.piece.span(at, arg.end), quoted=arg.quoted,
-        )  # fmt: skip
+    def _is_cut_off(self, statement: Statement, end: int) -> bool:
+        """Whether the text ends with the backslash that continues this command."""
+        text = self.piece.text
+        return not text[end:].strip("\\ \t\n") and text.rstrip().endswith("\\") and not statement.here
 
-    def _nested(self, words: list[Word]) -> None:
+    def _command_string(self, words: list[Word]) -> None:
         """``bash -c '…'`` runs another command line."""
-        texts = [self.piece.text[w.start : w.end] for w in words]
-        at = next((n for n, text in enumerate(texts[:-1]) if text in ("-c", "-lc", "-ic")), -1)
-        if at < 0 or self.depth > 3:
+        at = next((at for at, word in enumerate(words[:-1]) if self._text(word) in _COMMAND_STRING_FLAGS), -1)
+        if at < 0 or self.depth > _DEEPEST_SHELL:
             return
         word = words[at + 1]
         if word.end - word.start > 2 and word.quoted:
-            inner = _Reader(self.piece.cut(word.start + 1, word.end - 1), depth=self.depth + 1)
+            inner = _ScriptReader(self.piece.cut(word.start + 1, word.end - 1), depth=self.depth + 1)
             inner.expander.variables.update(self.expander.variables)
             inner.exports.update(self.exports)
-            inner.batch = self.batch
+            inner.sbatch_options = self.sbatch_options
             script = inner.run()
             self.commands.extend(script.commands)
             self.problems.extend(script.problems)
 
-    def _options(self, args: list[Arg], scope: str, *, overrides: bool) -> tuple[list[Option], list[Arg]]:
-        out: list[Option] = []
-        positional: list[Arg] = []
-        at = 0
-        while at < len(args):
-            arg = args[at]
-            at += 1
-            flag = _flag(arg)
-            if flag is None:
-                override = hydra.read(arg, self.piece)
-                if override is not None:
-                    out.append(override)
-                elif _loose(arg):
-                    self.expander.unknown.append(arg.text)
-                else:
-                    positional.append(arg)
-                continue
-            values: list[Arg] = []
-            if flag["value"] is None:
-                while at < len(args) and self._is_value(args[at], values, overrides=overrides):
-                    values.append(args[at])
-                    at += 1
-            out.append(self._flag_option(arg, flag, values, scope))
-        return out, positional
-
-    def _is_value(self, arg: Arg, before: list[Arg], *, overrides: bool) -> bool:
-        if _flag(arg) is not None or _DOTTED.match(arg.text):
-            return False
-        if overrides and hydra.is_override(arg):
-            return False
-        return not (before and _loose(arg))  # an unknown $EXTRA after a complete flag may hold any flags
-
-    def _flag_option(self, arg: Arg, flag: re.Match[str], values: list[Arg], scope: str) -> Option:
-        piece = self.piece
-        if arg.text[:1] in DASHES[1:] and all(p.code != "typographic" for p in self.problems):
-            self._problem("typographic", _MESSAGES["typographic"], arg)
-        written = piece.text[arg.start : arg.end]
-        key_at = arg.start + max(written.find(flag["key"]), 0)
-        key_span = piece.span(key_at, key_at + len(flag["key"]))
-        if flag["value"] is not None:
-            equals = arg.start + written.find("=") + 1
-            raw = _unquoted(piece.text[equals : arg.end])
-            value: Value = typed(flag["value"][1:]) if arg.resolved else Unresolved(raw)
-            return Option(
-                key=flag["key"], value=value, raw=raw, span=piece.span(arg.start, arg.end), key_span=key_span,
-                value_span=piece.span(equals, arg.end), origin=Origin.FLAG, scope=scope, quoted=arg.quoted,
-            )  # fmt: skip
-        if not values:
-            return Option(
-                key=flag["key"], value=True, raw=None, span=piece.span(arg.start, arg.end), key_span=key_span,
-                value_span=None, origin=Origin.FLAG, scope=scope,
-            )  # fmt: skip
-        raws = [_unquoted(piece.text[v.start : v.end]) for v in values]
-        each: list[Value] = [typed(v.text) if v.resolved else Unresolved(r) for v, r in zip(values, raws, strict=True)]
-        start, end = values[0].start, values[-1].end
-        if end < start:  # words from different places: an array's end and what follows it
-            start, end = values[0].start, values[0].end
-        whole = piece.span(arg.start, end) if arg.start < start else piece.span(arg.start, arg.end)
-        return Option(
-            key=flag["key"], value=each[0] if len(each) == 1 else tuple(each), raw=" ".join(raws), span=whole,
-            key_span=key_span, value_span=piece.span(start, end), origin=Origin.FLAG, scope=scope,
-            quoted=len(values) == 1 and values[0].quoted,
-        )  # fmt: skip
-
     def _report(self, flaws: list[Flaw]) -> None:
-        seen: set[str] = {problem.code for problem in self.problems}
+        codes = {problem.code for problem in self.problems}
         for flaw in flaws:
-            if flaw.code == "typographic" and "typographic" in seen:
+            if flaw.code == "typographic" and "typographic" in codes:
                 continue
-            seen.add(flaw.code)
-            span = self.piece.span(flaw.start, flaw.end)
-            self.problems.append(Problem(code=flaw.code, message=_MESSAGES[flaw.code], span=span))
+            codes.add(flaw.code)
+            self._problem(flaw.code, _MESSAGES[flaw.code], flaw.start, flaw.end)
 
-    def _problem(self, code: str, message: str, where: Word | Arg) -> None:
-        self.problems.append(Problem(code=code, message=message, span=self.piece.span(where.start, where.end)))
+    def _break(self, flaw: Flaw, names: list[str]) -> None:
+        """A continued command ends too early, and loses the flags or variables called ``names``."""
+        message = f"{_BREAKS[flaw.code]}; lost to it: {', '.join(names)[:300]}"
+        self._problem(flaw.code, message, flaw.start, flaw.end)
 
-
-def _flag(arg: Arg) -> re.Match[str] | None:
-    return _FLAG.fullmatch(arg.text) if arg.text[:1] in DASHES and arg.text else None
-
-
-def _loose(arg: Arg) -> bool:
-    return not arg.resolved and not arg.quoted and arg.text.startswith("$")
+    def _problem(self, code: str, message: str, start: int, end: int) -> None:
+        self.problems.append(Problem(code=code, message=message, span=self.piece.span(start, end)))
 
 
-def _unquoted(text: str) -> str:
-    if len(text) >= 2 and text[0] in "'\"“”‘’" and text[-1] in "'\"“”‘’":
-        return text[1:-1]
-    return text
-
-
-def _config_files(positional: list[Arg], options: list[Option]) -> tuple[str, ...]:
-    named = [arg.text for arg in positional if _CONFIG_FILE.fullmatch(arg.text)]
-    for option in options:
-        if isinstance(option.value, str) and _CONFIG_FILE.fullmatch(option.value):
-            named.append(option.value)
-    return tuple(dict.fromkeys(named))
+def _is_unclosed(statement: Statement, flaws: list[Flaw]) -> bool:
+    return any(statement.start <= flaw.start <= statement.end and flaw.code.startswith("unclosed") for flaw in flaws)

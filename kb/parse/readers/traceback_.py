@@ -102,11 +102,15 @@ def read(piece: Piece) -> tuple[Traceback, ...]:
     order = [one for one in kept if one is root] + [one for one in kept if one is not root]
     return tuple(
         Traceback(
-            exception=one.name, message=one.message, span=piece.span(one.start, one.end), frames=tuple(one.frames),
-            root=one is root, rank=one.rank,
+            exception=one.name,
+            message=one.message,
+            span=piece.span(one.start, one.end),
+            frames=tuple(one.frames),
+            root=one is root,
+            rank=one.rank,
         )
         for one in order
-    )  # fmt: skip
+    )
 
 
 def _root(found: list[_Open], text: str) -> _Open | None:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.source import Piece
 
@@ -28,26 +29,20 @@ VERSION = (
 )
 """One version as packages write it; possessive, so matching is linear."""
 
+_PROFILES = tuple(profiles().values())
 _ALIASES = {
-    "flash-attention": "flash-attn", "flash-attention-2": "flash-attn", "flash-attn-2": "flash-attn",
-    "flashattention": "flash-attn", "flashattention-2": "flash-attn", "flashattn": "flash-attn",
-    "flashattention2": "flash-attn",
-    "llama-factory": "llamafactory", "llmtuner": "llamafactory", "lmf": "llamafactory",
-    "swift": "ms-swift", "modelscope-swift": "ms-swift", "pytorch": "torch", "pytorch-gpu": "torch",
-    "open-rlhf": "openrlhf",
-    "bnb": "bitsandbytes", "huggingface-transformers": "transformers", "hf-transformers": "transformers",
-    "huggingface-peft": "peft", "deep-speed": "deepspeed", "cudatoolkit": "cuda", "liger": "liger-kernel",
-    "tranformers": "transformers",
-    "transformer": "transformers",
+    **dict.fromkeys(
+        ("flash-attention", "flash-attention-2", "flash-attn-2", "flashattention", "flashattention-2", "flashattn",
+         "flashattention2"), "flash-attn",
+    ),
+    "pytorch": "torch", "pytorch-gpu": "torch", "cudatoolkit": "cuda", "liger": "liger-kernel",
+    **{alias: profile.package for profile in _PROFILES for alias in profile.aliases},
 }  # fmt: skip
 PACKAGES = (
-    "transformers", "trl", "peft", "torch", "deepspeed", "accelerate", "flash-attn", "openrlhf", "llamafactory",
-    "ms-swift",
-    "verl", "axolotl", "unsloth", "vllm", "sglang", "bitsandbytes", "ray", "datasets", "tokenizers", "xformers",
-    "triton",
-    "liger-kernel", "apex", "megatron-core", "transformer-engine", "numpy", "safetensors", "huggingface-hub",
-    "modelscope",
-    "cuda", "python", "nccl", "cudnn", "auto-gptq", "autoawq", "lightning", "optree", "torchvision", "torchaudio",
+    *(profile.package for profile in _PROFILES),
+    "torch", "flash-attn", "sglang", "ray", "datasets", "tokenizers", "xformers", "triton", "liger-kernel", "apex",
+    "megatron-core", "transformer-engine", "numpy", "safetensors", "huggingface-hub", "modelscope", "cuda", "python",
+    "nccl", "cudnn", "auto-gptq", "autoawq", "lightning", "optree", "torchvision", "torchaudio",
 )  # fmt: skip
 
 _PKG = r"[A-Za-z][A-Za-z0-9._-]{0,79}+"

@@ -34,7 +34,7 @@ _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\u
 _WIDE_COLON = re.compile(r"^(?P<key>[ \t]*(?:-[ \t]+)?[\w.\-/]+)[ \t]*：[ \t]*", re.MULTILINE)
 _WIDE_QUOTED = re.compile(r"(?<=: )[“”](?P<text>[^“”\"\n]*)[“”](?=[ \t]*(?:#.*)?$)", re.MULTILINE)
 _WIDE_LIST = re.compile(r"(?<=: )\[[^\]\n]*，[^\]\n]*\]")
-_TABS = re.compile(r"^[ ]*\t+[ \t]*(?=[^\s#])", re.MULTILINE)
+_TABS = re.compile(r"^[ ]*+\t[ \t]*+(?=[^\s#])", re.MULTILINE)
 _LINE = re.compile(
     r"(?P<indent>[ \t]*)(?P<dash>(?:-[ \t]+)*)(?P<key>\"[^\"\n]+\"|'[^'\n]+'|[\w.\-/]+)"
     r"[ \t]*(?::(?=\s|$)|：)[ \t]*(?P<rest>.*)"
@@ -61,9 +61,10 @@ def read(piece: Piece) -> Reading:
     if builder.failed_at is not None:
         flattener.add(_by_line(text, builder.read_up_to()))
     return Reading(
-        options=tuple(flattener.options), problems=tuple(flattener.problems),
+        options=tuple(flattener.options),
+        problems=tuple(flattener.problems),
         partial=builder.failed_at is not None or flattener.full,
-    )  # fmt: skip
+    )
 
 
 def scalar(text: str) -> Scalar:
@@ -316,9 +317,14 @@ def _by_line(text: str, start: int) -> Entries:
 
 
 def _line(
-    text: str, offset: int, start: int, match: re.Match[str],
-    parents: list[tuple[int, str]], numbers: dict[str, int], found: Entries,
-) -> None:  # fmt: skip
+    text: str,
+    offset: int,
+    start: int,
+    match: re.Match[str],
+    parents: list[tuple[int, str]],
+    numbers: dict[str, int],
+    found: Entries,
+) -> None:
     indent = len(match["indent"])
     dashes = match["dash"]
     key = match["key"].strip("\"'")

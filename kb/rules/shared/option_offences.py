@@ -10,7 +10,8 @@ from typing import Any
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
 from trainmedic.kb.frameworks.canonical import keys_of, name_of
-from trainmedic.kb.frameworks.catalogue import INHERITS, exists, keys, renamed, versions
+from trainmedic.kb.frameworks.catalogue import exists, frameworks, keys, renamed, versions
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles, title
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin
@@ -25,38 +26,7 @@ _USUAL = {
 }  # fmt: skip
 """Names that no framework has but many people write, and the setting they mean."""
 _PLAIN = ("", "not", "llamafactory_attention", "flash_switch", "bf16_switch")
-_NAMES = {
-    "openrlhf": "OpenRLHF", "llamafactory": "LLaMA-Factory", "ms-swift": "ms-swift", "trl": "TRL", "verl": "verl",
-    "axolotl": "axolotl", "transformers": "transformers", "deepspeed": "DeepSpeed", "accelerate": "accelerate",
-    "peft": "PEFT",
-}  # fmt: skip
-_OTHERS = ("transformers", "trl", "llamafactory", "ms-swift", "axolotl", "openrlhf", "verl", "peft", "deepspeed")
-_RENAMED: dict[str, dict[str, str]] = {
-    "trl": {
-        "max_seq_length": "max_length", "torch_dtype": "dtype", "use_liger_loss": "use_liger_kernel",
-        "use_liger": "use_liger_kernel", "vllm_guided_decoding_regex": "vllm_structured_outputs_regex",
-        "evaluation_strategy": "eval_strategy", "vllm_max_model_len": "vllm_max_model_length",
-        "ppo_epochs": "num_ppo_epochs",
-    },
-    "transformers": {"evaluation_strategy": "eval_strategy", "group_by_length": "train_sampling_strategy"},
-    "llamafactory": {
-        "checkpoint_dir": "adapter_name_or_path", "sft_packing": "packing", "dpo_beta": "pref_beta",
-        "dpo_ftx": "pref_ftx", "dpo_loss": "pref_loss", "orpo_beta": "pref_beta",
-        "image_resolution": "image_max_pixels",
-        "num_layer_trainable": "freeze_trainable_layers", "name_module_trainable": "freeze_trainable_modules",
-        "max_source_length": "cutoff_len", "max_target_length": "cutoff_len", "use_cache": "use_kv_cache",
-        "evaluation_strategy": "eval_strategy",
-    },
-    "ms-swift": {
-        "sft_type": "tuner_type", "train_type": "tuner_type", "tuner_type": "train_type",
-        "model_id_or_path": "model", "template_type": "template", "lora_target_modules": "target_modules",
-        "use_flash_attn": "attn_impl", "batch_size": "per_device_train_batch_size", "dtype": "torch_dtype",
-        "quantization_bit": "quant_bits", "ref_model_id_or_path": "ref_model", "use_liger": "use_liger_kernel",
-        "tools_prompt": "agent_template", "deepspeed_config_path": "deepspeed", "metric": "eval_metric",
-        "evaluation_strategy": "eval_strategy", "init_lora_weights": "init_weights",
-    },
-}  # fmt: skip
-"""Renames that the catalogue's own table does not hold; the name is offered only where the release has it."""
+_OTHERS = tuple(dict.fromkeys(("transformers", *frameworks())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +59,6 @@ class Hint:
         if self.why == "foreign":
             return f"这是 {self.framework} 的叫法，这里叫 {self.name}"
         return f"是不是想写 {self.name}？" if self.name else "它的任何版本都没有这个名字"
-
-
-def title(catalogue: str) -> str:
-    """A framework's name as people write it."""
-    return _NAMES.get(catalogue, catalogue)
 
 
 def written(option: Option) -> str:
@@ -138,7 +103,7 @@ def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = 
 def successor(reader: Reader, name: str) -> str | None:
     """The name that replaced ``name`` at the release in use; None where there is none that the release has."""
     release = reader.exact or (versions(reader.catalogue) or (None,))[-1]
-    later = _RENAMED.get(reader.catalogue, {})
+    later = profiles()[reader.catalogue].renamed if reader.catalogue in profiles() else {}
     waiting, tried = [name], {name}
     while waiting:
         current = waiting.pop(0)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from trainmedic.kb.frameworks.catalogue import INHERITS, OptionInfo
+from trainmedic.kb.frameworks.catalogue import OptionInfo
+from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.rules.shared.option_readers import KNOWN, RETIRED, Reader, Verdict

@@ -66,7 +66,7 @@ def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
         if isinstance(value, dict):
             return {key: shape(each) for key, each in value.items()}
         if isinstance(value, list):
-            return sorted(each.id for each in value)
+            return sorted(each["id"] for each in value)
         return sorted(re.findall(r"\{\w+\}", str(value)))
 
     assert shape(words("en")) == shape(words("zh"))

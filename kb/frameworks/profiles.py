@@ -1,0 +1,136 @@
+"""The frameworks: one folder each, ``<name>/profile.toml``, with the catalogue of its options beside it.
+
+`kb/frameworks/README.md` explains every key. A profile needs none of them: the folder's name is then the title, the
+package and the word that users write.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+FOLDER = Path(__file__).parent
+ALGORITHMS: Mapping[str, Any] = tomllib.loads((FOLDER / "data" / "algorithms.toml").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands that take a verb (``swift sft``). ``idle`` verbs train nothing; with ``overrides`` they accept
+    ``key=value`` words; ``recognised`` commands name the framework of a run."""
+
+    names: tuple[str, ...] = ()
+    trains: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    overrides: bool = False
+    recognised: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program by its path or module; the group of ``match``, if any, is the word that names algorithm or stage."""
+
+    match: str
+    certain: bool = True
+    stage: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """One framework or library, as its profile.toml describes it."""
+
+    name: str
+    title: str
+    kind: str = "trainer"
+    rank: int = 99
+    library: int = 0
+    standalone: bool = False
+    package: str
+    aliases: tuple[str, ...] = ()
+    mention: str
+    modules: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    inherits: str = ""
+    options_of: str = ""
+    dashes: bool = False
+    exact_names: bool = False
+    abbreviations: bool = False
+    bare_module: bool = False
+    overrides: tuple[str, ...] = ()
+    signature: tuple[str, ...] = ()
+    warm: tuple[str, ...] = ()
+    training: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+    commands: Commands = Commands()
+    programs: tuple[Program, ...] = ()
+    classes: Mapping[str, str] = field(default_factory=dict)
+    weak_classes: Mapping[str, str] = field(default_factory=dict)
+    trainers: Mapping[str, Any] = field(default_factory=dict)
+    algorithm_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """What the framework whose options it takes inherits from."""
+        return profiles()[self.options_of].inherits if self.options_of else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its package and aliases in every spelling: ``ms-swift``, ``ms_swift``, ``ms swift``."""
+        names = (self.package, *self.aliases)
+        return tuple(dict.fromkeys(name.replace("-", joint) for name in names for joint in "-_ "))
+
+
+@cache
+def profiles() -> Mapping[str, Profile]:
+    """Every framework by name, in the order of their ranks."""
+    loaded = [load(path) for path in FOLDER.glob("*/profile.toml")]
+    return MappingProxyType({each.name: each for each in sorted(loaded, key=lambda each: (each.rank, each.name))})
+
+
+def title(name: str) -> str:
+    """The name as its project writes it; the name itself if it is not a framework."""
+    known = profiles().get(name)
+    return known.title if known is not None else name
+
+
+def select(*kinds: str) -> tuple[str, ...]:
+    """The names of the frameworks of these kinds (``trainer``, ``library``, ``options``, ``server``)."""
+    return tuple(each.name for each in profiles().values() if each.kind in kinds)
+
+
+def load(path: Path) -> Profile:
+    """One profile. Raises ValueError for a key that a profile does not have."""
+    name = path.parent.name
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    unknown = set(values) - {known.name for known in fields(Profile)} | ({"name"} & set(values))
+    if unknown:
+        raise ValueError(f"{path}: unknown key {min(unknown)!r}")
+    spellings = (name, *values.get("aliases", ()))
+    values.setdefault("title", name)
+    values.setdefault("package", name)
+    values.setdefault("mention", "|".join(re.escape(word).replace(r"\-", "[-_ ]?") for word in spellings))
+    values.setdefault("modules", [name.replace("-", "_")])
+    values["commands"] = Commands(**_frozen(values.get("commands", {})))
+    values["programs"] = tuple(Program(**each) for each in values.get("programs", ()))
+    values["algorithm_options"] = {
+        option: ALGORITHMS["values"][words] if isinstance(words, str) else words
+        for option, words in values.get("algorithm_options", {}).items()
+    }
+    values["owners"] = _frozen(values.get("owners", {}))
+    return Profile(name=name, **_frozen(values))
+
+
+def _frozen(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+
+
+INHERITS = tuple(each.name for each in profiles().values() if each.inherits)
+"""Frameworks whose arguments extend HF TrainingArguments."""

@@ -1,0 +1,153 @@
+"""A framework is a folder."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainmedic.kb.frameworks import profiles
+
+ROOT = Path(__file__).parent.parent.parent
+NAMES = re.compile(r"openrlhf|llama-?factory|ms-swift|axolotl|unsloth|(?<![a-z])verl(?![a-z])", re.IGNORECASE)
+ABOUT_ONE_FRAMEWORK = {
+    "kb/frameworks/batch.py",
+    "kb/frameworks/canonical.py",
+    "kb/frameworks/derive.py",
+    "kb/frameworks/frames.py",
+    "kb/frameworks/owners.py",
+    "kb/frameworks/recognise.py",
+    "kb/frameworks/spelling.py",
+    "kb/frameworks/values.py",
+    "kb/frameworks/defaults.py",
+    "kb/parse/readers/rows.py",
+    "ingest/tools/extract_frameworks.py",
+    "ingest/tools/extract_store.py",
+    # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
+    "service/agent/tool_schemas.py",
+    "service/langchain.py",
+    "service/question/intent.py",
+    "service/question/neighbours.py",
+    "ui/watch/trainer_run.py",
+}
+"""How a framework computes its batch, writes its values, logs its rows or declares its options."""
+
+PROFILE = """
+title = "TuneWell"
+aliases = ["tune-well"]
+signature = ["tw_recipe"]
+
+[commands]
+names = ["twell"]
+trains = ["sft"]
+idle = ["serve"]
+
+[settings]
+learning_rate = "tw_lr"
+"""
+OPTIONS = """{
+"_": {"framework": "tunewell", "versions": ["1.0"], "examined": ["1.0"], "owners": [["sft"]]},
+"tw_lr": {"life": ["1.0", null], "runs": [[0, 0, {"type": "float", "default": 0.0001, "in": 0}]]},
+"tw_recipe": {"life": ["1.0", null], "runs": [[0, 0, {"type": "str", "default": null, "in": 0}]]}
+}
+"""
+PROGRAM = """
+from trainmedic.kb.engine.checker import check
+from trainmedic.kb.frameworks import catalogue
+from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.model.place import Attachment
+
+def run(text, question="", name="run.sh"):
+    return parse(question, [Attachment(name=name, content=text)] if text else []).run
+
+started = run("twell sft --tw_lr 3e-5 --tw_recipe chat\\n")
+print(started.framework.value, started.algorithm.value, started.settings["learning_rate"].value)
+print(run("", "my Tune-Well run diverges").framework.value)
+print(run("tw_recipe: chat\\ntw_lr: 1e-5\\n", name="run.yaml").framework.value)
+print(parse("I use tune_well 1.0.3", []).versions["tunewell"].exact)
+print(title("tunewell"), "tunewell" in catalogue.frameworks(), catalogue.suggest("tunewell", "tw_recpie").key)
+report = check(parse("", [Attachment(name="run.sh", content="pip install tunewell==1.0\\ntwell sft --tw_recpie x\\n")]),
+               load_rules())
+print(report is not None)
+"""
+
+
+def linked(source: Path, target: Path) -> None:
+    """The same tree with links for files, so that a folder can be added to the copy."""
+    target.mkdir(parents=True)
+    for child in source.iterdir():
+        (target / child.name).symlink_to(child.resolve())
+
+
+def test_a_new_folder_is_a_new_framework(tmp_path: Path) -> None:
+    linked(ROOT / "trainmedic", tmp_path / "trainmedic")
+    (tmp_path / "trainmedic" / "kb").unlink()
+    linked(ROOT / "kb", tmp_path / "trainmedic" / "kb")
+    (tmp_path / "trainmedic" / "kb" / "frameworks").unlink()
+    linked(ROOT / "kb" / "frameworks", tmp_path / "trainmedic" / "kb" / "frameworks")
+    folder = tmp_path / "trainmedic" / "kb" / "frameworks" / "tunewell"
+    folder.mkdir()
+    (folder / "profile.toml").write_text(PROFILE, encoding="utf-8")
+    (folder / "options.json").write_text(OPTIONS, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=tmp_path, check=False,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "tunewell sft 3e-05",
+        "tunewell",
+        "tunewell",
+        "1.0.3",
+        "TuneWell True tw_recipe",
+        "True",
+    ]
+
+
+def test_code_names_a_framework_only_if_it_is_about_that_framework() -> None:
+    wrong = []
+    for package in ("kb", "service", "ui", "ingest"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if name.startswith("kb/rules/") or name in ABOUT_ONE_FRAMEWORK:
+                continue
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            prose = {
+                id(node.body[0].value)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+                and isinstance(node.body[0], ast.Expr)
+            }
+            wrong += [
+                f"{name}:{node.lineno}: {node.value[:60]}"
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+                if NAMES.search(node.value)
+            ]
+    assert wrong == []
+
+
+def test_an_unknown_key_of_a_profile_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x" / "profile.toml"
+    path.parent.mkdir()
+    path.write_text("titel = 'X'\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="titel"):
+        profiles.load(path)
+
+
+def test_an_empty_profile_takes_everything_from_the_name_of_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "tune-well" / "profile.toml"
+    path.parent.mkdir()
+    path.write_text("", encoding="utf-8")
+    profile = profiles.load(path)
+    assert (profile.title, profile.package, profile.modules) == ("tune-well", "tune-well", ("tune_well",))
+    assert re.fullmatch(profile.mention, "tune well")
+    assert "tune_well" in profile.names
