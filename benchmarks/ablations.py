@@ -23,7 +23,7 @@ from langchain_core.embeddings import Embeddings
 from benchmarks.retrieval import stock_over
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
 from trainmedic.service.question.query import Facets, Query, build_query

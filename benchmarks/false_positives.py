@@ -23,7 +23,7 @@ from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding, Severity, Status
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 SUFFIXES = (".sh", ".yaml", ".yml", ".json", ".py", ".slurm")
 FOLDERS = ("examples", "scripts", "recipe", "recipes", "tests/special_e2e")

@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from benchmarks.ask import CHINESE, ENGLISH, config, log, questions
 from benchmarks.table import Row, Table
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.question.request import Ask
@@ -83,7 +83,7 @@ class Comparison:
         self.first: list[float] = []
         self.plain: list[float] = []
 
-    async def messages(self, prepared: Prepared, model: ChatModel) -> tuple[Message, ...]:
+    async def messages(self, prepared: PreparedAnswer, model: ChatModel) -> tuple[Message, ...]:
         """The prompt within the settings' own limits."""
         options = self.options
         prompt = await build(
@@ -91,7 +91,7 @@ class Comparison:
         )
         return prompt.messages
 
-    async def question(self, prepared: Prepared, number: int) -> None:
+    async def question(self, prepared: PreparedAnswer, number: int) -> None:
         """One question both ways."""
         messages = await self.messages(prepared, self.planning)
         self.raw.first(messages, 1)
@@ -101,7 +101,7 @@ class Comparison:
         if not number % 2:
             self.plain.append(self.raw.first(messages, WRITTEN))
 
-    async def timed(self, prepared: Prepared) -> None:
+    async def timed(self, prepared: PreparedAnswer) -> None:
         """Ours, from the finished retrieval to the first text; the rest is read too."""
         started = time.perf_counter()
         messages = await self.messages(prepared, self.ours)
@@ -135,7 +135,7 @@ class Comparison:
         return table
 
 
-def asked(advisor: Advisor) -> list[Prepared]:
+def asked(advisor: Advisor) -> list[PreparedAnswer]:
     """Questions that the model would be given, every second one with a configuration and a log."""
     found = []
     for turn in range(ROUNDS):

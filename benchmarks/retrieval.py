@@ -36,7 +36,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk

@@ -26,7 +26,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 RULES_BUDGET_MS = 2.0
 PROCESS_BUDGET_S = 0.4

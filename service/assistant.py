@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
 from trainmedic.service.composition.messages import messages
@@ -24,7 +24,7 @@ from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
 from trainmedic.service.question.request import Ask
 
-Investigate: TypeAlias = Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]
+Investigate: TypeAlias = Callable[[PreparedAnswer, ChatModel, Advisor, float, Executor], Parts]
 """The text of one answer by an agent with tools; see `service.agent.agent.investigated`."""
 
 
@@ -77,7 +77,9 @@ class Assistant:
         await run(lambda: self.advisor.remember(prepared, answer))
         yield answer
 
-    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
+    async def _restated(
+        self, prepared: PreparedAnswer, model: ChatModel, trace_id: str, run: Executor
+    ) -> PreparedAnswer:
         """The question looked up once more in the model's words, where that finds a clearer answer."""
         words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
@@ -89,7 +91,7 @@ class Assistant:
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Executor) -> Parts:
+    async def _investigated(self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor) -> Parts:
         """The steps and the text of an investigation; by the advisor where it fails."""
         assert self._load_agent is not None
         investigated = await run(self._load_agent)
@@ -97,7 +99,9 @@ class Assistant:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
-    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Executor = run_inline) -> Parts:
+    async def _written(
+        self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor = run_inline
+    ) -> Parts:
         """The text of one answer by the model; by the advisor where the model fails.
 
         ``started`` is when the model's time began to run (`time.perf_counter`).

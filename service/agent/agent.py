@@ -21,7 +21,7 @@ from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
 from trainmedic.kb.messages import load_messages
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.budget import STEPS, TIMES, InvestigationStopped
 from trainmedic.service.agent.finish import Draft, finished
 from trainmedic.service.agent.middleware import FirstTokenHandler, InvestigationMiddleware, TurnEnd
@@ -44,7 +44,9 @@ _GRAPH = 6 * STEPS + 12
 """Nodes of the graph that may run: more than our own bounds ever let it."""
 
 
-async def investigated(prepared: Prepared, model: ChatModel, advisor: Advisor, started: float, run: Executor) -> Parts:
+async def investigated(
+    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, started: float, run: Executor
+) -> Parts:
     """Steps as they happen and text as it comes, then the answer. Raises nothing.
 
     ``started`` is when the model's time began to run (`time.perf_counter`); all together takes at most `TIMES` the

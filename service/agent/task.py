@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from importlib.resources import files
 
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.budget import Budget, reserved
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import Toolbox
@@ -38,7 +38,9 @@ class Task:
         return max(0.0, self.deadline - time.perf_counter())
 
 
-async def task_of(prepared: Prepared, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float) -> Task:
+async def task_of(
+    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
+) -> Task:
     """The prompt, with room kept for the tools and for what they return."""
     limits = await model.limits()
     context, most = limits.context_tokens, limits.max_tokens

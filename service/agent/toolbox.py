@@ -14,7 +14,7 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.kb.model.place import Span
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_of, looked_up
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.compose import place, quote
@@ -53,7 +53,7 @@ class Toolbox:
     """The tools of one question. ``mark`` closes off what was pasted; no pasted text contains it."""
 
     advisor: Advisor
-    prepared: Prepared
+    prepared: PreparedAnswer
     mark: str
     sources: dict[int, Source]
     first: int = 1
@@ -106,7 +106,7 @@ class Toolbox:
             "checked",
             self.language,
             changes=changes,
-            clears=len(found.clears),
+            count=len(found.clears),
             appears=len(found.appears),
             stays=len(found.stays),
         )

@@ -9,7 +9,7 @@ from trainmedic.service.answer import Section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.ranking.diagnose import Cause
 from trainmedic.service.ranking.features import in_range
-from trainmedic.service.what_if.apply import ALREADY, Changed, Effect, WhatIf
+from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
 MAX_TITLES = 5
 """Findings named for one effect; the rest is counted."""
@@ -76,7 +76,7 @@ def settled(found: WhatIf, lead: Cause | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _change(change: Changed, language: str) -> str:
+def _change(change: AppliedChange, language: str) -> str:
     name, after = _code(change.name), _code(change.after)
     if change.before is None:
         return messages("supposed_new", language, name=name, after=after)

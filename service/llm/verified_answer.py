@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
-from trainmedic.service.advisor import Prepared
+from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown
 from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
 from trainmedic.service.composition.messages import messages
@@ -20,7 +20,13 @@ MAX_FLAGGED = 10
 
 
 def verified_answer(
-    prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
+    prepared: PreparedAnswer,
+    prompt: Prompt,
+    draft: str,
+    model: str,
+    *,
+    cut: bool = False,
+    looked_up: Sequence[Case] = (),
 ) -> tuple[Answer, Sections]:
     """The answer with the model's text, verified; and the program's own sections after that text. Pure.
 
@@ -54,13 +60,13 @@ def verified_answer(
     return answer, tail
 
 
-def opening_sections(prepared: Prepared, sources: Sequence[Source]) -> Sections:
+def opening_sections(prepared: PreparedAnswer, sources: Sequence[Source]) -> Sections:
     """The sections before a text that a model writes from these sources."""
     citations = ModelCitations(sources, prepared.answer.language)
     return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
 
 
-def grounding_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
+def grounding_of(prepared: PreparedAnswer, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """The sources and claims that the model's sentences are checked against."""
     evidence = prepared.context.evidence
     return Grounding(
@@ -72,7 +78,7 @@ def grounding_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] =
     )
 
 
-def denials(prepared: Prepared, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
+def denials(prepared: PreparedAnswer, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
     """What the text must not say: claims that a listed or looked-up case refutes, and the opposite of a finding."""
     language = prepared.answer.language
     causes = [cause.case for cause in prepared.diagnosis.causes]

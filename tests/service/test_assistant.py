@@ -17,7 +17,7 @@ from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
@@ -100,7 +100,7 @@ def ask(
 class Unclear(Advisor):
     """Finds nothing, unless the question comes in other words too."""
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """What the real one finds, or less of it."""
         found = super().prepare(request, trace_id, restated)
         if restated:

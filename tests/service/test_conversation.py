@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.openai import Message, question_of
 from trainmedic.service.llm.prompts import build
@@ -36,7 +36,7 @@ def files(turn: Mapping[str, Any]) -> tuple[Attachment, ...]:
     return tuple(Attachment(**each) for each in turn["attachments"])
 
 
-def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> Prepared:
+def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> PreparedAnswer:
     """The last turn's answer, with all that it rests on."""
     for turn in turns:
         request = Ask(question=turn["question"], attachments=files(turn), conversation_id=conversation)
@@ -45,7 +45,7 @@ def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str
     return prepared
 
 
-def said(advisor: Advisor, *questions: str) -> Prepared:
+def said(advisor: Advisor, *questions: str) -> PreparedAnswer:
     turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
     turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
     return told(advisor, turns, "c")

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from importlib.resources import files
 
 from trainmedic.kb.model.place import Source as Pasted
-from trainmedic.service.advisor import Prepared
+from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
 from trainmedic.service.llm.model import Message
@@ -69,7 +69,7 @@ def system_text() -> str:
     return files("trainmedic.service.llm.prompts").joinpath("system.md").read_text(encoding="utf-8").strip()
 
 
-async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
+async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
     """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer.
 
     Nothing is counted where the bytes alone show that everything fits; and part by part only where it does not fit.
@@ -104,7 +104,7 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
     )
 
 
-def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
+def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptPart]:
     """Everything there is to say, in the order in which it is said."""
     language = prepared.answer.language
     evidence = prepared.context.evidence
@@ -138,7 +138,7 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
     return parts
 
 
-def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_PromptPart]:
+def _cases(prepared: PreparedAnswer, sources: Sequence[Source]) -> Iterator[_PromptPart]:
     """The cases by id, in the same words whichever of them is the likeliest; then the rest of that one."""
     language = prepared.answer.language
     by_id = {source.id: source for source in sources if source.kind == "case"}
@@ -157,7 +157,7 @@ def _heading(source: Source) -> str:
     return f"[{source.marker}] {source.kind} {source.id}: {source.title}"
 
 
-def _pasted(prepared: Prepared) -> Iterator[Pasted]:
+def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
     """The attachments; what was asked before is among the sources too, but stands elsewhere."""
     given = {attachment.name for attachment in prepared.attachments}
     asked = {turn.question for turn in prepared.earlier}
@@ -167,7 +167,7 @@ def _pasted(prepared: Prepared) -> Iterator[Pasted]:
             yield pasted
 
 
-def _decided(prepared: Prepared, mark: str) -> str:
+def _decided(prepared: PreparedAnswer, mark: str) -> str:
     """What the program has settled."""
     causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
     lines = [
@@ -182,7 +182,7 @@ def _decided(prepared: Prepared, mark: str) -> str:
     return "\n".join(lines)
 
 
-def excerpt(pasted: Pasted, prepared: Prepared) -> str:
+def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
     """The lines around what the program saw in a pasted text, numbered; else its beginning and end."""
     report, evidence = prepared.context.report, prepared.context.evidence
     spans = [span for finding in report.findings for span in finding.evidence if not span.default]
