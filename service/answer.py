@@ -53,7 +53,7 @@ class FindingView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefutationView:
-    """What people try or say, and why it does not help."""
+    """A common but wrong remedy or claim, and why it does not help."""
 
     claim: str
     why: str
@@ -79,7 +79,7 @@ class CauseView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """What a marker such as ``[1]`` in the answer points at."""
+    """The target of a marker such as ``[1]`` in the answer."""
 
     marker: int
     kind: CitationKind
@@ -91,7 +91,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalView:
-    """Something the log or the user's words show."""
+    """A symptom found in the log or stated by the user."""
 
     kind: str
     meaning: str
@@ -103,7 +103,7 @@ class SignalView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingView:
-    """One canonical setting of the run: its value, the user's own spelling, and whether it is a default."""
+    """One canonical setting of the run: its value, the user's spelling, and whether it is a default."""
 
     value: object
     key: str
@@ -113,7 +113,7 @@ class SettingView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """The run as understood. ``settings`` lists what was written, and the defaults that a finding used."""
+    """The run as recognised. ``settings`` lists the written ones, and the defaults that a finding used."""
 
     framework: str | None
     algorithm: str | None
@@ -128,8 +128,6 @@ class RunView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputView:
-    """What became of one input."""
-
     name: str | None
     kind: str
     bytes: int
@@ -141,15 +139,13 @@ class InputView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedView:
-    """How many secrets of one kind were masked."""
-
     kind: str
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemView:
-    """Something about the input that could not be read as it stands."""
+    """A part of the input that could not be read."""
 
     code: str
     message: str
@@ -158,8 +154,6 @@ class ProblemView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptView:
-    """What was read, what was masked, what could not be read."""
-
     inputs: tuple[InputView, ...]
     masked: tuple[MaskedView, ...]
     problems: tuple[ProblemView, ...]
@@ -167,9 +161,9 @@ class ReceiptView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesView:
-    """A logged metric over the run, thinned out: ``steps`` and ``values`` go together.
+    """A logged metric over the run, downsampled: ``steps`` and ``values`` have the same length.
 
-    Steps are the log's own, else the row's number from 1. ``marked`` is the step at which a failure shows, or None.
+    Steps are the log's own, else row numbers from 1. ``marked`` is the step at which a failure shows, or None.
     """
 
     name: str
@@ -180,17 +174,17 @@ class SeriesView:
 
     @property
     def points(self) -> tuple[tuple[int, float], ...]:
-        """(step, value) in order; not every value is finite."""
+        """(step, value) in order; values may be non-finite."""
         return tuple(zip(self.steps, self.values, strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One part of the answer's text; joined by blank lines, all sections are the text.
+    """One part of the answer's text; all sections joined by blank lines are the text.
 
-    ``kind`` says what the part is, independent of the language; readers skip kinds that they do not know. ``body`` is
-    Markdown without the heading. A section without a heading continues the one before it. ``items`` are the entries of
-    a list or the lines of the receipt, without their details; ``markers`` the citations in the body.
+    ``kind`` identifies the part, independent of the language; clients skip unknown kinds. ``body`` is Markdown without
+    the heading. A section without a heading continues the one before it. ``items`` are the entries of a list or the
+    lines of the receipt, without details; ``markers`` the citations in the body.
     """
 
     kind: str
@@ -201,18 +195,16 @@ class Section:
 
     @property
     def markdown(self) -> str:
-        """The section with its heading."""
         return f"### {self.heading}\n\n{self.body}" if self.heading else self.body
 
 
 def markdown(sections: Iterable[Section]) -> str:
-    """The text of an answer with these sections."""
     return "\n\n".join(section.markdown for section in sections)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One step of an investigation: the tool asked, what that was in the reader's words, and what came back."""
+    """One step of an investigation: the tool, what it was asked in the reader's words, and the result."""
 
     number: int
     tool: str
@@ -224,7 +216,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """The answer of ``/v1/check`` and ``trainmedic check --format json``: rules only."""
+    """The response of ``/v1/check`` and ``trainmedic check --format json``: rules only."""
 
     findings: tuple[FindingView, ...]
     run: RunView
@@ -235,7 +227,6 @@ class ReportView:
 
     @property
     def fired(self) -> tuple[FindingView, ...]:
-        """The findings that are certain."""
         return tuple(finding for finding in self.findings if finding.status == "fired")
 
 

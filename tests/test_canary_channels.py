@@ -16,7 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.fake_model import FakeModel, Reply, form
-from tests.slack.desk import bot_in
+from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
 from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
@@ -186,7 +186,7 @@ def test_nothing_that_is_told_to_slack_holds_the_secret(
             files = [strict.upload(a.name, a.content) for a in texts]
             said = strict.says(f"<@U0BOT> {QUESTION.format(secret)}", files=files)
             await strict.until_said("Cause found", thread_ts=said.ts)
-            while bot.desk.running:
+            while bot.questions.running:
                 await asyncio.sleep(0.01)
 
     asyncio.run(act())

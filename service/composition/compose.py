@@ -35,32 +35,28 @@ Sections = tuple[Section, ...]
 
 @dataclass(slots=True)
 class Citations:
-    """Assigns markers: one for each thing cited, in the order of first use."""
+    """Assigns markers: one for each cited thing, in the order of first use."""
 
     language: str
     found: dict[tuple[str, str], Citation] = field(default_factory=dict)
     first: int = 1  # the lowest marker that may be assigned
 
     def case(self, case: Case) -> int:
-        """The marker of a case."""
         url = case.sources[0].url if case.sources else None
         return self._marker("case", case.id, case.title.get(self.language), url, None)
 
     def rule(self, finding: Finding) -> int:
-        """The marker of a rule."""
         return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
 
     def effect(self, effect: Effect) -> int:
-        """The marker of a rule that a supposed change concerns."""
+        """The marker of a rule that a supposed change affects."""
         return self._marker("rule", effect.rule_id, effect.title.get(self.language), None, None)
 
     def place(self, span: Span) -> int:
-        """The marker of a place in the input."""
         name = place(span, self.language)
         return self._marker("input", f"{span.attachment or ''}:{span.line}:{span.column}", name, None, quote(span))
 
     def all(self) -> tuple[Citation, ...]:
-        """Everything cited, in marker order."""
         return tuple(self.found.values())
 
     def _marker(
@@ -76,7 +72,7 @@ class Citations:
 def compose(
     diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None, *, same: bool = False
 ) -> tuple[Sections, tuple[Citation, ...]]:
-    """The answer's sections and what their markers point at. The effect of a supposed change comes first.
+    """The answer's sections and their citations. The effect of a supposed change comes first.
 
     ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
     """
@@ -102,7 +98,7 @@ def compose(
 def opening(
     diagnosis: Diagnosis, context: Context, citations: Citations, supposed: WhatIf | None = None
 ) -> Iterator[Section]:
-    """What every answer opens with, whoever writes its text: the receipt, and the effect of a supposed change."""
+    """The beginning of every answer, whoever writes its text: the receipt, and the effect of a supposed change."""
     if lines := receipt_lines(context.evidence.receipt, citations.language):
         yield Section(kind="receipt", body="\n".join(f"> {line}" for line in lines), items=tuple(lines))
     if supposed is not None:
@@ -127,7 +123,7 @@ def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Se
 
 
 def receipt_lines(receipt: Receipt, language: str) -> list[str]:
-    """What was read, and if there was any, what was masked and what could not be read."""
+    """What was read, and if any, what was masked and what could not be read."""
     inputs = []
     for item in receipt.inputs:
         name = shown_name(item.name) if item.name else messages("question", language)
@@ -192,7 +188,7 @@ def _confidence(cause: Cause, language: str) -> str:
 
 
 def _likely(cause: Cause | None, citations: Citations) -> Iterator[Section]:
-    """What an answer that asks back can already say: the best candidate so far, and what would not help."""
+    """The best candidate of an answer that asks back, and what would not help."""
     if cause is None:
         return
     language, case = citations.language, cause.case
@@ -224,7 +220,7 @@ def _fix(case: Case, fired: Sequence[Finding], context: Context, marker: int, la
 
 
 def _names(case: Case, context: Context, language: str) -> Sections:
-    """What the recommended options are called in the user's framework, if it spells them differently."""
+    """The names of the recommended options in the user's framework, if it spells them differently."""
     framework, pairs = other_names(case, context.evidence)
     names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
     return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
@@ -305,14 +301,12 @@ def _list(kind: str, items: Sequence[str], markers: Sequence[int], body: str = "
 
 
 def _headed(name: str, sections: Sections, language: str) -> Sections:
-    """The sections, the first of them under the heading ``name``."""
     if not sections:
         return ()
     return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
 
 
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
-    """The causes for the wire, plain text in ``language``."""
     return tuple(
         CauseView(
             rank=rank,
@@ -341,9 +335,9 @@ def place(span: Span, language: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """The name of a pasted text in Markdown: ordinary ones as they are, any other as code that has no brackets.
+    """The name of a pasted text, safe in Markdown: unusual names become code without brackets.
 
-    Whoever names a file chooses what stands in every answer: it must not look like a citation, a link or a tag.
+    The user chooses this name and every answer shows it: it must not look like a citation, a link or a tag.
     """
     if _ORDINARY.fullmatch(name) and not name.lower().startswith("www."):
         return name
@@ -357,5 +351,5 @@ def quote(span: Span) -> str:
 
 
 def plain_text(markdown: str) -> str:
-    """Markdown without its marks; links keep their words."""
+    """Markdown without its marks; links keep their text."""
     return _MARKS.sub("", _LINK.sub(r"\1", markdown)).strip()

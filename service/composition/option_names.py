@@ -1,6 +1,6 @@
-"""What the options that a case recommends are called in the user's own framework. Pure.
+"""Names of recommended options in the user's own framework. Pure.
 
-Cases hold for several frameworks and name an option as one of them spells it.
+A case covers several frameworks and spells an option as one of them does.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 
 _ELSEWHERE = ("deepspeed", "accelerate", "env", "launcher")
-"""Readers of files and variables of their own: their names hold whatever framework runs."""
+"""Readers of their own files and variables: their names are valid with any framework."""
 _SOURCES = ("trl", "transformers", "peft")
-"""Frameworks whose option names cases use if they name no framework."""
+"""Frameworks whose option names cases use unless they name one."""
 _SPELL_ALIKE = {*_SOURCES, *(profile.name for profile in profiles().values() if profile.options_of in _SOURCES)}
 _NAME = r"(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8})"
 _SPAN = re.compile(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
@@ -35,7 +35,7 @@ _MOST = 4
 
 
 def other_names(case: Case, evidence: Evidence) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """The user's framework as people write it; each option of the fix that it spells otherwise, with its name there."""
+    """The user's framework, and (name, name there) for each option of the fix that it spells differently."""
     run = evidence.run
     framework = run.framework.value if run.framework is not None else ""
     if framework not in select("trainer") or framework in _SPELL_ALIKE or case.frameworks == (framework,):
@@ -43,10 +43,10 @@ def other_names(case: Case, evidence: Evidence) -> tuple[str, tuple[tuple[str, s
     fact = evidence.versions.get(framework)
     version = fact.exact if fact is not None else None
     algorithm = run.algorithm.value if run.algorithm is not None else None
-    found = dict(
+    renames = dict(
         _renamed(case.section("fix", "en"), framework, version or catalogue.versions(framework)[-1], algorithm)
     )
-    return title(framework), tuple(found.items())[:_MOST]
+    return title(framework), tuple(renames.items())[:_MOST]
 
 
 def _renamed(text: str, framework: str, version: str, algorithm: str | None) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def _renamed(text: str, framework: str, version: str, algorithm: str | None) -> 
         if not here or any(key.key == name for key in keys):
             continue
         # The same word may be an option of another meaning there, so its existence alone says nothing.
-        if not any(re.search(rf"(?<![\w.]){re.escape(each)}(?![\w.])", text) for each in here):
+        if not any(re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", text) for key in here):
             yield name, here[0]
 
 
@@ -70,5 +70,5 @@ def _found(line: str) -> list[re.Match[str]]:
 
 
 def _setting(name: str) -> str | None:
-    """The setting that a name means, where it is spelled plainly."""
+    """The setting of a plainly spelled name."""
     return next((spec.name for column in _SOURCES for spec, key in index(column).get(name, ()) if key.how == ""), None)

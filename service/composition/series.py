@@ -1,4 +1,4 @@
-"""The logged metrics of a run as series to draw: the usual ones, thinned out, the failing step marked. Pure."""
+"""The logged metrics of a run as series to draw: common metrics, downsampled, with the failing step marked. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ SHOWN = (
     "completion_length",
     "learning_rate",
 )
-"""Metrics worth a plot, the most telling first."""
+"""Metrics worth a plot, the most informative first."""
 MAX_SERIES = 8
 MAX_POINTS = 240
 FEWEST = 3
-"""Fewer points than this are no curve."""
+"""Fewer points than this make no curve."""
 
 
 def series_views(evidence: Evidence) -> tuple[SeriesView, ...]:
-    """One series for each usual metric and log, in the order of `SHOWN`; those of evaluation rows are left out."""
+    """One series for each metric of `SHOWN` and log, in that order, without evaluation rows."""
     rows = [row for row in evidence.rows if not row.evaluation]
-    found = []
+    series = []
     for name in SHOWN:
         for attachment in dict.fromkeys(row.span.attachment for row in rows):
             points = _points([row for row in rows if row.span.attachment == attachment], name)
@@ -38,40 +38,40 @@ def series_views(evidence: Evidence) -> tuple[SeriesView, ...]:
                 marked = _marked(evidence, name, attachment, points)
                 thin = thinned(points, marked)
                 steps, values = tuple(step for step, _ in thin), tuple(value for _, value in thin)
-                found.append(SeriesView(name=name, attachment=attachment, steps=steps, values=values, marked=marked))
-    return tuple(found[:MAX_SERIES])
+                series.append(SeriesView(name=name, attachment=attachment, steps=steps, values=values, marked=marked))
+    return tuple(series[:MAX_SERIES])
 
 
 def thinned(
     points: Sequence[tuple[int, float]], keep: int | None = None, limit: int = MAX_POINTS
 ) -> tuple[tuple[int, float], ...]:
-    """At most ``limit`` points with the same outline: of each stretch its least and its greatest value.
+    """At most ``limit`` points with the same outline: the minimum and maximum of each bucket.
 
-    The first, the last, the one at step ``keep`` and the first that is not finite always stay.
+    The first, the last, the one at step ``keep`` and the first non-finite one are always kept.
     """
     if len(points) <= limit:
         return tuple(points)
     broken = next((number for number, (_, value) in enumerate(points) if not math.isfinite(value)), None)
-    wanted = {0, len(points) - 1} | ({broken} if broken is not None else set())
-    wanted |= {number for number, (step, _) in enumerate(points) if step == keep}
-    stretches = max(1, (limit - len(wanted)) // 2)
+    numbers = {0, len(points) - 1} | ({broken} if broken is not None else set())
+    numbers |= {number for number, (step, _) in enumerate(points) if step == keep}
+    stretches = max(1, (limit - len(numbers)) // 2)
     for stretch in range(stretches):
         first, last = stretch * len(points) // stretches, (stretch + 1) * len(points) // stretches
         finite = [number for number in range(first, last) if math.isfinite(points[number][1])]
         if finite:
-            wanted.add(min(finite, key=lambda number: points[number][1]))
-            wanted.add(max(finite, key=lambda number: points[number][1]))
+            numbers.add(min(finite, key=lambda number: points[number][1]))
+            numbers.add(max(finite, key=lambda number: points[number][1]))
         else:
-            wanted.add(first)
-    return tuple(points[number] for number in sorted(wanted))
+            numbers.add(first)
+    return tuple(points[number] for number in sorted(numbers))
 
 
 def _points(rows: Sequence[Row], name: str) -> list[tuple[int, float]]:
-    """(step, value) of each row that has the metric; row numbers stand in where any step is missing."""
-    having = [(row.step, row.metrics[name].value) for row in rows if name in row.metrics]
-    if any(step is None for step, _ in having):
-        return [(number, value) for number, (_, value) in enumerate(having, start=1)]
-    return [(step or 0, value) for step, value in having]
+    """(step, value) of each row with the metric; row numbers replace the steps if any is missing."""
+    values = [(row.step, row.metrics[name].value) for row in rows if name in row.metrics]
+    if any(step is None for step, _ in values):
+        return [(number, value) for number, (_, value) in enumerate(values, start=1)]
+    return [(step or 0, value) for step, value in values]
 
 
 def _marked(evidence: Evidence, name: str, attachment: str | None, points: Sequence[tuple[int, float]]) -> int | None:
@@ -81,9 +81,9 @@ def _marked(evidence: Evidence, name: str, attachment: str | None, points: Seque
         return broken
     steps = {step for step, _ in points}
     stem = name.removeprefix("completion_").split("/")[0].removesuffix("s" if "/" in name else "")
-    own = [
+    steps_with_failure = [
         signal.step
         for signal in evidence.signals
         if signal.step in steps and signal.span.attachment == attachment and signal.kind.startswith(stem)
     ]
-    return min((step for step in own if step is not None), default=None)
+    return min((step for step in steps_with_failure if step is not None), default=None)

@@ -32,7 +32,7 @@ def template_answer(
     language: Language,
     kb_version: str,
 ) -> Answer:
-    """The answer in ``language``; its ids and timings are the caller's to fill in."""
+    """The answer in ``language``; the caller fills in ids and timings."""
     evidence, report = context.evidence, context.report
     repeated = repeats(message.turns, diagnosis, evidence)
     sections, citations = compose(diagnosis, context, language, supposed, same=repeated)
@@ -61,7 +61,7 @@ def template_answer(
 
 
 def repeats(turns: Sequence[Turn], diagnosis: Diagnosis, evidence: Evidence) -> bool:
-    """Whether the previous answer had the same verdict and first cause, and this message pastes nothing new."""
+    """Whether the previous answer had the same verdict and first cause, and this message adds no new evidence."""
     spans = [option.span for option in evidence.run.options]
     spans += [row.span for row in evidence.rows]
     spans += [trace.span for trace in evidence.tracebacks]

@@ -22,18 +22,17 @@ from trainmedic.service.answer import (
 )
 
 MAX_SETTINGS = 200
-"""Written settings listed for one run; a paste of thousands of flags must not fill the answer."""
+"""Settings listed for one run; thousands of pasted flags must not fill the answer."""
 
 SEPARATOR = {"en": "; ", "zh": "；"}
 
 
 def missing_view(missing: Missing, language: str) -> MissingView:
-    """One missing fact in ``language``."""
     return MissingView(fact=missing.fact, why=missing.why.get(language), ask=missing.ask.get(language))
 
 
 def finding_view(finding: Finding, language: str) -> FindingView:
-    """One finding in ``language``; the patch is that of the first fix that has one."""
+    """One finding in ``language``, with the patch of the first fix that has one."""
     patched = next((fix for fix in finding.fixes if fix.patch), None)
     texts = [fix.text.get(language) for fix in finding.fixes]
     return FindingView(
@@ -62,7 +61,6 @@ def joined(sentences: Sequence[str], language: str) -> str:
 
 
 def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
-    """The signals seen or stated, each with its meaning."""
     return tuple(
         SignalView(
             kind=signal.kind,
@@ -77,9 +75,9 @@ def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
 
 
 def run_view(evidence: Evidence, used: frozenset[str] = frozenset()) -> RunView:
-    """The run the paste is about: what was recognised, versions, written settings, and defaults named in ``used``."""
+    """The recognised run with its written settings, and the defaults named in ``used``."""
     run = evidence.run
-    shown = [s for s in run.settings.values() if not s.is_default or s.name in used][:MAX_SETTINGS]
+    listed = [s for s in run.settings.values() if not s.is_default or s.name in used][:MAX_SETTINGS]
     facts = {"framework": run.framework, "algorithm": run.algorithm, "stage": run.stage}
     facts |= {"model": run.model, "model_family": run.model_family}
     return RunView(
@@ -90,13 +88,12 @@ def run_view(evidence: Evidence, used: frozenset[str] = frozenset()) -> RunView:
         model_family=_value(run.model_family),
         reasons={name: fact.reason for name, fact in facts.items() if fact is not None},
         versions={name: _version(evidence, name) for name in sorted(evidence.versions)},
-        settings={s.name: _setting(s) for s in sorted(shown, key=lambda s: s.name)},
+        settings={s.name: _setting(s) for s in sorted(listed, key=lambda s: s.name)},
         runs=len(evidence.runs),
     )
 
 
 def receipt_view(receipt: Receipt) -> ReceiptView:
-    """The receipt; it opens every answer."""
     return ReceiptView(
         inputs=tuple(
             InputView(
@@ -110,7 +107,6 @@ def receipt_view(receipt: Receipt) -> ReceiptView:
 
 
 def report_view(evidence: Evidence, report: Report, language: str) -> ReportView:
-    """The whole report of a check."""
     return ReportView(
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         run=run_view(evidence, settings_used(report)),
@@ -122,7 +118,7 @@ def report_view(evidence: Evidence, report: Report, language: str) -> ReportView
 
 
 def settings_used(report: Report) -> frozenset[str]:
-    """Names that fired findings' terms mention, so that the defaults they rest on are shown."""
+    """Names in the terms of fired findings: the defaults that they rest on must be shown."""
     words: set[str] = set()
     for finding in report.fired:
         for term in finding.terms:

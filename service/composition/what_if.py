@@ -1,4 +1,4 @@
-"""What a supposed change does, in words: the first thing that an answer to "what about …?" says. Pure."""
+"""The effect of a supposed change in words: the beginning of an answer to "what about …?". Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from trainmedic.service.ranking.features import in_range
 from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
 MAX_TITLES = 5
-"""Findings named for one effect; the rest is counted."""
+"""Findings named for one effect; the others are counted."""
 MAX_VALUE = 80
 _PLAIN = str.maketrans("`\n", "' ")
 
 
 def supposition(what_if: WhatIf, lead: Cause | None, marker: Callable[[Effect], int], language: str) -> Section:
-    """The section on a supposed change. ``marker`` assigns the citation of a rule."""
+    """The section on a supposed change. ``marker`` assigns a rule's citation."""
     not_tried = [
         messages("supposed_not", language, name=_code(change.name), why=change.why.get(language))
         for change in what_if.unknown
@@ -38,41 +38,41 @@ def supposition(what_if: WhatIf, lead: Cause | None, marker: Callable[[Effect], 
             items.append(messages(f"supposed_effects.{name}", language, titles=titles))
     if not what_if.clears and not what_if.appears:
         items.insert(0, messages("supposed_effects.nothing", language))
-    standing = messages(f"supposed_cause.{stands(what_if, lead)}", language) if lead is not None else ""
-    parts = (head, "\n".join(f"- {item}" for item in items), standing, *not_tried)
+    cause_status = messages(f"supposed_cause.{stands(what_if, lead)}", language) if lead is not None else ""
+    parts = (head, "\n".join(f"- {item}" for item in items), cause_status, *not_tried)
     body = "\n\n".join(part for part in parts if part)
     return Section(kind="supposed", body=body, items=tuple(items), markers=tuple(dict.fromkeys(markers)))
 
 
-def stands(found: WhatIf, lead: Cause) -> str:
-    """Whether the first cause is still the cause then: stands | falls | touched | open.
+def stands(what_if: WhatIf, lead: Cause) -> str:
+    """Whether the first cause remains after the change: stands | falls | touched | open.
 
-    ``touched``: no rule can tell, but the change is about a setting or package that the cause is about.
+    ``touched``: no rule decides it, but the change is about a setting or package of the cause.
     """
     rules = {finding.rule_id for finding in lead.findings if finding.status is Status.FIRED}
-    if rules & {effect.rule_id for effect in (*found.stays, *found.appears)}:
+    if rules & {effect.rule_id for effect in (*what_if.stays, *what_if.appears)}:
         return "stands"
-    if rules & {effect.rule_id for effect in found.clears}:
+    if rules & {effect.rule_id for effect in what_if.clears}:
         return "falls"
     case = lead.case
-    for change in found.changed:
+    for change in what_if.changed:
         affected = case.affected.get(change.name)
         if affected is not None and change.version is not None and in_range(change.version, affected) is False:
             return "falls"
-    return "touched" if {c.name for c in found.changed} & {*case.settings, *case.affected} else "open"
+    return "touched" if {c.name for c in what_if.changed} & {*case.settings, *case.affected} else "open"
 
 
-def settled(found: WhatIf, lead: Cause | None) -> tuple[str, ...]:
-    """The same as lines for a model's prompt, with the rules' ids. Values that users wrote stand in the first line."""
-    changes = "; ".join(f"{change.name} {change.before or 'unknown'} -> {change.after}" for change in found.changed)
+def settled(what_if: WhatIf, lead: Cause | None) -> tuple[str, ...]:
+    """The same as lines for a model's prompt, with the rules' ids. Only the first line contains users' values."""
+    changes = "; ".join(f"{change.name} {change.before or 'unknown'} -> {change.after}" for change in what_if.changed)
     lines = [f"the question supposes a change, which is not made: {changes or 'none that could be tried'}"]
     lines += [
-        f"supposed change, {name}: {', '.join(effect.rule_id for effect in each)}"
+        f"supposed change, {name}: {', '.join(effect.rule_id for effect in effects)}"
         for name in ("clears", "appears", "stays", "logged")
-        if (each := getattr(found, name))
+        if (effects := getattr(what_if, name))
     ]
-    if found.changed and lead is not None:
-        lines.append(f"supposed change, the first cause: {stands(found, lead)}")
+    if what_if.changed and lead is not None:
+        lines.append(f"supposed change, the first cause: {stands(what_if, lead)}")
     return tuple(lines)
 
 
@@ -93,5 +93,5 @@ def _titles(effects: Sequence[Effect], marker: Callable[[Effect], int], markers:
 
 
 def _code(text: str) -> str:
-    """Text that can stand between backticks."""
+    """``text`` made safe between backticks."""
     return text.translate(_PLAIN)[:MAX_VALUE].strip() or "…"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.slack.desk import bot_in
+from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
 from trainmedic.service.advisor import Advisor

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.slack.desk import COMMAND, QUESTION, Failing, Slowly, bot_in, settled
+from tests.slack.bots import COMMAND, QUESTION, Failing, Slowly, bot_in, settled
 from tests.slack.fake import ANN, BEN, DM, GENERAL, OTHER, PRIVATE, Fault, LocalSlack
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor
@@ -103,7 +103,7 @@ def test_a_reply_to_what_was_asked_back_needs_no_mention(
         assert len([each for each in strict.replies(said.ts) if each.bot_id]) == 1  # Ben was not asked
         strict.says(f"```{COMMAND}```", thread_ts=said.ts)
         await strict.until_said("Cause found", thread_ts=said.ts)
-        place = bot.desk.tools.gatherer.written(said.message.wire())
+        place = bot.questions.workspace.gatherer.incoming(said.message.wire())
         assert place.text == "the loss of my KTO run is NaN"
 
     with_bot(act)
@@ -272,7 +272,7 @@ def test_many_questions_at_once_are_all_acknowledged_in_time(
                 await strict.until_acked(delivery)
         assert not any(strict.replies(each.ts) for each in said)
         assert len(answerer.asked) <= 16
-        bot.desk.tools.streams.unsupported["channel"] = "too many at once for this test"
+        bot.questions.workspace.streams.unsupported["channel"] = "too many at once for this test"
         answerer.go.set()
         await settled(bot)
         assert all(strict.replies(each.ts) for each in said)

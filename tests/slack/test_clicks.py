@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.slack.desk import QUESTION, bot_in
+from tests.slack.bots import QUESTION, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
@@ -27,7 +27,7 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
     assert advisor.history is not None
-    [answer_id] = bot.desk.posted._values
+    [answer_id] = bot.questions.posted._values
     return advisor.history.feedback(answer_id)
 
 

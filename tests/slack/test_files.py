@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.slack.desk import COMMAND
+from tests.slack.bots import COMMAND
 from tests.slack.fake import LocalSlack, SlackFile
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.files import Downloads, is_page

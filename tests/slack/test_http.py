@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from slack_sdk.signature import SignatureVerifier
 
-from tests.slack.desk import QUESTION, settings_of, threads
+from tests.slack.bots import QUESTION, settings_of, threads
 from tests.slack.fake import Fault, LocalSlack
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer

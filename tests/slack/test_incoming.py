@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainmedic.ui.slack.incoming import is_written, mentions, text_of, unescaped, written
+from trainmedic.ui.slack.incoming import incoming_message, is_written, mentions, text_of, unescaped
 
 BOT = "U0BOT"
 
@@ -79,10 +79,10 @@ def test_strange_shapes_are_read_as_nothing() -> None:
 
 
 def test_who_wrote_is_told_apart() -> None:
-    assert written({"user": BOT, "ts": "1.2"}, BOT, "B0").own
-    assert written({"bot_id": "B0", "ts": "1.2"}, BOT, "B0").own
-    other = written({"bot_id": "B1", "ts": "1.2", "files": [{"id": "F"}, None]}, BOT, "B0")
-    assert (other.bot, other.own, len(other.files)) == (True, False, 1)
+    assert incoming_message({"user": BOT, "ts": "1.2"}, BOT, "B0").ours
+    assert incoming_message({"bot_id": "B0", "ts": "1.2"}, BOT, "B0").ours
+    other = incoming_message({"bot_id": "B1", "ts": "1.2", "files": [{"id": "F"}, None]}, BOT, "B0")
+    assert (other.bot, other.ours, len(other.files)) == (True, False, 1)
 
 
 def test_edits_and_joins_are_not_written() -> None:

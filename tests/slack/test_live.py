@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.fake_model import FakeModel, Reply
-from tests.slack.desk import QUESTION, QUICK, Slowly, bot_in, settled
+from tests.slack.bots import QUESTION, QUICK, Slowly, bot_in, settled
 from tests.slack.fake import DM, GENERAL, Fault, LocalSlack, Message
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView, markdown

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.slack.desk import COMMAND
+from tests.slack.bots import COMMAND
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Citation, Language, MaskedView, Section, Verdict

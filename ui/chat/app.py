@@ -1,7 +1,7 @@
-"""The pages on the service's own port: attached at once, loaded beside the first requests, behind the key if any.
+"""The pages on the service's own port: attached at once, loaded in the background, behind the key if there is one.
 
-The API listens before the framework of the pages is imported (a second and a half); until then a page says so and
-looks again by itself.
+The API listens before Gradio is imported, which takes a second and a half; until then a placeholder page reloads
+itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
-"""No inline script runs and nothing is asked of another site. The framework's own widgets need ``unsafe-eval``."""
+"""No inline script, no other site. Gradio's own widgets need ``unsafe-eval``."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -57,9 +57,9 @@ HEADERS = (
 
 
 def attach(app: FastAPI, context: AppContext) -> None:
-    """Serve the pages for every path that no route of ``app`` has. Call it last, once all other routes are there.
+    """Serve the pages for every path without a route in ``app``. Call it last, after all other routes.
 
-    Loading begins when the application starts. Nothing is attached where the framework is not installed.
+    Loading begins when the application starts. Nothing is attached if Gradio is not installed.
     """
     if find_spec("gradio") is None:
         log.warning("no pages: install the extra 'ui' for them")
@@ -77,14 +77,13 @@ def attach(app: FastAPI, context: AppContext) -> None:
 
 
 class LastMount(Mount):
-    """What is left over: paths that no other route has, so that a wrong method on an API path stays an error of it."""
+    """Fallback mount for unmatched paths; a wrong method on an API path stays that route's error."""
 
     def __init__(self, path: str, shell: Shell, app: FastAPI) -> None:
         super().__init__(path, app=shell)
         self._all = app.router.routes
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Nothing of the API, known or not."""
         path = scope.get("path", "")
         if scope["type"] != "http" or f"{path}/".startswith(API_PREFIXES):
             return Match.NONE, {}
@@ -94,7 +93,7 @@ class LastMount(Mount):
 
 
 class Shell:
-    """Stands before the pages: who may enter, in which language, and what is said while they load."""
+    """The ASGI application in front of the pages: access, language, and a placeholder while they load."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
@@ -105,7 +104,7 @@ class Shell:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Load the pages beside everything else, and keep them until the end."""
+        """Load the pages in the background, and serve them until the context closes."""
         stop = asyncio.Event()
         with tempfile.TemporaryDirectory(prefix="trainmedic-uploads-") as folder:
             # Uploads are written before any of our code sees them: into a folder of our own that goes with us.
@@ -134,15 +133,13 @@ class Shell:
     def _load(self) -> FastAPI:
         from trainmedic.ui.chat.pages import make_pages
 
-        return make_pages(self._context, {name: f"{STATIC}{name}?v={each.tag}" for name, each in self._static.items()})
+        return make_pages(self._context, {name: f"{STATIC}{name}?v={file.tag}" for name, file in self._static.items()})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in HEADERS}
-                message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in own), *HEADERS]
+                names = {name for name, _ in HEADERS}
+                message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in names), *HEADERS]
             await send(message)
 
         response = await self._response(scope, receive)
@@ -154,7 +151,7 @@ class Shell:
             await self._loading(scope)(scope, receive, guarded)
 
     async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on to the framework, where it is one that our pages make."""
+        """Pass a request on to Gradio if it is a call that our pages make."""
         try:
             call = call_of(scope["method"], scope["path"])
             if call == UPLOAD:
@@ -168,7 +165,7 @@ class Shell:
         await pages(scope, receive, send)
 
     async def _response(self, scope: Scope, receive: Receive) -> Response | None:
-        """What is answered without the pages; None where they answer."""
+        """The response to a request that needs no page; None if the pages respond."""
         path, headers = scope["path"], dict(scope["headers"])
         if path.startswith(STATIC):
             return self._static_response(path.removeprefix(STATIC))
@@ -217,9 +214,9 @@ class Shell:
     def _plain(self, scope: Scope, **values: object) -> str:
         chinese = scope["path"].startswith("/zh/") or wants_chinese(dict(scope["headers"]))
         language: Language = "zh" if chinese else "en"
-        given: dict[str, object] = {"form": False, "missing": False, "refresh": False, "wrong": False, "hours": 0}
-        given |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
-        return render("plain.html", language, **(given | values))
+        defaults: dict[str, object] = {"form": False, "missing": False, "refresh": False, "wrong": False, "hours": 0}
+        defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
+        return render("plain.html", language, **(defaults | values))
 
     def _address(self, name: str) -> str:
         return f"{STATIC}{name}?v={self._static[name].tag}"
@@ -233,7 +230,7 @@ class Shell:
 
 
 class StaticFile:
-    """A file of ours in memory. ``tag`` changes with its content."""
+    """A packaged file in memory. ``tag`` changes with its content."""
 
     __slots__ = ("content", "kind", "tag")
 
@@ -244,28 +241,26 @@ class StaticFile:
 
 
 def static_files() -> dict[str, StaticFile]:
-    """The styles, scripts and the icon of the package."""
     return {path.name: StaticFile(path.name, path.read_bytes()) for path in sorted((HERE / "static").iterdir())}
 
 
 def error(code: str, message: str) -> dict[str, object]:
-    """An error in the shape of the API."""
+    """An error body as the API sends it."""
     return {"error": {"code": code, "message": message}}
 
 
 def with_query(path: str, scope: Scope) -> str:
-    """The path with the request's own query."""
     query = scope.get("query_string", b"").decode("latin-1")
     return quote(path) + (f"?{query}" if query else "")
 
 
 def asks_for_page(headers: dict[bytes, bytes]) -> bool:
-    """Whether somebody opens an address, rather than a page of ours loading a part of itself."""
+    """Whether a browser opens an address, as opposed to a page loading a part of itself."""
     return b"text/html" in headers.get(b"accept", b"")
 
 
 def wants_chinese(headers: dict[bytes, bytes]) -> bool:
-    """Whether the reader chose Chinese before; else whether the browser asks for it first."""
+    """Whether the reader chose Chinese, or the browser prefers it."""
     chosen = cookie(headers, LANGUAGE_COOKIE)
     if chosen in LANGUAGES:
         return chosen == "zh"
@@ -273,7 +268,7 @@ def wants_chinese(headers: dict[bytes, bytes]) -> bool:
 
 
 async def body_of(receive: Receive) -> bytes:
-    """The body of a small form; what is over its bound is left out."""
+    """The body of a small form, cut at `LONGEST_FORM`."""
     body, more = b"", True
     while more and len(body) <= LONGEST_FORM:
         message = await receive()

@@ -1,4 +1,4 @@
-"""The question page: widgets and events. What they show is made by `ui.chat.evidence` and `ui.chat.markdown`."""
+"""The question page: widgets and events. `ui.chat.evidence` and `ui.chat.markdown` make their content."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from trainmedic.service.history import Feedback
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
-from trainmedic.ui.chat.frame import QUIET, bare, top
-from trainmedic.ui.chat.session import Session, StoredConversation, restored, said
+from trainmedic.ui.chat.frame import QUIET, header, html_options
+from trainmedic.ui.chat.session import Session, StoredConversation, chat_message, restored
 from trainmedic.ui.chat.texts import Language, examples, words
-from trainmedic.ui.chat.uploads import lines_of, peeked, taken
+from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
 from trainmedic.ui.context import AppContext
 
 log = logging.getLogger("trainmedic.chat")
 REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
 REACTIONS = ("up", "down", "resolved")
 EVERY_S = 0.05
-"""At most one update of the text in this time: each one carries the whole conversation."""
+"""Pause between two updates of the text: each one carries the whole conversation."""
 LONG_PASTE = 2_000
-"""Characters; a longer paste becomes an attachment."""
+"""Code points; a longer paste becomes an attachment."""
 Changes: TypeAlias = dict[Any, Any]
 Event: TypeAlias = Any
 
@@ -64,7 +64,7 @@ FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
 
 
 class DiagnosePage:
-    """The page of one language."""
+    """The question page in one language."""
 
     def __init__(self, context: AppContext, language: Language) -> None:
         self._context = context
@@ -73,27 +73,26 @@ class DiagnosePage:
         self._rules = len(context.advisor.knowledge.rules.rules)
 
     def build(self) -> gr.Blocks:
-        """The widgets, with their events."""
         t = self._words
         with gr.Blocks(
             title=t["page_title"], fill_width=True, analytics_enabled=False, delete_cache=(600, 3600)
         ) as page:
-            gr.HTML(top(self._context, self._language, ""), elem_id="tm-head", **bare())
+            gr.HTML(header(self._context, self._language, ""), elem_id="tm-head", **html_options())
             self._session = gr.State(Session())
             with gr.Row(elem_id="main"):
                 with gr.Column(elem_id="talk"):
                     self._talk()
                 with gr.Column(elem_id="evidence"):
-                    self._steps = gr.HTML("", elem_id="tm-ev-steps", **bare())
-                    self._panel = gr.HTML("", elem_id="tm-ev-main", **bare())
-                    self._tail = gr.HTML("", elem_id="tm-ev-tail", **bare())
+                    self._steps = gr.HTML("", elem_id="tm-ev-steps", **html_options())
+                    self._panel = gr.HTML("", elem_id="tm-ev-main", **html_options())
+                    self._tail = gr.HTML("", elem_id="tm-ev-tail", **html_options())
             self._events(page)
         page.queue(default_concurrency_limit=None, api_open=False)
         return page
 
     def _talk(self) -> None:
         t = self._words
-        self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **bare())
+        self._hello = gr.HTML(evidence.render("hello.html", self._language), elem_id="tm-hello-box", **html_options())
         self._bot = gr.Chatbot(
             elem_id="bot",
             layout="panel",
@@ -110,8 +109,8 @@ class DiagnosePage:
             placeholder="",
             visible="hidden",
         )
-        self._after = gr.HTML("", elem_id="tm-after-box", **bare(AFTER_JS))
-        self._chips = gr.HTML("", elem_id="tm-chips-box", **bare(CHIPS_JS))
+        self._after = gr.HTML("", elem_id="tm-after-box", **html_options(AFTER_JS))
+        self._chips = gr.HTML("", elem_id="tm-chips-box", **html_options(CHIPS_JS))
         self._box = gr.MultimodalTextbox(
             elem_id="tm-question",
             show_label=False,
@@ -132,34 +131,43 @@ class DiagnosePage:
             examples=examples(self._language),
             model=bool(self._context.settings.model_base_url),
         )
-        self._examples = gr.HTML(start, elem_id="tm-examples-box", **bare(EXAMPLES_JS))
+        self._examples = gr.HTML(start, elem_id="tm-examples-box", **html_options(EXAMPLES_JS))
 
     def _events(self, page: gr.Blocks) -> None:
-        shown = [self._bot, self._panel, self._steps, self._tail, self._after, self._chips, self._hello, self._examples]
-        asked = [*shown, self._box, self._session]
+        answer = [
+            self._bot,
+            self._panel,
+            self._steps,
+            self._tail,
+            self._after,
+            self._chips,
+            self._hello,
+            self._examples,
+        ]
+        outputs = [*answer, self._box, self._session]
         state, on_page = self._session, gr.Textbox(visible=False)
-        sent = self._box.submit(self.submitted, [self._box, state, on_page], asked, js=ASKED_JS, **QUIET)
-        sent.then(None, js=SETTLED_JS, **QUIET)
-        followed = self._after.follow(self.followed, [state, on_page], asked, js=FOLLOWED_JS, **QUIET)
-        followed.then(None, js=SETTLED_JS, **QUIET)
-        tried = self._examples.example(self.tried, [state], asked, **QUIET)
-        tried.then(None, js=SETTLED_JS, **QUIET)
-        self._box.stop(self.stopped, [state], asked, cancels=[sent, followed, tried], **QUIET)
+        submission = self._box.submit(self.submitted, [self._box, state, on_page], outputs, js=ASKED_JS, **QUIET)
+        submission.then(None, js=SETTLED_JS, **QUIET)
+        follow_up = self._after.follow(self.followed, [state, on_page], outputs, js=FOLLOWED_JS, **QUIET)
+        follow_up.then(None, js=SETTLED_JS, **QUIET)
+        example = self._examples.example(self.tried, [state], outputs, **QUIET)
+        example.then(None, js=SETTLED_JS, **QUIET)
+        self._box.stop(self.stopped, [state], outputs, cancels=[submission, follow_up, example], **QUIET)
         self._box.change(self.received, [self._box], [self._chips], trigger_mode="always_last", **QUIET)
         self._chips.drop(self.dropped, [self._box], [self._box, self._chips], **QUIET)
         self._after.vote(self.voted, [], [self._after], **QUIET)
-        page.load(self.opened, [state], asked, **QUIET).then(None, js=SETTLED_JS, **QUIET)
+        page.load(self.opened, [state], outputs, **QUIET).then(None, js=SETTLED_JS, **QUIET)
 
     async def submitted(
         self, value: Mapping[str, Any] | None, session: Session, on_page: str | None = None
     ) -> AsyncIterator[Changes]:
-        """What was written and dropped, asked. ``on_page`` is the id of the answer that the page shows."""
+        """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
         limit = self._context.settings.max_attachments
         if len(paths) > limit:
             gr.Warning(self._words["too_many_files"].format(count=limit))
             return
-        files = await self._context.executor(lambda: taken(paths))
+        files = await self._context.executor(lambda: read_uploads(paths))
         if len(files) < len(paths):
             gr.Warning(self._words["files_gone"].format(count=len(paths) - len(files)))
         if not text.strip() and not files:
@@ -170,45 +178,45 @@ class DiagnosePage:
             yield changes
 
     async def followed(self, session: Session, on_page: str | None, event: gr.EventData) -> AsyncIterator[Changes]:
-        """A question offered under the answer, asked."""
+        """Ask a follow-up question offered under the answer."""
         await self._resumed(session, on_page)
-        chosen = next((each for each in session.follow if each.id == event.id and each.fill is None), None)
-        if chosen is not None:
-            mode: Mode = "investigate" if chosen.investigate else "auto"
-            async for changes in self._asked(chosen.question, chosen.files, session, mode):
+        follow_up = next((item for item in session.follow if item.id == event.id and item.fill is None), None)
+        if follow_up is not None:
+            mode: Mode = "investigate" if follow_up.investigate else "auto"
+            async for changes in self._asked(follow_up.question, follow_up.files, session, mode):
                 yield changes
 
     async def tried(self, session: Session, event: gr.EventData) -> AsyncIterator[Changes]:
-        """An example, asked."""
-        chosen = next((each for each in examples(self._language) if each.id == event.id), None)
-        if chosen is not None:
-            async for changes in self._asked(chosen.question, chosen.files, session):
+        """Ask an example."""
+        example = next((item for item in examples(self._language) if item.id == event.id), None)
+        if example is not None:
+            async for changes in self._asked(example.question, example.files, session):
                 yield changes
 
     async def _asked(
         self, question: str, files: Sequence[Attachment], session: Session, mode: Mode = "auto"
     ) -> AsyncIterator[Changes]:
-        """What changes while one question is answered; in the end all of it once more.
+        """The updates while one question is answered; the last one repeats all of them.
 
-        A slow browser draws only the newest of several updates that wait, and an update leaves out what it does not
-        change: without the last one such a page would keep an older text, or miss its evidence.
+        A slow browser draws only the newest of several waiting updates, and an update leaves out unchanged parts:
+        without the last one such a page would keep an older text or lack its evidence.
         """
-        shown: Changes = {}
+        total: Changes = {}
         async for changes in self._changes(question, files, session, mode):
-            shown |= changes
+            total |= changes
             yield changes
-        yield shown | {self._box: self._ready(), self._session: session}
+        yield total | {self._box: self._ready(), self._session: session}
 
     async def _changes(
         self, question: str, files: Sequence[Attachment], session: Session, mode: Mode
     ) -> AsyncIterator[Changes]:
-        """The user's message at once; the evidence before the text; the text as it comes; then all that follows it."""
+        """The user's message at once, the evidence before the text, the text as it arrives, then the rest."""
         trace_id = uuid.uuid4().hex
         names = [(file.name, lines_of(file.content)) for file in safely_named(files)]
-        session.messages.append(said("user", markdown.question(mask(question).text, names, self._language)))
-        session.messages.append(said("assistant", self._words["analysing"]))
+        session.messages.append(chat_message("user", markdown.question(mask(question).text, names, self._language)))
+        session.messages.append(chat_message("assistant", self._words["analysing"]))
         yield {
-            self._bot: shown_messages(session),
+            self._bot: chatbot(session),
             self._hello: gr.HTML(visible=False),
             self._examples: gr.HTML(visible=False),
             self._after: "",
@@ -252,8 +260,8 @@ class DiagnosePage:
                     text += part.text
                     if time.monotonic() - last >= EVERY_S:
                         last = time.monotonic()
-                        session.messages[-1] = said("assistant", markdown.streamed(draft, text, self._language))
-                        yield {self._bot: shown_messages(session)}
+                        session.messages[-1] = chat_message("assistant", markdown.streamed(draft, text, self._language))
+                        yield {self._bot: chatbot(session)}
 
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
@@ -264,9 +272,9 @@ class DiagnosePage:
         }
 
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
-        """The final text, the sources that it cites, and what to do next. The evidence above them has not changed."""
-        session.messages[-1] = said("assistant", markdown.answer(answer, self._language))
-        changes: Changes = {self._bot: shown_messages(session), self._after: self._next(answer, sources, session)}
+        """The final text, its cited sources, and the follow-up questions. The evidence above is unchanged."""
+        session.messages[-1] = chat_message("assistant", markdown.answer(answer, self._language))
+        changes: Changes = {self._bot: chatbot(session), self._after: self._next(answer, sources, session)}
         if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
             changes[self._tail] = evidence.tail(answer, self._language)
         if answer.steps:
@@ -280,50 +288,50 @@ class DiagnosePage:
         case = self._context.advisor.case(causes[0].case_id) if causes else None
         model = bool(self._context.settings.model_base_url)
         session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
-        kept = self._context.advisor.history is not None
-        return evidence.after(answer, self._language, session.follow, feedback=kept)
+        has_history = self._context.advisor.history is not None
+        return evidence.after(answer, self._language, session.follow, feedback=has_history)
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
         t = self._words
         lines = [t["failed"].format(message=markdown.verbatim(message))]
         lines += [t["failed_hint"].format(hint=markdown.verbatim(hint))] if hint else []
         lines.append(t["failed_trace"].format(trace=trace_id))
-        session.messages[-1] = said("assistant", "\n\n".join(lines))
-        return {self._bot: shown_messages(session)}
+        session.messages[-1] = chat_message("assistant", "\n\n".join(lines))
+        return {self._bot: chatbot(session)}
 
     def stopped(self, session: Session) -> Changes:
-        """The user's stop: what was written stays, the input is open again."""
+        """Stop the answer: the text so far stays, the input opens again."""
         if session.messages and session.messages[-1]["role"] == "assistant":
             text = session.messages[-1]["content"]
             text = "" if text == self._words["analysing"] else f"{text}\n\n"
-            session.messages[-1] = said("assistant", f"{text}{self._words['stopped']}")
-        return {self._bot: shown_messages(session), self._box: self._ready(), self._session: session}
+            session.messages[-1] = chat_message("assistant", f"{text}{self._words['stopped']}")
+        return {self._bot: chatbot(session), self._box: self._ready(), self._session: session}
 
     def _ready(self) -> Any:
         return gr.MultimodalTextbox(value=None, interactive=True, submit_btn=True, stop_btn=False)
 
     async def received(self, value: Mapping[str, Any] | None) -> str:
-        """What each file that waits to be sent was recognised as."""
+        """The chips of the files waiting to be sent: what each was recognised as."""
         paths = [str(path) for path in (value or {}).get("files") or ()]
-        inputs = await self._context.executor(lambda: [peeked(path, number) for number, path in enumerate(paths)])
-        return evidence.chips([each for each in inputs if each is not None], self._language)
+        inputs = await self._context.executor(lambda: [recognise(path, number) for number, path in enumerate(paths)])
+        return evidence.chips([item for item in inputs if item is not None], self._language)
 
     async def dropped(self, value: Mapping[str, Any] | None, event: gr.EventData) -> Changes:
-        """The input without one of its files. The chips are drawn here: what a program changes is no change event."""
+        """Remove one waiting file. A change made by code fires no change event, so the chips are drawn here."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files):
-            await self._context.executor(lambda: taken([files.pop(event.index)]))
-        left = {"text": (value or {}).get("text") or "", "files": files}
-        return {self._box: left, self._chips: await self.received(left)}
+            await self._context.executor(lambda: read_uploads([files.pop(event.index)]))
+        message = {"text": (value or {}).get("text") or "", "files": files}
+        return {self._box: message, self._chips: await self.received(message)}
 
     async def voted(self, event: gr.EventData) -> Any:
-        """A reaction to an answer, stored. After "did not help" the reason is asked for."""
+        """Store a reaction to an answer, and ask for the reason after "did not help"."""
         reaction, reason, answer_id = str(event.reaction), str(event.reason), str(event.answer)
         if reaction not in REACTIONS or (reason and reason not in REASONS):
             return gr.skip()
-        given = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
+        feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
         try:
-            await self._context.executor(lambda: self._context.advisor.give_feedback(given))
+            await self._context.executor(lambda: self._context.advisor.give_feedback(feedback))
         except TrainmedicError as error:
             gr.Warning(error.message)
             return gr.skip()
@@ -332,7 +340,7 @@ class DiagnosePage:
         )
 
     async def opened(self, session: Session, request: gr.Request) -> Changes:
-        """A link to an answer, drawn again from the history; or a question to begin with."""
+        """Restore a linked answer from the history, or fill in a linked question."""
         query = request.query_params
         if "answer" in query:
             return await self._recalled(str(query["answer"])[:64], session)
@@ -344,24 +352,24 @@ class DiagnosePage:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
         stored = await restored(self._context, answer_id, session, self._language)
         if stored is None:
-            session.messages = [said("assistant", self._words["link_gone"])]
-            return {**hidden, self._bot: shown_messages(session)}
+            session.messages = [chat_message("assistant", self._words["link_gone"])]
+            return {**hidden, self._bot: chatbot(session)}
         return {
             **hidden,
             **self._evidence(stored.answer, stored.sources),
-            self._bot: shown_messages(session),
+            self._bot: chatbot(session),
             self._after: self._next(stored.answer, kept_sources(stored.sources), session, self._again(stored)),
         }
 
     async def _resumed(self, session: Session, on_page: str | None) -> None:
-        """Go on where the page is, when what the server knew of it has gone: after a restart, or a night asleep."""
+        """Restore the conversation on the page if the server has lost its session, as after a restart."""
         if session.conversation is None and on_page:
             stored = await restored(self._context, on_page[:64], session, self._language)
             if stored is not None:
                 self._next(stored.answer, kept_sources(stored.sources), session, self._again(stored))
 
     def _again(self, stored: StoredConversation) -> tuple[FollowUp, ...]:
-        """The question once more, where the knowledge has changed since it was answered."""
+        """The last question as a follow-up if the knowledge has changed since its answer."""
         if stored.answer.kb_version == self._context.advisor.knowledge.cases.version or not stored.turns:
             return ()
         turn = stored.turns[-1]
@@ -369,6 +377,5 @@ class DiagnosePage:
         return (FollowUp(id="again", label=label, question=turn.question, files=turn.attachments),)
 
 
-def shown_messages(session: Session) -> Any:
-    """The chat with the messages so far."""
-    return gr.Chatbot(value=[dict(each) for each in session.messages], visible=True)
+def chatbot(session: Session) -> Any:
+    return gr.Chatbot(value=[dict(message) for message in session.messages], visible=True)

@@ -1,4 +1,4 @@
-"""Who may see the pages: a key typed into a small form, kept as a signed cookie that scripts cannot read."""
+"""Access to the pages: a key typed into a small form, kept as a signed cookie that scripts cannot read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ PURPOSE = b"trainmedic pages v1"
 
 
 class Entry:
-    """Checks keys and sessions against the service's keys. Without any key everybody is let in.
+    """Checks keys and sessions against the service's keys. Without any key, access is open.
 
-    A session is its end and a signature made with the key itself: it needs no store, survives a restart, and ends
-    when the key is taken away.
+    A session is its expiry time signed with the key: it needs no store, survives a restart, and ends when the key is
+    removed.
     """
 
     def __init__(self, keys: frozenset[str]) -> None:
@@ -28,11 +28,11 @@ class Entry:
 
     @property
     def asked(self) -> bool:
-        """Whether a key is asked for at all."""
+        """Whether a key is required."""
         return bool(self._keys)
 
     def admits(self, headers: Mapping[bytes, bytes], now: float | None = None) -> bool:
-        """Whether a request with these headers (lower-case names) is from somebody who has shown a key."""
+        """Whether a request with these headers (lower-case names) has a valid key or session."""
         if not self._keys:
             return True
         scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
@@ -42,7 +42,7 @@ class Entry:
         return value is not None and self._valid(value, time.time() if now is None else now)
 
     def session(self, key: str, now: float | None = None) -> str | None:
-        """The cookie's value for somebody who shows this key; None for an unknown one."""
+        """The cookie's value for a valid key, else None."""
         known = self._known(key.strip().encode())
         if known is None:
             return None
@@ -63,27 +63,25 @@ class Entry:
 
 
 def cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
-    """One cookie of a request, the first of that name; None where it has none."""
     # Not the library's parser: it gives up at the first cookie of another program on this host that it cannot read.
-    for each in headers.get(b"cookie", b"").decode("latin-1").split(";"):
-        found, _, value = each.strip().partition("=")
-        if found == name:
+    for item in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        key, _, value = item.strip().partition("=")
+        if key == name:
             return value
     return None
 
 
 def signature(key: bytes, end: str) -> str:
-    """What only somebody who knows the key can write under the end of a session."""
     return hmac.new(key, PURPOSE + end.encode(), hashlib.sha256).hexdigest()
 
 
 def set_cookie(value: str, *, secure: bool) -> str:
-    """The header that keeps a session: not for scripts, not sent along from other sites."""
+    """The Set-Cookie header: hidden from scripts, not sent from other sites."""
     return f"{COOKIE}={value}; Path=/; Max-Age={LASTS_S}; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
 
 
 def form_of(body: bytes) -> tuple[str, str]:
-    """The key, and the page to go on to, of the form as it was sent."""
+    """The key and the target page in the posted form."""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
     except ValueError:  # no form of ours has so many fields
@@ -92,7 +90,7 @@ def form_of(body: bytes) -> tuple[str, str]:
 
 
 def own_path(target: str) -> str:
-    """``target`` where it is a path of this service, else the first page: nobody is sent on to another site."""
+    """``target`` if it is a path of this service, else ``/``: no open redirects."""
     try:
         parts = urlsplit(target)
     except ValueError:

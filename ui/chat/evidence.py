@@ -1,4 +1,4 @@
-"""An answer as the HTML beside the chat. Pure: the same answer gives the same text, everything pasted is escaped."""
+"""An answer as the HTML beside the chat. Pure: the same answer gives the same text, all user text is escaped."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ PACKAGES = {
     "ray": "Ray",
     "torch": "PyTorch",
 }
-"""Names of packages that are not frameworks, as their projects write them."""
+"""Display names of packages that are not frameworks."""
 LONGEST_ACRONYM = 5
 MAX_PATCHES = 1
-"""Patches shown open; the others are behind a fold."""
+"""Patches shown open; the others are folded."""
 EMPHASIS = re.compile(r"(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])")
 TICKED = re.compile(r"`([^`\n]+)`")
 SETTLED = ("answered", "no_fault")
@@ -47,7 +47,7 @@ SETTLED = ("answered", "no_fault")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingExcerpts:
-    """One finding with the excerpts of the user's text that it points at; ``defaulted``: it rests on a default too."""
+    """One finding with excerpts of the user's text; ``defaulted``: it rests on a default too."""
 
     finding: FindingView
     excerpts: tuple[Excerpt, ...]
@@ -56,7 +56,7 @@ class FindingExcerpts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedSource:
-    """A citation with the grade of its case; ``citation.quote`` is what the page shows on hover."""
+    """A citation with the grade of its case; ``citation.quote`` is shown on hover."""
 
     citation: Citation
     grade: str | None
@@ -64,32 +64,31 @@ class CitedSource:
 
 @cache
 def environment() -> Environment:
-    """The templates, everything escaped; a name that is missing is an error, never a blank."""
-    made = Environment(
+    """The template environment: everything is escaped, a missing name is an error."""
+    env = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["size"] = size
-    made.filters["inline"] = inline
-    made.filters["lines"] = lines
-    made.filters["fact"] = fact_name
-    made.filters["framework"] = framework_name
-    return made
+    env.filters["size"] = size
+    env.filters["inline"] = inline
+    env.filters["lines"] = lines
+    env.filters["fact"] = fact_name
+    env.filters["framework"] = framework_name
+    return env
 
 
 def render(template: str, language: Language, **values: object) -> str:
-    """One template in one language."""
     page = environment().get_template(template)
     return page.render(t=words(language), language=language, path=path_of, **values).strip()
 
 
 def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, rules: int = 0) -> str:
-    """The evidence above the sources: facts of the run, findings, patch, metrics, causes, what does not help.
+    """The evidence above the sources: facts of the run, findings, patch, metrics, causes, refutations.
 
-    ``texts`` are the masked texts that were read, by name (None: the question). ``rules`` is how many there are.
+    ``texts`` are the masked input texts by name (None: the question). ``rules`` is the number of rules.
     """
     related, aside, unsure = sorted_findings(answer)
     causes = answer.causes
@@ -98,8 +97,8 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         language,
         a=answer,
         facts=facts(answer.run),
-        findings=[shown(finding, texts) for finding in related],
-        aside=[shown(finding, texts) for finding in aside],
+        findings=[with_excerpts(finding, texts) for finding in related],
+        aside=[with_excerpts(finding, texts) for finding in aside],
         unsure=unsure,
         patches=patches((*related, *aside)),
         max_patches=MAX_PATCHES,
@@ -111,64 +110,61 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         refuted_shown=REFUTED_SHOWN,
         rules=rules,
         counts=counts(answer.findings),
-        pasted=any(each.name is not None for each in answer.receipt.inputs),
+        pasted=any(item.name is not None for item in answer.receipt.inputs),
     )
 
 
 def tail(answer: Answer, language: Language) -> str:
-    """The evidence whose content depends on the answer's text: its sources, what was read, how it was made."""
+    """The evidence that depends on the answer's text: its sources, the receipt, how it was made."""
     return render("tail.html", language, a=answer, citations=cited(answer))
 
 
-def steps(found: Sequence[StepView], language: Language) -> str:
-    """The steps of an investigation, as they come; nothing where there are none."""
-    return render("steps.html", language, steps=found) if found else ""
+def steps(views: Sequence[StepView], language: Language) -> str:
+    return render("steps.html", language, steps=views) if views else ""
 
 
 def chips(inputs: Sequence[WaitingFile], language: Language) -> str:
-    """What each file that waits to be sent was recognised as, with a button that takes it away."""
+    """What each waiting file was recognised as, with a button to remove it."""
     return render("chips.html", language, inputs=inputs) if inputs else ""
 
 
 def after(answer: Answer, language: Language, follow: Sequence[object], *, feedback: bool) -> str:
-    """What stands under an answer: questions to go on with, and whether it helped."""
+    """The part under an answer: follow-up questions and the feedback buttons."""
     return render("after.html", language, a=answer, follow=follow, feedback=feedback)
 
 
 def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView], list[FindingView]]:
-    """Findings about the question, the other ones that fired, and those that could not be decided.
+    """Findings about the question, other fired ones, and undecided ones.
 
-    A finding is about the question where a cause rests on it. Without any such, errors and warnings are shown openly
-    as long as no cause was found.
+    A finding is about the question if a cause rests on it. If there is none and no cause was found, all errors and
+    warnings count as such.
     """
-    fired = [each for each in answer.findings if each.status == "fired"]
-    unsure = [each for each in answer.findings if each.status != "fired"]
-    named = {rule for cause in answer.causes for rule in cause.findings}
-    related = [each for each in fired if each.rule_id in named]
+    fired = [finding for finding in answer.findings if finding.status == "fired"]
+    unsure = [finding for finding in answer.findings if finding.status != "fired"]
+    cause_rules = {rule for cause in answer.causes for rule in cause.findings}
+    related = [finding for finding in fired if finding.rule_id in cause_rules]
     if not related and answer.verdict not in SETTLED:
-        related = [each for each in fired if each.severity != "info"]
+        related = [finding for finding in fired if finding.severity != "info"]
     first = answer.causes[0].findings if answer.causes else []
-    related.sort(key=lambda each: each.rule_id not in first)
-    return related, [each for each in fired if each not in related], unsure
+    related.sort(key=lambda finding: finding.rule_id not in first)
+    return related, [finding for finding in fired if finding not in related], unsure
 
 
-def shown(finding: FindingView, texts: Mapping[str | None, str]) -> FindingExcerpts:
-    """A finding with its places."""
+def with_excerpts(finding: FindingView, texts: Mapping[str | None, str]) -> FindingExcerpts:
     defaulted = any(span.default for span in finding.evidence)
     return FindingExcerpts(finding=finding, excerpts=excerpts(finding.evidence, texts), defaulted=defaulted)
 
 
 def patches(findings: Iterable[FindingView]) -> list[FindingView]:
-    """The findings that bring a patch, each diff once."""
-    found: dict[str, FindingView] = {}
+    """The findings with a patch, each diff once."""
+    by_patch: dict[str, FindingView] = {}
     for finding in findings:
         if finding.patch:
-            found.setdefault(finding.patch, finding)
-    return list(found.values())
+            by_patch.setdefault(finding.patch, finding)
+    return list(by_patch.values())
 
 
 def counts(findings: Iterable[FindingView]) -> dict[str, int]:
-    """How many rules fired, and how many could not tell."""
     statuses = [finding.status for finding in findings]
     return {"fired": statuses.count("fired"), "unsure": statuses.count("cannot_tell")}
 
@@ -176,32 +172,32 @@ def counts(findings: Iterable[FindingView]) -> dict[str, int]:
 def facts(run: RunView) -> list[str]:
     """The run in a few words: framework with its version, algorithm, model, versions that often matter."""
     framework, versions = run.framework, run.versions
-    found = []
+    facts = []
     if framework:
-        found.append(f"{framework_name(framework)} {versions.get(framework, '')}".strip())
+        facts.append(f"{framework_name(framework)} {versions.get(framework, '')}".strip())
     if algorithm := run.algorithm:
-        found.append(algorithm.upper() if len(algorithm) <= LONGEST_ACRONYM else algorithm)
-    found += [run.model.rstrip("/").rpartition("/")[2]] if run.model else []
-    found += [f"{name} {versions[name]}" for name in ("torch", "transformers", "deepspeed") if name in versions]
-    return found
+        facts.append(algorithm.upper() if len(algorithm) <= LONGEST_ACRONYM else algorithm)
+    facts += [run.model.rstrip("/").rpartition("/")[2]] if run.model else []
+    facts += [f"{name} {versions[name]}" for name in ("torch", "transformers", "deepspeed") if name in versions]
+    return facts
 
 
-def signals(found: Iterable[SignalView]) -> list[SignalView]:
-    """Each kind of signal once: the first seen in a log, else the one that the question states."""
-    kept: dict[str, SignalView] = {}
-    for signal in sorted(found, key=lambda each: each.stated):
-        kept.setdefault(signal.kind, signal)
-    return list(kept.values())
+def signals(views: Iterable[SignalView]) -> list[SignalView]:
+    """Each kind of signal once: the first one in a log, else the one in the question."""
+    by_kind: dict[str, SignalView] = {}
+    for signal in sorted(views, key=lambda signal: signal.stated):
+        by_kind.setdefault(signal.kind, signal)
+    return list(by_kind.values())
 
 
 def sparks(answer: Answer, language: Language) -> list[object]:
     """The metrics to draw; answers of older versions have none."""
-    drawn = (spark(series, words(language)) for series in answer.series)
-    return [each for each in drawn if each is not None]
+    charts = (spark(series, words(language)) for series in answer.series)
+    return [chart for chart in charts if chart is not None]
 
 
 def reasons(cause: CauseView, language: Language) -> tuple[list[str], list[str]]:
-    """What speaks for a cause and what against it, in words."""
+    """The reasons for a cause, and those against it."""
     t = words(language)
     why = [t["why_for"][name] for name in cause.why if name in t["why_for"]]
     against = [t["why_against"][name] for name in cause.why if name in t["why_against"]]
@@ -209,7 +205,7 @@ def reasons(cause: CauseView, language: Language) -> tuple[list[str], list[str]]
 
 
 def refuted(answer: Answer) -> list[RefutationView]:
-    """What does not help against the first cause, where that is more than a guess."""
+    """What does not help against the first cause, unless that is only a guess."""
     causes = answer.causes
     if not causes or (answer.verdict not in SETTLED and causes[0].confidence == "low"):
         return []
@@ -217,7 +213,6 @@ def refuted(answer: Answer) -> list[RefutationView]:
 
 
 def cited(answer: Answer) -> list[CitedSource]:
-    """The citations with what the page shows on hover: the grade of a case, and a quote."""
     causes = {cause.case_id: cause for cause in answer.causes}
     findings = {finding.rule_id: finding for finding in answer.findings}
     sources = []
@@ -233,7 +228,7 @@ def cited(answer: Answer) -> list[CitedSource]:
 
 
 def first_sentences(text: str, limit: int = 220) -> str:
-    """The beginning of a text, up to the end of a sentence where one is near."""
+    """The beginning of a text, up to the end of a sentence if one is near."""
     text = EMPHASIS.sub(r"\1", " ".join(text.split()))
     if len(text) <= limit:
         return text
@@ -243,7 +238,7 @@ def first_sentences(text: str, limit: int = 220) -> str:
 
 
 def inline(text: str) -> Markup:
-    """A text with what stands between single ticks as code; everything in it escaped."""
+    """``text`` with the parts between single ticks as code, all of it escaped."""
     parts = TICKED.split(text)
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if number % 2 else part for number, part in enumerate(parts)
@@ -251,17 +246,14 @@ def inline(text: str) -> Markup:
 
 
 def lines(count: int, t: Words) -> str:
-    """A number of lines in words."""
     return str(t["read_line"] if count == 1 else t["read_lines"].format(count=f"{count:,}"))
 
 
 def size(count: int) -> str:
-    """Bytes as people read them."""
     return f"{count} B" if count < 1024 else f"{count / 1024:.0f} KiB" if count < 2**20 else f"{count / 2**20:.1f} MiB"
 
 
 def framework_name(framework: str) -> str:
-    """The framework's name as its project writes it."""
     return PACKAGES.get(framework) or title(framework)
 
 

@@ -1,4 +1,4 @@
-"""Offending lines of the user's own text, with their neighbours and the exact stretches marked. Pure."""
+"""Excerpts of the user's own text around the lines of a finding, with the exact spans marked. Pure."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from trainmedic.kb.model.place import Span
 
 CONTEXT = 2
-"""Lines shown before and behind one that is marked."""
+"""Lines shown before and after a marked one."""
 MAX_MARKED = 6
-"""Marked lines shown in one excerpt."""
+"""Marked lines in one excerpt."""
 WIDEST = 320
-"""Code points of one line that are shown; log lines can be far longer."""
+"""Code points shown of one line; log lines can be far longer."""
 BEFORE = 80
-"""Code points kept before the mark where a line is cut."""
+"""Code points kept before the mark if a line is cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A stretch of a line. ``mark`` is ``first`` for what the finding is about, ``more`` for what else it rests on."""
+    """A part of a line. ``mark``: ``first`` for the finding's main place, ``more`` for its other ones."""
 
     text: str
     mark: str = ""
@@ -27,7 +27,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of an excerpt; a ``gap`` stands for lines left out."""
+    """One line of an excerpt; a ``gap`` replaces omitted lines."""
 
     number: int = 0
     pieces: tuple[Piece, ...] = ()
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """What is shown of one pasted text.
+    """An excerpt of one text.
 
     ``name`` is None for the question; ``place`` is the first mark's ``line:column``.
     """
@@ -48,9 +48,9 @@ class Excerpt:
 
 
 def excerpts(spans: Iterable[Span], texts: Mapping[str | None, str]) -> tuple[Excerpt, ...]:
-    """One excerpt for each text that the spans point into; defaults point at nothing and are left out.
+    """One excerpt for each text that the spans point into, without those of defaults.
 
-    A text that is not at hand (a link to an old answer may lack one) is shown by the spans' own words.
+    If a text is not available (a link to an old answer may lack it), the spans' own text is shown.
     """
     by_name: dict[str | None, list[tuple[str, Span]]] = {}
     mark = "first"
@@ -82,7 +82,7 @@ def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | N
 
 
 def _hits(marked: Sequence[tuple[str, Span]], lines: Sequence[str]) -> dict[int, list[tuple[int, int, str]]]:
-    """For each marked line the stretches (start, end, mark), 0-based, of as many lines as are shown."""
+    """For each marked line its ranges (start, end, mark), 0-based, of at most `MAX_MARKED` lines."""
     hits: dict[int, list[tuple[int, int, str]]] = {}
     for mark, span in marked:
         for number in range(span.line, min(span.end_line, len(lines)) + 1):

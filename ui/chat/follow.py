@@ -1,6 +1,6 @@
-"""What to ask next after an answer, and what is sent when one of these is chosen. Pure.
+"""Follow-up questions after an answer, and the request that each one sends. Pure.
 
-A "what if" needs no model: the user's own file is changed, sent again under its name, and all rules run once more.
+A "what if" needs no model: the user's own file is changed and sent again under its name, and all rules run on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainmedic.ui.chat.texts import Language, words
 MAX_LABEL = 64
 MAX_FOLLOW = 4
 MAX_KEPT = 400_000
-"""Code points of one text that is kept for a "what if"; configurations are far smaller."""
+"""Code points of one text kept for a "what if"; configurations are far smaller."""
 VERSION_FILE = "versions.txt"
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 FOLDED = frozenset(("config", "log", "dataset"))
@@ -26,7 +26,7 @@ FOLDED = frozenset(("config", "log", "dataset"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowUp:
-    """A button. With ``fill`` it writes that into the input; else choosing it asks ``question`` with ``files``."""
+    """A button. ``fill`` is written into the input; without it the button asks ``question`` with ``files``."""
 
     id: str
     label: str
@@ -39,40 +39,42 @@ class FollowUp:
 def follow_ups(
     answer: Answer, sources: Sequence[Source], case: Case | None, language: Language, *, model: bool
 ) -> tuple[FollowUp, ...]:
-    """The buttons under an answer, the most useful first. ``case`` is that of the first cause; ``model``: there is one.
+    """The buttons under an answer, the most useful first. ``case`` is that of the first cause.
 
     Labels are in the page's language, questions in the answer's, so that the next answer keeps it.
     """
-    t, said = words(language), words("zh" if answer.language == "zh" else "en")
-    found: list[FollowUp] = []
+    t, t_answer = words(language), words("zh" if answer.language == "zh" else "en")
+    buttons: list[FollowUp] = []
     if answer.verdict in ("need_input", "not_in_kb"):
-        found += [
-            FollowUp(id=f"fact-{number}", label=short(each.ask), fill=f"{fact_name(each.fact)}: ")
-            for number, each in enumerate(answer.missing[:3])
-            if each.fact not in FOLDED
+        buttons += [
+            FollowUp(id=f"fact-{number}", label=short(item.ask), fill=f"{fact_name(item.fact)}: ")
+            for number, item in enumerate(answer.missing[:3])
+            if item.fact not in FOLDED
         ]
     related, aside, _ = sorted_findings(answer)
-    changed = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
-    if changed:
-        found.append(FollowUp(id="patch", label=t["follow_patch"], question=said["patched_question"], files=changed))
+    files = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
+    if files:
+        buttons.append(
+            FollowUp(id="patch", label=t["follow_patch"], question=t_answer["patched_question"], files=files)
+        )
     if case is not None and answer.verdict == "answered":
-        found += _upgrades(answer, case, sources, (t["follow_upgrade"], said["follow_upgrade"]))
-        found.append(FollowUp(id="still", label=t["follow_still"], question=said["follow_still"]))
+        buttons += _upgrades(answer, case, sources, (t["follow_upgrade"], t_answer["follow_upgrade"]))
+        buttons.append(FollowUp(id="still", label=t["follow_still"], question=t_answer["follow_still"]))
     if model and answer.verdict != "no_fault" and not answer.steps:
-        found.append(
+        buttons.append(
             FollowUp(
                 id="investigate",
                 label=t["follow_investigate"],
-                question=said["investigate_question"],
+                question=t_answer["investigate_question"],
                 investigate=True,
             )
         )
-    return tuple(found[:MAX_FOLLOW])
+    return tuple(buttons[:MAX_FOLLOW])
 
 
 def kept_sources(sources: Sequence[Source]) -> tuple[Source, ...]:
     """The texts that may be changed and sent again: named ones of a configuration's size."""
-    return tuple(each for each in sources if each.name is not None and len(each.text) <= MAX_KEPT)
+    return tuple(source for source in sources if source.name is not None and len(source.text) <= MAX_KEPT)
 
 
 def short(text: str) -> str:
@@ -85,8 +87,8 @@ def short(text: str) -> str:
 
 
 def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
-    """The files as they are with a unified diff applied; empty where the diff does not fit them."""
-    by_name = {each.name: each.text for each in sources}
+    """The files with a unified diff applied; empty if the diff does not fit them."""
+    by_name = {source.name: source.text for source in sources}
     changed: dict[str, list[str]] = {}
     name, lines, at, shift, old, new = "", list[str](), 0, 0, 0, 0
     for line in patch.split("\n"):
@@ -115,7 +117,7 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
 
 
 def _upgrades(answer: Answer, case: Case, sources: Sequence[Source], texts: tuple[str, str]) -> list[FollowUp]:
-    """What if a package were of the version in which the first cause is fixed?"""
+    """What if a package had the version in which the first cause is fixed?"""
     versions = answer.run.versions
     for package, fixed in case.fixed.items():
         number = fixed.lstrip(">=~ ").split(",")[0].strip()
@@ -123,13 +125,13 @@ def _upgrades(answer: Answer, case: Case, sources: Sequence[Source], texts: tupl
             continue
         values = {"package": package, "version": number}
         files = (upgraded(package, number, sources),)
-        label, question = (each.format(**values) for each in texts)
+        label, question = (text.format(**values) for text in texts)
         return [FollowUp(id="upgrade", label=label, question=question, files=files)]
     return []
 
 
 def upgraded(package: str, version: str, sources: Sequence[Source]) -> Attachment:
-    """The file that names the package's version, with the other version in its place; a new one where none does."""
+    """The file that names the package's version, with ``version`` instead; a new file if there is none."""
     named = re.compile(rf"^(\s*{re.escape(package)}\s*(?:==|[ \t]+)\s*)(\d[\w.+!-]*)", re.MULTILINE | re.IGNORECASE)
     for source in sources:
         if source.name is not None and named.search(source.text):

@@ -1,4 +1,4 @@
-"""What all pages share: their header, and how their pieces of HTML and their events are made."""
+"""Shared by all pages: the header, and the options of HTML pieces and events."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from trainmedic.ui.chat.texts import Language
 from trainmedic.ui.context import AppContext
 
 QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-"""Every event: not in anybody's list of calls, and without the framework's own sign of work."""
+"""Options of every event: not in the public API, no progress overlay."""
 
 
-def bare(script: str | None = None) -> dict[str, Any]:
-    """What every piece of HTML of ours is made with: its value as it is, no style of the framework's, own events."""
+def html_options(script: str | None = None) -> dict[str, Any]:
+    """Options of every HTML piece: no wrapper, no style of Gradio's, our own events."""
     return {"apply_default_css": False, "js_on_load": script, "padding": False, "container": False}
 
 
-def top(context: AppContext, language: Language, page: str) -> str:
-    """The header of a page."""
+def header(context: AppContext, language: Language, page: str) -> str:
     settings = context.settings
     return evidence.render(
         "top.html",

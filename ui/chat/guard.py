@@ -1,8 +1,8 @@
-"""What a browser may ask of the pages' framework: a few calls, and in them no file but one that was uploaded.
+"""What a browser may request of Gradio: a few calls, and in them only files that were uploaded.
 
-The framework copies every path that a call names into its cache before any of our code sees it, and fetches every
-address. Mounted in another application it does not look whether the file was uploaded (its ``_check_allowed`` asks for
-``has_launched``), so that is looked at here, before the call reaches it.
+Gradio copies every path that a call names into its cache before any of our code runs, and fetches every URL. Mounted in
+another application it does not check that the file was uploaded (its ``_check_allowed`` looks at ``has_launched``), so
+that is checked here, before the call reaches it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 CALL = re.compile(r"(?:/zh)?(?:/knowledge)?/gradio_api/(queue/join|upload|cancel|reset)/?")
-"""The calls that the pages make."""
+"""The calls that our pages make."""
 CLOSED = re.compile(r"/gradio_api/(?:proxy=|file=https?:|deep_link|dev/|vibe|custom_component|process_recording)")
-"""What the framework offers beside them, and that would fetch, store or run something."""
+"""Gradio's other routes, which would fetch, store or run something."""
 UPLOAD = "upload"
 LONGEST_CALL = 8 * 1024 * 1024
 """Bytes of a call; a long paste is an upload."""
 UPLOADED = re.compile(r"[0-9a-f]{64}")
-"""The framework's folder for one upload: a digest of its content."""
+"""Gradio's folder for one upload: a digest of its content."""
 KEPT_S = 3600.0
-"""Seconds after which a file that nobody asked about goes."""
+"""Seconds after which an unused upload is deleted."""
 
 
 class Refused(Exception):
-    """Why a call is not handed on: a status, a code and a sentence."""
+    """Why a call is refused: status, code and message."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -45,19 +45,19 @@ class Refused(Exception):
 
 
 def call_of(method: str, path: str) -> str:
-    """The name of the call that a request is; empty for one that only reads. Raises `Refused`."""
+    """The name of the call that a request makes; empty for a read. Raises `Refused`."""
     if CLOSED.search(path) is not None:
         raise Refused(404, "not_found", "there is nothing here")
     if method in ("GET", "HEAD"):
         return ""
-    found = CALL.fullmatch(path)
-    if found is None or method != "POST":
+    call = CALL.fullmatch(path)
+    if call is None or method != "POST":
         raise Refused(404, "not_found", "there is nothing here")
-    return found[1]
+    return call[1]
 
 
 async def checked(receive: Receive, folder: Path) -> Receive:
-    """The same call once more, after a look at it. Raises `Refused` where it names a file that was not uploaded."""
+    """A ``receive`` that replays the checked body. Raises `Refused` if it names a file that was not uploaded."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -69,10 +69,10 @@ async def checked(receive: Receive, folder: Path) -> Receive:
         more = message.get("more_body", False) and message["type"] == "http.request"
     body = b"".join(parts)
     try:
-        given = json.loads(body) if body else None
+        payload = json.loads(body) if body else None
     except (ValueError, RecursionError):
         raise Refused(400, "invalid_request", "this is no JSON") from None
-    if not all(is_uploaded(path, folder) for path in paths_in(given)):
+    if not all(is_uploaded(path, folder) for path in paths_in(payload)):
         raise Refused(403, "forbidden", "this file was not uploaded")
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -83,20 +83,20 @@ async def checked(receive: Receive, folder: Path) -> Receive:
 
 
 def paths_in(value: object) -> Iterator[object]:
-    """Everything that stands under the name ``path``, however deep."""
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            if "path" in each:
-                yield each["path"]
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
+    """Every value under a key ``path``, at any depth."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            if "path" in item:
+                yield item["path"]
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
 
 
 def is_uploaded(path: object, folder: Path) -> bool:
-    """Whether this is a file that was uploaded into ``folder``, by its name and on the disk."""
+    """Whether this is an uploaded file in ``folder``, after resolving links."""
     if not isinstance(path, str) or "\0" in path:
         return False
     real = Path(os.path.realpath(path))
@@ -105,7 +105,7 @@ def is_uploaded(path: object, folder: Path) -> bool:
 
 
 def counted(send: Send) -> Send:
-    """``send`` for the answer to an upload: the files that it names are expected to be asked about once each."""
+    """``send`` for the response to an upload: registers the files that it names with `expect`."""
     parts: list[bytes] = []
     ok = False
 
@@ -124,7 +124,7 @@ def counted(send: Send) -> Send:
 
 
 def sweep(folder: Path, now: float | None = None) -> None:
-    """Delete what was uploaded long ago and never asked about, and what an upload that broke off has left."""
+    """Delete old uploads, and the remains of broken ones."""
     limit = (time.time() if now is None else now) - KEPT_S
     for path in sorted(folder.rglob("*"), reverse=True):  # files before their folders
         with suppress(OSError):

@@ -12,7 +12,7 @@ from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.body import SECTIONS, read_body
 from trainmedic.ui.chat import evidence, markdown
-from trainmedic.ui.chat.frame import QUIET, bare, top
+from trainmedic.ui.chat.frame import QUIET, header, html_options
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.context import AppContext
 
@@ -23,7 +23,7 @@ MAX_QUERY = 500
 
 
 class KnowledgePage:
-    """The page of one language."""
+    """The knowledge page in one language."""
 
     def __init__(self, context: AppContext, language: Language) -> None:
         self._context = context
@@ -34,22 +34,21 @@ class KnowledgePage:
         self._rules = {rule.id: rule for rule in knowledge.rules.rules}
 
     def build(self) -> gr.Blocks:
-        """The widgets, with their events."""
         t = self._words
         with gr.Blocks(title=t["knowledge_page_title"], fill_width=True, analytics_enabled=False) as page:
-            gr.HTML(top(self._context, self._language, "knowledge"), elem_id="tm-head", **bare())
+            gr.HTML(header(self._context, self._language, "knowledge"), elem_id="tm-head", **html_options())
             with gr.Column(elem_id="tm-kb"):
-                head = gr.HTML("", elem_id="tm-kb-head", **bare())
+                head = gr.HTML("", elem_id="tm-kb-head", **html_options())
                 body = gr.Markdown(
                     "", elem_id="tm-kb-body", sanitize_html=True, latex_delimiters=[], visible=False, container=False
                 )
-                foot = gr.HTML("", elem_id="tm-kb-foot", **bare())
+                foot = gr.HTML("", elem_id="tm-kb-foot", **html_options())
                 with gr.Column(elem_id="tm-kb-browse") as browse:
-                    gr.HTML(self._intro(), elem_id="tm-kb-intro", **bare())
+                    gr.HTML(self._intro(), elem_id="tm-kb-intro", **html_options())
                     inputs = self._filters()
-                    shown = gr.HTML(self.listed("", ALL, ALL, "cases"), elem_id="tm-kb-list", **bare())
-            for each in inputs:
-                each.change(self.listed, inputs, [shown], trigger_mode="always_last", **QUIET)
+                    results = gr.HTML(self.listed("", ALL, ALL, "cases"), elem_id="tm-kb-list", **html_options())
+            for widget in inputs:
+                widget.change(self.listed, inputs, [results], trigger_mode="always_last", **QUIET)
             page.load(self.opened, [], [head, body, foot, browse], **QUIET)
         page.queue(default_concurrency_limit=None, api_open=False)
         return page
@@ -108,7 +107,7 @@ class KnowledgePage:
         return [query, framework, family, kind]
 
     def listed(self, query: str, framework: str, family: str, kind: str) -> str:
-        """The pages that fit. Words are searched by meaning for cases, as they stand for rules."""
+        """The matching pages as HTML. Cases are searched by meaning, rules by words."""
         query = (query or "").strip()[:MAX_QUERY]
         if kind == "rules":
             return self._list_rules(query, framework, family)
@@ -119,31 +118,31 @@ class KnowledgePage:
         return evidence.render("list.html", self._language, cases=rows, rules=None, ranked=bool(query))
 
     def _found(self, query: str) -> list[Case]:
-        """Cases that hold all the words, in their own order; then the nearest by meaning."""
-        wanted = query.casefold().split()
-        literal = [case for case in self._cases.values() if all(word in haystack(case) for word in wanted)]
+        """Cases that contain all the words, then the nearest by meaning."""
+        query_words = query.casefold().split()
+        literal = [case for case in self._cases.values() if all(word in haystack(case) for word in query_words)]
         near = [self._cases[hit.case_id] for hit in self._context.advisor.search(query, FOUND)]
         ranks = {case.id: rank for rank, case in enumerate(near)}
         literal.sort(key=lambda case: ranks.get(case.id, FOUND))
         return [*literal, *(case for case in near if case not in literal)][:FOUND]
 
     def _list_rules(self, query: str, framework: str, family: str) -> str:
-        wanted = query.casefold().split()
+        query_words = query.casefold().split()
         families = {case.id: case.family for case in self._cases.values()}
         rows = []
         for rule in self._rules.values():
             text = f"{rule.id} {rule.title.en} {rule.title.zh} {rule.when}".casefold()
             named = rule.applies.get("framework", ())
             if (
-                all(word in text for word in wanted)
+                all(word in text for word in query_words)
                 and (framework in (ALL, None) or framework in named or not named)
-                and (family in (ALL, None) or family in {families.get(each) for each in rule.cases})
+                and (family in (ALL, None) or family in {families.get(case_id) for case_id in rule.cases})
             ):
                 rows.append(rule)
         return evidence.render("list.html", self._language, cases=None, rules=rows, ranked=False)
 
     def opened(self, request: gr.Request) -> tuple[Any, Any, Any, Any]:
-        """The case or rule that the address names, as an article in place of the list."""
+        """The case or rule in the address as an article instead of the list."""
         query: Mapping[str, str] = request.query_params
         case, rule = self._cases.get(query.get("case", "")), self._rules.get(query.get("rule", ""))
         if case is not None:
@@ -160,12 +159,12 @@ class KnowledgePage:
         t, language = self._words, self._language
         parts = [(t[f"kb_{name}"], case.section(name, language)) for name in ("symptom", "cause", "fix")]
         refuted = "\n".join(
-            f"- **{each.claim.get(language).rstrip('.。')}**{t['colon']}{each.why.get(language)}"
-            for each in case.refutations
+            f"- **{item.claim.get(language).rstrip('.。')}**{t['colon']}{item.why.get(language)}"
+            for item in case.refutations
         )
         parts += [(t["kb_refuted"], refuted), (t["kb_confirm"], case.section("confirm", language))]
-        related = [self._cases[each] for each in case.related if each in self._cases]
-        rules = [self._rules[each] for each in case.rules if each in self._rules]
+        related = [self._cases[item] for item in case.related if item in self._cases]
+        rules = [self._rules[item] for item in case.rules if item in self._rules]
         head = evidence.render("case_head.html", language, case=case)
         foot = evidence.render("case_foot.html", language, case=case, rules=rules, related=related)
         return head, article(parts), foot
@@ -181,23 +180,22 @@ class KnowledgePage:
         if body is not None:
             names = zip(SECTIONS[language], ("kb_finds", "kb_why", "kb_do"), strict=True)
             parts = [(t[key], body.sections.get(language, {}).get(heading, "")) for heading, key in names]
-            example = next((each for each in body.examples if each.kind == "Fires"), None)
+            example = next((item for item in body.examples if item.kind == "Fires"), None)
         parts.append((t["kb_condition"], markdown.fenced(rule.when) if rule.when else t["kb_module"]))
         if example is not None:
-            files = [f"`{each.name}`\n\n{markdown.fenced(str(each.content).rstrip())}" for each in example.attachments]
+            files = [f"`{item.name}`\n\n{markdown.fenced(str(item.content).rstrip())}" for item in example.attachments]
             parts.append((t["kb_example"], "\n\n".join([example.sentence, *files])))
-        cases = [self._cases[each] for each in rule.cases if each in self._cases]
+        cases = [self._cases[item] for item in rule.cases if item in self._cases]
         head = evidence.render("rule_head.html", language, rule=rule)
         foot = evidence.render("rule_foot.html", language, rule=rule, cases=cases)
         return head, article(parts), foot
 
 
 def article(parts: Sequence[tuple[str, str]]) -> str:
-    """Sections as Markdown, empty ones left out."""
     return "\n\n".join(f"### {title}\n\n{markdown.safe(text, frozenset())}" for title, text in parts if text.strip())
 
 
 def haystack(case: Case) -> str:
-    """What is searched word by word in a case."""
+    """The text of a case for the search by words."""
     symptoms = " ".join(text for texts in case.symptoms.values() for text in texts)
     return f"{case.id} {case.title.en} {case.title.zh} {' '.join(case.frameworks)} {symptoms}".casefold()

@@ -1,7 +1,7 @@
 """An answer as Markdown for a chat bubble. Pure.
 
-A bubble holds clean Markdown: no HTML, no picture, no link but to the evidence beside the chat. What a user pasted is
-shown as it is, character for character; what a model wrote can neither load anything nor cover the page.
+A bubble holds clean Markdown: no HTML, no images, no links except to the evidence beside the chat. The user's text is
+shown character for character; a model's text can neither load anything nor cover the page.
 """
 
 from __future__ import annotations
@@ -38,132 +38,130 @@ RAW = {
     "xmpp:": r"xmpp\:",
     "`": r"\`",
 }
-"""What would become HTML, an entity, a link or a picture, and how it stays text."""
+"""What would become HTML, an entity, a link or an image, and its escape."""
 RAW_TEXT = re.compile("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
 TABLE_RULE = re.compile(r"[\s>|:-]+$")
 EXAMPLE = re.compile(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
-"""A case's own example of the change, with the marker behind it."""
+"""A case's own example of the change, with the marker after it."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
 REFUTED = 3
-"""What does not help, in the chat; the rest stands beside it."""
+"""Refutations shown in the chat; the page shows all of them beside it."""
 
 
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
-    """What the user asked, verbatim, and the names of what came with it with their lines."""
+    """The user's question, verbatim, and the names of its files with their line counts."""
     parts = [verbatim(text.strip("\n"))] if text.strip() else []
     names = [f"{code(name)} {lines(count, words(language))}" for name, count in files]
     return "\n\n".join([*parts, " · ".join(names)] if names else parts)
 
 
 def verbatim(text: str) -> str:
-    """Markdown that shows ``text`` as it is; what its writer fenced is code, without the fences."""
+    """Markdown that shows ``text`` as it is; fenced parts become code blocks."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    shown: list[str] = []
-    for info, given in pasted(text.split("\n")):
+    parts: list[str] = []
+    for info, block in pasted(text.split("\n")):
         if info is not None:
-            shown.append(_block([info, *given]))
-        elif any(line.strip() for line in given):
-            shown.append(_prose(given))
-    return "\n\n".join(shown)
+            parts.append(_block([info, *block]))
+        elif any(line.strip() for line in block):
+            parts.append(_prose(block))
+    return "\n\n".join(parts)
 
 
-def pasted(given: Sequence[str]) -> list[tuple[str | None, list[str]]]:
-    """Lines as (language of a fence, its lines) pairs, in order; None for lines outside of fences.
+def pasted(text_lines: Sequence[str]) -> list[tuple[str | None, list[str]]]:
+    """Lines as (fence language, lines) pairs, in order; None for lines outside fences.
 
-    A fence that nothing closes reaches to the end. What stands behind a fence and is no language is text before it.
+    An unclosed fence reaches to the end. Text after a fence that is not a language counts as text before it.
     """
-    found: list[tuple[str | None, list[str]]] = [(None, [])]
+    parts: list[tuple[str | None, list[str]]] = [(None, [])]
     fence = ""
-    for line in given:
+    for line in text_lines:
         before, fence = fence, _fence_after(line, fence)
         if bool(before) == bool(fence):
-            found[-1][1].append(line)
+            parts[-1][1].append(line)
         elif before:
-            found.append((None, []))
+            parts.append((None, []))
         else:
             info = FENCE.sub("", line).strip()
-            found[-1][1].extend([] if info == _info(line) else [info])
-            found.append((_info(line), []))
-    return found
+            parts[-1][1].extend([] if info == _info(line) else [info])
+            parts.append((_info(line), []))
+    return parts
 
 
-def _prose(given: Sequence[str]) -> str:
-    """Lines without a fence: text, or code where they look like it."""
-    if len(given) > MANY_LINES or any(line[:1] in (" ", "\t") for line in given):
-        return fenced("\n".join(given).strip("\n"))
-    shown = [START.sub(r"\1\\\2", INLINE.sub(lambda m: f"\\{m[0]}", line.rstrip())) for line in given]
-    paragraphs = "\n".join(shown).split("\n\n")
-    return "\n\n".join(each.strip("\n").replace("\n", "\\\n") for each in paragraphs if each.strip("\n"))
+def _prose(text_lines: Sequence[str]) -> str:
+    """Lines without a fence: text, or code if they look like it."""
+    if len(text_lines) > MANY_LINES or any(line[:1] in (" ", "\t") for line in text_lines):
+        return fenced("\n".join(text_lines).strip("\n"))
+    escaped = [START.sub(r"\1\\\2", INLINE.sub(lambda m: f"\\{m[0]}", line.rstrip())) for line in text_lines]
+    paragraphs = "\n".join(escaped).split("\n\n")
+    return "\n\n".join(paragraph.strip("\n").replace("\n", "\\\n") for paragraph in paragraphs if paragraph.strip("\n"))
 
 
 def fenced(text: str) -> str:
-    """A code block that ends where it should, whatever is in it."""
+    """A code block whose fence no line of ``text`` can close."""
     return _block(["text", *text.split("\n")])
 
 
 def code(text: str) -> str:
-    """Inline code of any text."""
     text = " ".join(text.split())
     ticks = "`" * (1 + max((len(run) for run in TICKS.findall(text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-def answer(found: Answer, language: Language) -> str:
-    """The whole answer: its verdict, then its sections without what the evidence shows better.
+def answer(view: Answer, language: Language) -> str:
+    """The whole answer: its verdict, then its sections except those that the evidence shows better.
 
     ``language`` is the page's; the text stays in the answer's own.
     """
-    parts = _under_headings(found, language)
+    parts = _under_headings(view, language)
     fix = next((part for part in parts[1:] if part[0].kind == "fix"), None)
-    if fix is not None and found.verdict == "answered":  # what to do comes before why: people act on it first
+    if fix is not None and view.verdict == "answered":  # what to do comes before why: people act on it first
         parts.remove(fix)
         parts.insert(1, fix)
     text = markdown(section for part in parts for section in part)
-    name = "" if any(section.kind == "lead" for section in found.sections) else title(found, text, markers(found))
-    return f"{heading(found, language)}\n\n{safe(f'{name}{text}', markers(found))}"
+    name = "" if any(section.kind == "lead" for section in view.sections) else title(view, text, markers(view))
+    return f"{heading(view, language)}\n\n{safe(f'{name}{text}', markers(view))}"
 
 
-def title(found: Answer, text: str, known: frozenset[int]) -> str:
-    """The first cause's title with its marker, if a model's text begins without it."""
-    if found.verdict not in ("answered", "no_fault") or not found.causes:
+def title(view: Answer, text: str, known: frozenset[int]) -> str:
+    """The first cause's title with its marker, unless a model's text begins with it."""
+    if view.verdict not in ("answered", "no_fault") or not view.causes:
         return ""
-    cause = found.causes[0]
+    cause = view.causes[0]
     if cause.title in text[: 2 * len(cause.title) + 80]:
         return ""
-    cited = (each.marker for each in found.citations if each.id == cause.case_id and each.marker in known)
+    cited = (item.marker for item in view.citations if item.id == cause.case_id and item.marker in known)
     return f"**{cause.title}**" + "".join(f" [{marker}]" for marker in cited) + "\n\n"
 
 
-def heading(found: Answer, language: Language) -> str:
-    """The verdict as the first line; the page's style makes a chip of it."""
+def heading(view: Answer, language: Language) -> str:
+    """The verdict as the first line, which the page's style turns into a chip."""
     t = words(language)
-    line = t[f"verdict_{found.verdict}"]
-    if found.verdict in ("answered", "no_fault") and found.causes:
-        line += f" · {t['confidence_' + found.causes[0].confidence]}"
-    return f"## [{line}](#tm-v-{found.verdict})"
+    line = t[f"verdict_{view.verdict}"]
+    if view.verdict in ("answered", "no_fault") and view.causes:
+        line += f" · {t['confidence_' + view.causes[0].confidence]}"
+    return f"## [{line}](#tm-v-{view.verdict})"
 
 
-def streamed(found: Answer, text: str, language: Language) -> str:
-    """The text as far as it has come. A marker that has only begun waits for its end."""
-    shown = HALF.sub("", text.lstrip("\n"))
-    name = title(found, shown, frozenset())  # its marker may be another one in the end
-    return f"{heading(found, language)}\n\n{safe(f'{name}{shown}', frozenset())}"
+def streamed(view: Answer, text: str, language: Language) -> str:
+    """The text so far, without an incomplete marker at its end."""
+    so_far = HALF.sub("", text.lstrip("\n"))
+    name = title(view, so_far, frozenset())  # its marker may be another one in the end
+    return f"{heading(view, language)}\n\n{safe(f'{name}{so_far}', frozenset())}"
 
 
-def markers(found: Answer) -> frozenset[int]:
-    """The citation markers that point at something."""
-    return frozenset(citation.marker for citation in found.citations)
+def markers(view: Answer) -> frozenset[int]:
+    return frozenset(citation.marker for citation in view.citations)
 
 
-def _under_headings(found: Answer, language: Language) -> list[list[Section]]:
-    """The sections as the chat shows them, each heading with the sections that continue it."""
+def _under_headings(view: Answer, language: Language) -> list[list[Section]]:
+    """The sections as the chat shows them: each heading with the sections that continue it."""
     t = words(language)
-    related, aside, _ = sorted_findings(found)
-    patched = any(section.kind == "diff" for section in found.sections)
+    related, aside, _ = sorted_findings(view)
+    patched = any(section.kind == "diff" for section in view.sections)
     parts: list[list[Section]] = [[]]
-    for section in found.sections:
+    for section in view.sections:
         if section.kind in ("receipt", "confidence"):
             continue  # the page shows the receipt in its own place, and the heading says the confidence
         if section.kind == "seen" and related:
@@ -190,13 +188,13 @@ def _bullets(items: Sequence[str]) -> list[str]:
 
 
 def safe(text: str, known: frozenset[int]) -> str:
-    """Markdown of our own or of a model, as far as it may be shown: see the module's docstring.
+    """Markdown of ours or of a model, made safe to show: see the module's docstring.
 
-    Markers in ``known`` become links to their source; links into the evidence stay. Code stays as it is, so what is
-    code here must be code to every reader of Markdown: blocks get fences that nothing inside can close, ticks without
-    a partner are text, and there are no tables, whose cells would cut a code span in two.
+    Markers in ``known`` become links to their source; links into the evidence stay. Code is kept, so it must be code
+    to every Markdown reader: blocks get fences that nothing inside can close, unpaired ticks are escaped, and tables
+    are not allowed, as their cells would cut a code span in two.
     """
-    made: list[str] = []
+    output: list[str] = []
     block: list[str] | None = None
     fence = ""
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -206,13 +204,13 @@ def safe(text: str, known: frozenset[int]) -> str:
         elif fence:
             block = [_info(line)]
         elif before and block is not None:
-            made.append(_block(block))
+            output.append(_block(block))
             block = None
         else:
-            made.append(_safe_line(line, known))
+            output.append(_safe_line(line, known))
     if block is not None:
-        made.append(_block(block))
-    return "\n".join(made)
+        output.append(_block(block))
+    return "\n".join(output)
 
 
 def _block(block: Sequence[str]) -> str:
@@ -235,7 +233,6 @@ def _safe_line(line: str, known: frozenset[int]) -> str:
 
 
 def _safe_text(text: str, known: frozenset[int]) -> str:
-    """Text between code spans."""
     parts, at = [], 0
     for match in re.finditer(r"\[([^\]\n]*)\]\((#tm-[a-z]+(?:-[a-z_]+)?)\)", text):  # written by this module
         parts += [_plain_text(text[at : match.start()], known), f"[{_escaped(match[1])}]({match[2]})"]
@@ -253,13 +250,13 @@ def _escaped(text: str) -> str:
 
 
 def _info(line: str) -> str:
-    """A fence's language, and nothing else that may stand there."""
+    """A fence's language; empty if it is anything else."""
     rest = FENCE.sub("", line).strip()
     return rest if re.fullmatch(r"[A-Za-z0-9+-]{0,20}", rest) else ""
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """The open fence after ``line``, empty where none is open."""
+    """The fence open after ``line``, or an empty string."""
     match = FENCE.match(line)
     if match is None:
         return fence

@@ -1,4 +1,4 @@
-"""The framework's application: one mounted page per language and kind, the theme, the limits. Imported in a thread."""
+"""The Gradio application: one mounted page per language and kind, the theme, the limits. Imported in a thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmedic.ui.chat.texts import HERE, LANGUAGES, path_of
 from trainmedic.ui.context import AppContext
 
 WEIGHTS = (400, 700)
-"""The weights of which the framework ships whole fonts; those between lack letters."""
+"""The weights of which Gradio ships whole fonts; those between lack letters."""
 CJK = ("Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", "system-ui", "sans-serif")
 MONO = ("ui-monospace", "Menlo", "Consolas", "Noto Sans Mono CJK SC", "monospace")
 TOKENS = {
@@ -50,7 +50,7 @@ TOKENS = {
     "panel_background_fill": "surface",
     "panel_border_color": "line",
 }
-"""Which of our colours stands for which of the framework's."""
+"""Gradio's colour variables and our colours for them."""
 
 
 def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
@@ -86,7 +86,7 @@ def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
 
 
 def theme() -> gr.themes.Base:
-    """Our colours, sizes and fonts as the framework's theme. The fonts are in its wheel; nothing is fetched."""
+    """Our colours, sizes and fonts as a Gradio theme. The fonts are in its wheel; nothing is fetched."""
     look = gr.themes.Base(
         text_size="md",
         spacing_size="md",

@@ -1,4 +1,4 @@
-"""What one tab of a browser is at, and how it is brought back from the history."""
+"""The state of one browser tab, and how it is restored from the history."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TURNS_SHOWN = 12
 
 @dataclass(slots=True)
 class Session:
-    """What one browser tab is at. The history is the record; this is what the next event needs of it.
+    """The state of one browser tab. The history is the record; this is what the next event needs of it.
 
-    ``messages`` are those of the chat: its own copy comes back from the browser, where anybody can change it.
+    ``messages`` are kept here because the chat's own copy comes back from the browser, where it can be changed.
     """
 
     conversation: str | None = None
@@ -30,14 +30,13 @@ class Session:
     follow: tuple[FollowUp, ...] = ()
 
 
-def said(role: str, content: str) -> dict[str, Any]:
-    """One message of the chat."""
+def chat_message(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """A conversation up to one answer, and all texts sent so far."""
+    """A conversation up to one answer, with all texts sent so far."""
 
     answer: Answer
     turns: tuple[Turn, ...]
@@ -47,7 +46,7 @@ class StoredConversation:
 async def restored(
     context: AppContext, answer_id: str, session: Session, language: Language
 ) -> StoredConversation | None:
-    """The conversation up to an answer, from the history into ``session``; None if the answer is not stored."""
+    """Restore the conversation up to an answer into ``session``; None if the answer is not stored."""
     stored = await context.executor(lambda: context.advisor.answer(answer_id))
     if stored is None:
         return None
@@ -58,9 +57,9 @@ async def restored(
     for turn in stored.turns[-TURNS_SHOWN:]:
         earlier = await context.executor(lambda turn=turn: context.advisor.answer(turn.answer_id))  # type: ignore[misc]
         files = [(file.name, lines_of(file.content)) for file in turn.attachments]
-        session.messages.append(said("user", markdown.question(turn.question, files, language)))
+        session.messages.append(chat_message("user", markdown.question(turn.question, files, language)))
         if earlier is not None:
-            session.messages.append(said("assistant", markdown.answer(answer_from(earlier.answer), language)))
+            session.messages.append(chat_message("assistant", markdown.answer(answer_from(earlier.answer), language)))
         sources |= {file.name: source_of(file.name, str(file.content)) for file in turn.attachments}
         sources[None] = source_of(None, turn.question)
     return StoredConversation(answer, stored.turns, tuple(sources.values()))

@@ -1,4 +1,4 @@
-"""A logged metric as a small inline SVG: no script, colours from the page, text outside of the picture. Pure."""
+"""A logged metric as a small inline SVG: no script, colours from the page, text outside the picture. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Point = tuple[float, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spark:
-    """What the template draws. Coordinates are those of a ``WIDTH`` × ``HEIGHT`` picture; ``label`` says it in words.
+    """A chart for the template. Coordinates are those of a ``WIDTH`` × ``HEIGHT`` picture; ``label`` describes it.
 
-    ``paths`` are the finite stretches, ``dots`` the finite points that stand alone, ``broken`` where the first value
-    that is no number stands, ``mark`` where the detected step stands.
+    ``paths`` are the finite ranges, ``dots`` single finite points, ``broken`` the position of the first non-finite
+    value, ``mark`` that of the detected step.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Spark:
 
 
 def spark(series: SeriesView, words: Mapping[str, Any]) -> Spark | None:
-    """One series of an answer to draw; None where nothing is in it."""
+    """The chart of one series; None if it is empty."""
     logged = list(zip(series.steps, series.values, strict=True))
     points = [(float(step), _finite(value)) for step, value in logged]
     if not points:
@@ -83,17 +83,16 @@ def spark(series: SeriesView, words: Mapping[str, Any]) -> Spark | None:
 
 
 def number(value: float) -> str:
-    """A value as people read it: four figures."""
     return f"{value:.4g}"
 
 
 def _finite(value: object) -> float | None:
-    """The value, None where it is no finite number (on the wire those are texts)."""
+    """The value, or None unless it is a finite number (others are strings on the wire)."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
-    """The finite points in stretches between those that are not."""
+    """The finite points, split at those that are not."""
     runs: list[list[tuple[float, float]]] = [[]]
     for step, value in points:
         if value is None:
@@ -108,7 +107,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _table(points: Sequence[tuple[int, Any]], around: float | None) -> tuple[tuple[int, str, bool], ...]:
-    """The values next to the mark, or the last ones."""
+    """The values around the mark, or the last ones."""
     steps = [point[0] for point in points]
     centre = next((index for index, step in enumerate(steps) if around is not None and step >= around), len(steps))
     start = max(0, min(centre - TABLE_ROWS // 2, len(steps) - TABLE_ROWS))

@@ -1,4 +1,4 @@
-"""The words of the interface and the shipped examples, read once from the package's TOML files."""
+"""The interface's texts and the shipped examples, from the package's TOML files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A question with its files that runs with one click; ``title`` and ``detail`` in the page's language."""
+    """A question with its files that runs with one click; ``title`` and ``detail`` are in the page's language."""
 
     id: str
     title: str
@@ -30,26 +30,23 @@ class Example:
 
 @cache
 def words(language: Language) -> Words:
-    """Every word of the interface in one language."""
     return tomllib.loads((HERE / "texts" / f"{language}.toml").read_text(encoding="utf-8"))
 
 
 @cache
 def examples(language: Language) -> tuple[Example, ...]:
-    """The examples in the order in which the page of that language shows them."""
+    """The examples, in the order of that language's page."""
     content = tomllib.loads((HERE / "texts" / "examples.toml").read_text(encoding="utf-8"))
-    asked = {each["id"]: each for each in content["example"]}
+    by_id = {item["id"]: item for item in content["example"]}
     return tuple(
         Example(
-            id=shown["id"],
-            title=shown["title"],
-            detail=shown["detail"],
-            question=asked[shown["id"]]["question"],
-            files=tuple(
-                Attachment(name=file["name"], content=file["content"]) for file in asked[shown["id"]].get("file", ())
-            ),
+            id=entry["id"],
+            title=entry["title"],
+            detail=entry["detail"],
+            question=by_id[entry["id"]]["question"],
+            files=tuple(Attachment(**file) for file in by_id[entry["id"]].get("file", ())),
         )
-        for shown in words(language)["example"]
+        for entry in words(language)["example"]
     )
 
 

@@ -8,12 +8,11 @@ LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def report(view: ReportView) -> str:
-    """One line per fired finding; what could not be checked is a notice without a place."""
+    """One line per fired finding; a finding that could not be checked is a notice without a place."""
     return "".join(annotation(item) + "\n" for item in view.findings)
 
 
 def annotation(item: FindingView) -> str:
-    """One workflow command."""
     level = LEVELS[item.severity] if item.status == "fired" else "notice"
     properties = {"title": f"{item.rule_id}: {item.title}"}
     if item.evidence and item.evidence[0].attachment is not None:
@@ -29,10 +28,9 @@ def annotation(item: FindingView) -> str:
 
 
 def escape_data(text: str) -> str:
-    """Text of a workflow command: line breaks and percent signs are escaped, so that a paste cannot start a command."""
+    """Escape the text of a workflow command, so that a pasted text cannot start another command."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:
-    """A property's value: colons and commas too."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,8 +1,8 @@
-"""An answer as Slack messages: Block Kit blocks under Slack's limits. Pure.
+"""An answer as Slack messages: Block Kit blocks within Slack's limits. Pure.
 
 Limits from Slack's Block Kit reference: 50 blocks a message, 12,000 characters over all Markdown blocks, 2,000 a
-button's value. All blocks together are refused somewhat above 13,000 characters (bolt-js issue 2509), so that a
-message is filled to `MESSAGE` and the rest goes into the next one. Nothing is cut.
+button's value. Slack refuses messages somewhat above 13,000 characters in all (bolt-js issue 2509), so a message is
+filled up to `MESSAGE` and continued in the next one. Nothing is cut.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Block = dict[str, Any]
 MESSAGE = 11_500
 """Characters of one message, all blocks together."""
 BODY = 11_000
-"""Characters of one Markdown block: room is left for the fences that a split adds."""
+"""Characters of one Markdown block, leaving room for the fences that a split adds."""
 BLOCKS = 45
 ELEMENT = 1_000
-"""Characters of one line of small print; a longer line is continued in the next."""
+"""Characters of one line of small print; a longer line continues in the next element."""
 ELEMENTS = 10
 FEEDBACK, RESOLVED, HUMAN, SHARE = (f"trainmedic_{name}" for name in ("feedback", "resolved", "human", "share"))
 """What clicks are called."""
@@ -71,11 +71,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What a message says besides the answer itself.
+    """Everything in a message besides the answer.
 
-    ``public_url`` is where the web pages are, empty where nobody can open them. ``not_read`` names files with the
-    reason, ``notes`` are further remarks. ``human`` and ``share`` say whether those buttons are drawn, ``asker`` who
-    asked.
+    ``public_url`` is the address of the web pages, if public. ``not_read`` names skipped files with the reason.
+    ``human`` and ``share`` add those buttons; ``asker`` is the user who asked.
     """
 
     public_url: str = ""
@@ -87,19 +86,18 @@ class Extras:
 
 
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
-    """The whole answer as one message or, where it is long, several: text, then small print, then buttons."""
+    """The whole answer in one or more messages: text, then small print, then buttons."""
     body = f"{verdict_line(answer)}\n\n{text_of(answer)}"
     blocks = [markdown(piece) for piece in split_markdown(neutral(body), BODY)]
     return packed([*blocks, *footer(answer, extras)], fallback(body))
 
 
 def footer(answer: Answer, extras: Extras) -> list[Block]:
-    """What stands below the text: sources, receipt, link, buttons."""
     return [*small_print(sources(answer, extras)), *small_print(remarks(answer, extras)), *buttons(answer, extras)]
 
 
 def packed(blocks: Sequence[Block], text: str) -> tuple[Reply, ...]:
-    """The blocks in as few messages as Slack's limits allow, in order. The buttons never stand alone."""
+    """The blocks in as few messages as Slack's limits allow, in order. Buttons stay with the block before them."""
     groups: list[list[Block]] = [[]]
     room = MESSAGE
     for block in blocks:
@@ -126,25 +124,24 @@ def verdict_line(answer: Answer) -> str:
 
 
 def lead(answer: Answer) -> str:
-    """What is certain before a text is written: the verdict and the first cause, in Markdown."""
+    """The part that is certain before a text is written: the verdict and the first cause, in Markdown."""
     causes = answer.causes
     title = f"\n\n**{causes[0].title}**" if causes and answer.verdict in GROUNDED else ""
     return neutral(f"{verdict_line(answer)}{title}\n\n")
 
 
 def text_of(answer: Answer) -> str:
-    """The answer's Markdown without what this channel shows elsewhere: receipt and confidence."""
+    """The answer's Markdown without the receipt and the confidence, which this channel shows elsewhere."""
     return markdown_of(section for section in answer.sections if section.kind not in ("receipt", "confidence"))
 
 
 def receipt_lines(answer: Answer) -> list[str]:
-    """The receipt as plain lines."""
     lines = (line for section in answer.sections if section.kind == "receipt" for line in section.items)
     return [line.replace("`", "") for line in lines]
 
 
 def sources(answer: Answer, extras: Extras) -> list[str]:
-    """One line for each citation, in mrkdwn."""
+    """One line of mrkdwn for each citation."""
     lines = []
     for item in answer.citations:
         url = item.url
@@ -157,7 +154,7 @@ def sources(answer: Answer, extras: Extras) -> list[str]:
 
 
 def remarks(answer: Answer, extras: Extras) -> list[str]:
-    """Receipt, files that were not read, secrets, notices, the link, and who wrote it; in mrkdwn."""
+    """Receipt, skipped files, secrets, notices, model and link, as lines of mrkdwn."""
     language = answer.language
     joiner = "、" if language == "zh" else ", "
     lines = [escape(line) for line in receipt_lines(answer)]
@@ -176,7 +173,6 @@ def remarks(answer: Answer, extras: Extras) -> list[str]:
 
 
 def small_print(lines: Sequence[str]) -> list[Block]:
-    """Lines as context blocks, as many as needed."""
     elements = [{"type": "mrkdwn", "text": part} for line in lines for part in wrapped(line, ELEMENT)]
     return [
         {"type": "context", "elements": elements[start : start + ELEMENTS]}
@@ -185,7 +181,6 @@ def small_print(lines: Sequence[str]) -> list[Block]:
 
 
 def buttons(answer: Answer, extras: Extras) -> list[Block]:
-    """Feedback, and what else can be done with the answer."""
     language, id = answer.language, answer.id
     named = {"answer": id, "asker": extras.asker, "language": language}
     thumbs = {
@@ -203,22 +198,20 @@ def buttons(answer: Answer, extras: Extras) -> list[Block]:
 
 
 def markdown(text: str) -> Block:
-    """A block of Markdown."""
     return {"type": "markdown", "text": text}
 
 
 def section(text: str) -> Block:
-    """A block of mrkdwn; the text is escaped already."""
+    """A block of mrkdwn; ``text`` is escaped already."""
     return {"type": "section", "text": {"type": "mrkdwn", "text": text}, "expand": True}
 
 
 def is_button(block: Block) -> bool:
-    """Whether this is a row of buttons."""
     return block["type"] in ("actions", "context_actions")
 
 
 def weight(block: Block) -> int:
-    """Characters of a block that count: its texts. Buttons have their room reserved by `MESSAGE`."""
+    """Characters that count against the limits. `MESSAGE` leaves room for the buttons."""
     if is_button(block):
         return 0
     if block["type"] == "context":
@@ -245,5 +238,5 @@ _STYLE = re.compile(r"\*\*|`|^#+ |^> ?", re.MULTILINE)
 
 
 def plain(markdown_text: str) -> str:
-    """Markdown without its marks, for one line of a summary."""
+    """Markdown without its marks, on one line."""
     return " ".join(_STYLE.sub("", markdown_text).split())

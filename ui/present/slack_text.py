@@ -1,4 +1,4 @@
-"""Text on its way into Slack: escaping, pings taken out, Markdown split without loss. Pure."""
+"""Text for Slack: escaping, mentions made inert, Markdown split without loss. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 ZERO_WIDTH = "\u200b"
-"""Put behind a ``<`` that would begin a mention: invisible, and Slack no longer reads it as one."""
+"""Put after a ``<`` that would begin a mention: invisible, and Slack no longer reads it as one."""
 FALLBACK = 3_000
-"""Characters of a notification's text; the whole stands in the blocks."""
+"""Characters of a notification's text; the blocks hold all of it."""
 MAX_LINK = 900
 """Characters of an address; a longer one is not linked."""
 _TOKEN = re.compile(r"<[^>]*>|&[a-z]+;|.", re.DOTALL)
@@ -17,20 +17,19 @@ _FENCE = re.compile(r"^ {0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)$")
 
 
 def escape(text: str) -> str:
-    """Text that mrkdwn shows as it is: no links, no mentions."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def neutral(markdown: str) -> str:
-    """Markdown in which nobody is mentioned: ``<!channel>``, ``<@U1>`` and ``<#C1>`` become plain characters.
+    """Markdown without mentions: ``<!channel>``, ``<@U1>`` and ``<#C1>`` become plain characters.
 
-    Everything else stays: escaping would show inside code blocks.
+    Full escaping would be visible inside code blocks.
     """
     return _PING.sub(f"<{ZERO_WIDTH}", markdown)
 
 
 def link(url: str, label: str) -> str:
-    """A mrkdwn link; only the label where the address is none of the web's."""
+    """A mrkdwn link; only the label unless the address is an http(s) URL."""
     if not url.startswith(("https://", "http://")):
         return escape(label)
     address = url.replace("|", "%7C").replace("<", "%3C").replace(">", "%3E").replace(" ", "%20").replace("&", "&amp;")
@@ -38,7 +37,7 @@ def link(url: str, label: str) -> str:
 
 
 def wrapped(mrkdwn: str, limit: int) -> list[str]:
-    """One line of mrkdwn in parts of at most ``limit`` characters; no link and no escape is cut in two."""
+    """``mrkdwn`` in parts of at most ``limit`` characters, with no link and no escape cut in two."""
     parts = [""]
     for token in _TOKEN.findall(mrkdwn) if len(mrkdwn) > limit else [mrkdwn]:
         if len(parts[-1]) + len(token) > limit and parts[-1]:
@@ -54,9 +53,9 @@ def fallback(markdown: str) -> str:
 
 
 def split_markdown(text: str, limit: int) -> list[str]:
-    """``text`` in pieces of at most ``limit`` characters, cut between paragraphs where that is possible.
+    """``text`` in pieces of at most ``limit`` characters, cut between paragraphs if possible.
 
-    A code block that is cut is closed and opened again, so that every piece is Markdown by itself. At least one piece.
+    A code block that is cut is closed and opened again, so that every piece is valid Markdown. At least one piece.
     """
     pieces: list[str] = []
     current = ""
@@ -73,7 +72,7 @@ def split_markdown(text: str, limit: int) -> list[str]:
 
 
 def _atoms(text: str) -> Iterator[str]:
-    """Paragraphs and code blocks. Blank lines inside a code block belong to it."""
+    """Paragraphs, and code blocks with their blank lines."""
     held: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -99,7 +98,7 @@ def _atoms(text: str) -> Iterator[str]:
 
 
 def _cut(atom: str, limit: int) -> list[str]:
-    """One paragraph or code block in pieces of at most ``limit`` characters, by lines, a code block's fences kept."""
+    """One paragraph or code block in pieces of at most ``limit`` characters, cut between lines; fences are repeated."""
     lines = atom.split("\n")
     match = _FENCE.match(lines[0])
     before, after = "", ""

@@ -1,4 +1,4 @@
-"""Answers that come as JSON, from the history or from a service."""
+"""Answers decoded from JSON, from the history or from a service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANSWERS = TypeAdapter(Answer)
 
 
 def answer_from(body: Mapping[str, Any]) -> Answer:
-    """The answer of a decoded JSON object. Raises `pydantic.ValidationError` if it is none."""
+    """The answer in a decoded JSON object. Raises `pydantic.ValidationError`."""
     return with_sections(_ANSWERS.validate_python(body))
 
 

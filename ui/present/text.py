@@ -14,7 +14,6 @@ messages = load_messages("trainmedic.ui.present")
 
 
 def report(view: ReportView, language: str = "en", *, colour: bool = False, patches: bool = False) -> str:
-    """The whole report: findings in order, then input that could not be read, then the counts."""
     blocks = [finding(item, language, colour=colour, patches=patches) for item in view.findings]
     blocks += [f"{messages('failed', language)}: {failure}" for failure in view.failures]
     blocks += list(problems(view.receipt, language))
@@ -69,7 +68,7 @@ def summary(view: ReportView, language: str) -> str:
 
 
 def clean(view: ReportView, language: str) -> str:
-    """Nothing was found, and what was checked: silence about a file that was not understood is no clean bill."""
+    """No finding, and what was checked: silence about a file that was not understood would read as a clean bill."""
     run = view.run
     checked = [run.framework] if run.framework else []
     for name in ("settings", "versions"):
@@ -82,5 +81,4 @@ def clean(view: ReportView, language: str) -> str:
 
 
 def paint(text: str, code: str, colour: bool) -> str:
-    """``text`` in a terminal colour, or as it is."""
     return f"\x1b[{code}m{text}\x1b[0m" if colour else text

@@ -1,7 +1,7 @@
-"""The Slack bot: mentions, threads, direct messages, a command and a message shortcut, over the same answerer.
+"""The Slack bot: mentions, threads, direct messages, a command and a message shortcut.
 
-``running(context)`` lives with the service where Slack's tokens are set; ``attach(app, context)`` adds the address that
-Slack posts to where there is no app token for Socket Mode. slack_bolt is imported only when a token is set.
+``running(context)`` is part of the service's lifespan if Slack's tokens are set; ``attach(app, context)`` adds the
+address that Slack posts to unless an app token selects Socket Mode. slack_bolt is imported only when a token is set.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("trainmedic.slack")
 RETRY_S = (5.0, 15.0, 60.0)
-"""Pauses between attempts to reach Slack at start; the last one again and again."""
+"""Pauses between attempts to reach Slack at start; the last one repeats."""
 _serving: dict[int, SlackBot] = {}
 """The bot of each running service, for the HTTP events endpoint."""
 
 
 def configured(settings: Settings) -> bool:
-    """Whether Slack is to be served. Raises `InvalidSettings` where the tokens are incomplete."""
+    """Whether Slack is to be served. Raises `InvalidSettings` if the tokens are incomplete."""
     bot = bool(settings.slack_bot_token.get_secret_value())
     app = bool(settings.slack_app_token.get_secret_value())
     secret = bool(settings.slack_signing_secret.get_secret_value())
@@ -44,7 +44,7 @@ def configured(settings: Settings) -> bool:
 
 
 def attach(app: FastAPI, context: AppContext) -> None:
-    """Add the address of Slack's HTTP events, where these are used. The bot behind it lives in `running`."""
+    """Add the address of Slack's HTTP events unless Socket Mode is used. The bot itself lives in `running`."""
     if not configured(context.settings) or context.settings.slack_app_token.get_secret_value():
         return
     from trainmedic.ui.slack.http import PATH
@@ -55,7 +55,7 @@ def attach(app: FastAPI, context: AppContext) -> None:
 
 @asynccontextmanager
 async def running(context: AppContext) -> AsyncIterator[None]:
-    """The bot, connected as long as this context. Slack that cannot be reached is tried again, and holds up nothing."""
+    """Keep the bot connected while the context is open. Connecting is retried in the background."""
     if not configured(context.settings):
         yield
         return
@@ -69,7 +69,6 @@ async def running(context: AppContext) -> AsyncIterator[None]:
 
 
 async def _kept(context: AppContext, stop: asyncio.Event) -> None:
-    """Start the bot, again and again while Slack cannot be reached; then wait for the end."""
     from trainmedic.ui.slack.bot import SlackBot
     from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
 

@@ -1,8 +1,8 @@
-"""The bot: what arrives from Slack, acknowledged within three seconds and handed to the desk.
+"""The bot: events from Slack, acknowledged within three seconds and passed to the question handler.
 
-Plain listeners of slack_bolt's `AsyncApp`. Bolt acknowledges events before it runs a listener; clicks, commands and
-shortcuts are acknowledged first thing here. What no listener matches would never be acknowledged and come again and
-again: the last listeners take everything.
+These are plain listeners of slack_bolt's `AsyncApp`. Bolt acknowledges events before it runs a listener; clicks,
+commands and shortcuts are acknowledged here first. Slack repeats anything that is not acknowledged, so the last
+listeners match everything.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from trainmedic.ui.slack.live import StreamLimits
 from trainmedic.ui.slack.memory import SeenEvents
 from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import Poster
-from trainmedic.ui.slack.question_handler import LEAVING_S, QuestionHandler, Tools
+from trainmedic.ui.slack.question_handler import LEAVING_S, QuestionHandler, Workspace
 from trainmedic.ui.slack.scopes import Identity, check_app_token, identify
 from trainmedic.ui.slack.status import status_lines
 
@@ -47,19 +47,18 @@ COMMAND = "/trainmedic"
 PROMPTS = ("nan", "memory", "rewards", "command")
 """Suggested questions: names below ``prompts`` in messages.toml."""
 DIAGNOSE = "trainmedic_diagnose"
-"""The message shortcut."""
 TIMEOUT_S = 15
 EVERYTHING = re.compile(".*")
 HELP_WORDS, STATUS_WORDS = ("", "help", "帮助"), ("status", "状态")
 PING_S = 10
-"""Between two signs of life of the socket, in seconds."""
+"""Seconds between two pings of the socket."""
 ACK_S = 3.0
-"""Slack's limit on an acknowledgement."""
+"""Slack's time limit for an acknowledgement."""
 Json = Mapping[str, Any]
 
 
 class Socket(AsyncSocketModeHandler):
-    """The socket's handler, which knows what is not acknowledged yet: Bolt looks for it every 10 ms only."""
+    """A socket handler that tracks unacknowledged envelopes: Bolt only polls for them every 10 ms."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -69,7 +68,7 @@ class Socket(AsyncSocketModeHandler):
         self._leaving = False
 
     async def handle(self, client: Any, req: Any) -> None:
-        """Hand one envelope to Bolt, then acknowledge. At the end none is taken: Slack delivers it again elsewhere."""
+        """Pass one envelope to Bolt, then acknowledge it. Ignored while leaving, so that Slack delivers it again."""
         if self._leaving:
             return
         self._handling += 1
@@ -82,7 +81,7 @@ class Socket(AsyncSocketModeHandler):
                 self._idle.set()
 
     async def leave(self) -> None:
-        """Take nothing more, acknowledge what was taken, then close."""
+        """Stop accepting envelopes, acknowledge the pending ones, then close."""
         self._leaving = True
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), ACK_S)
@@ -103,7 +102,7 @@ class SlackBot:
         self.context = context
         self.app: AsyncApp
         self.identity: Identity
-        self.desk: QuestionHandler
+        self.questions: QuestionHandler
         self.connections = 0
         self._taken = SeenEvents()
         self._streams = streams or StreamLimits()
@@ -115,7 +114,6 @@ class SlackBot:
 
     @property
     def by_socket(self) -> bool:
-        """Whether events come through Socket Mode, not over HTTP."""
         return bool(self.context.settings.slack_app_token.get_secret_value())
 
     async def __aenter__(self) -> SlackBot:
@@ -126,7 +124,7 @@ class SlackBot:
         await self.close()
 
     async def start(self) -> None:
-        """Log in, then connect where Socket Mode is used. Raises `SlackLogin` or `SlackUnavailable`."""
+        """Log in, then connect if Socket Mode is used. Raises `SlackLogin` or `SlackUnavailable`."""
         settings = self.context.settings
         token = settings.slack_bot_token.get_secret_value()
         self._session = aiohttp.ClientSession(trust_env=True)
@@ -139,7 +137,7 @@ class SlackBot:
                     scope,
                     messages(f"features.{scope}", "en"),
                 )
-            self.desk = QuestionHandler(self._tools(calls, token))
+            self.questions = QuestionHandler(self._workspace(calls, token))
             self.app = self._app(token)
             if self.by_socket:
                 await self._connect(calls, settings.slack_app_token.get_secret_value())
@@ -148,7 +146,7 @@ class SlackBot:
             raise
 
     async def close(self) -> None:
-        """Take no more events, answer what was taken on, then disconnect."""
+        """Stop accepting events, finish the questions in progress, then disconnect."""
         if self._connecting is not None:
             self._connecting.cancel()
             with suppress(asyncio.CancelledError):
@@ -157,14 +155,14 @@ class SlackBot:
         if self._handler is not None:
             await self._handler.leave()
             self._handler = None
-        if hasattr(self, "desk"):
-            await self.desk.drain(self._leaving_s)
+        if hasattr(self, "questions"):
+            await self.questions.drain(self._leaving_s)
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     async def is_connected(self) -> bool:
-        """Whether the socket stands; True over HTTP."""
+        """Whether the socket is connected; True over HTTP."""
         if not self.by_socket:
             return True
         return self._handler is not None and bool(await self._handler.client.is_connected())
@@ -178,7 +176,7 @@ class SlackBot:
             client.proxy = None  # the client takes a proxy from the environment and does not know its exceptions
         return client
 
-    def _tools(self, calls: Calls, token: str) -> Tools:
+    def _workspace(self, calls: Calls, token: str) -> Workspace:
         assert self._session is not None
         settings, identity = self.context.settings, self.identity
         downloads = Downloads(
@@ -190,7 +188,7 @@ class SlackBot:
             max_files=settings.max_attachments,
             may=identity.may,
         )
-        return Tools(
+        return Workspace(
             context=self.context,
             calls=calls,
             poster=Poster(calls=calls, session=self._session),
@@ -210,7 +208,7 @@ class SlackBot:
         self._connecting = asyncio.create_task(self._handler.connect_async())  # type: ignore[no-untyped-call]
 
     async def _hello(self, client: object, message: Json, raw: str | None = None) -> None:
-        """Slack greets each connection with how many there are: events go to any of them, half-open ones included."""
+        """Slack greets each connection with their number: it sends events to any of them, even half-open ones."""
         if message.get("type") != "hello":
             return
         self.connections = int(message.get("num_connections") or 1)
@@ -236,7 +234,7 @@ class SlackBot:
             signing_secret=self.context.settings.slack_signing_secret.get_secret_value(),
             request_verification_enabled=False,  # done before, see `ui.slack.http`
         )
-        clicks = Clicks(self.desk)
+        clicks = Clicks(self.questions)
         app.event("app_mention")(self._mention)
         app.event("message")(self._message)
         app.event("app_home_opened")(self._opened)
@@ -246,7 +244,7 @@ class SlackBot:
 
         async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
             await ack()
-            self.desk.start(clicks.handle(body))
+            self.questions.start(clicks.handle(body))
 
         async def taken(ack: AsyncAck) -> None:
             await ack()
@@ -260,7 +258,6 @@ class SlackBot:
         return app
 
     async def _error(self, error: Exception) -> None:
-        """What went wrong in a listener itself."""
         log.error("a listener failed\n%s", mask("".join(traceback.format_exception(error))).text)
 
     async def _mention(self, body: dict[str, Any], event: dict[str, Any]) -> None:
@@ -279,14 +276,14 @@ class SlackBot:
                 self._take(place, event, in_thread=bool(thread_ts))
         elif mentions(event, self.identity.user):
             return  # the same sentence comes as app_mention
-        elif thread_ts and self.desk.awaits(channel, thread_ts, place.user):
+        elif thread_ts and self.questions.awaits(channel, thread_ts, place.user):
             if self._claim(body, event):
                 self._take(place, event, in_thread=True)
-        elif not thread_ts and self.desk.options(channel).answers == "all" and self._claim(body, event):
+        elif not thread_ts and self.questions.options(channel).answers == "all" and self._claim(body, event):
             self._take(place, event, in_thread=False, addressed=False)
 
     def _claim(self, body: Json, event: Json) -> bool:
-        """Whether this message was not taken on before: neither this event nor its twin of another kind."""
+        """Whether this message is new: Slack repeats events, and sends one message as two kinds of event."""
         names = [("event", body["event_id"])] if body.get("event_id") else []
         return self._taken.claim(*names, (event.get("channel"), event.get("ts")))
 
@@ -301,19 +298,21 @@ class SlackBot:
         )
 
     def _take(self, place: Place, message: Json, *, in_thread: bool, addressed: bool = True, url: str = "") -> None:
-        written = self.desk.tools.gatherer.written(dict(message))
-        if self.desk.full:
-            language = self.desk.language(place.channel, written.text)
+        question = self.questions.workspace.gatherer.incoming(dict(message))
+        if self.questions.full:
+            language = self.questions.language(place.channel, question.text)
             log.warning("too many questions at once; one is sent away")
             if addressed:
-                self.desk.start(self.desk.say(place, messages("busy", language), url=url))
+                self.questions.start(self.questions.say(place, messages("busy", language), url=url))
             return
-        self.desk.start(self.desk.in_thread(place, written, in_thread=in_thread, addressed=addressed, url=url))
+        self.questions.start(
+            self.questions.in_thread(place, question, in_thread=in_thread, addressed=addressed, url=url)
+        )
 
     async def _command(self, ack: AsyncAck, command: dict[str, Any]) -> None:
         text = str(command.get("text") or "").strip()
         channel, user = str(command.get("channel_id", "")), str(command.get("user_id", ""))
-        language = self.desk.language(channel, text)
+        language = self.questions.language(channel, text)
         if text.lower() in HELP_WORDS:
             await ack(messages("help", language))
             return
@@ -327,14 +326,14 @@ class SlackBot:
         )
         url = str(command.get("response_url") or "")
         if text.lower() in STATUS_WORDS:
-            self.desk.start(self._status(place, language, url))
+            self.questions.start(self._status(place, language, url))
         else:
-            self.desk.start(self.desk.alone(text, place, url))
+            self.questions.start(self.questions.alone(text, place, url))
 
     async def _status(self, place: Place, language: str, url: str) -> None:
         how = f"Socket Mode ({self.connections})" if self.by_socket else "HTTP"
-        lines = await status_lines(self.context, self.identity, language, how, self.desk.running)
-        await self.desk.say(place, "\n".join(lines), url=url, alone=True)
+        lines = await status_lines(self.context, self.identity, language, how, self.questions.running)
+        await self.questions.say(place, "\n".join(lines), url=url, alone=True)
 
     async def _shortcut(self, ack: AsyncAck, body: dict[str, Any]) -> None:
         await ack()
@@ -345,10 +344,10 @@ class SlackBot:
 
     async def _opened(self, event: dict[str, Any]) -> None:
         if event.get("tab") == "messages" and self.identity.may("assistant:write"):
-            self.desk.start(self._prompts(str(event.get("channel", "")), str(event.get("user", ""))))
+            self.questions.start(self._prompts(str(event.get("channel", "")), str(event.get("user", ""))))
 
     async def _prompts(self, channel: str, user: str) -> None:
-        """Suggest what to ask. Without a thread: under agent_view a call with one does nothing."""
+        """Suggest questions. The call has no effect under agent_view if it names a thread."""
         language = await self._locale(user)
         prompts = [
             {
@@ -359,22 +358,22 @@ class SlackBot:
         ]
         title = messages("prompts_title", language)
         try:
-            await self.desk.tools.calls(
+            await self.questions.workspace.calls(
                 "assistant_threads_setSuggestedPrompts", channel_id=channel, prompts=prompts, title=title
             )
         except (SlackRefused, SlackLost) as error:
             log.warning("no prompts were suggested: %s", error)
 
     async def _locale(self, user: str) -> str:
-        """The language of somebody's Slack, where it may be asked for."""
+        """The language of the user's Slack; English if that cannot be read."""
         if not self.identity.may("users:read"):
             return "en"
         try:
-            found = await self.desk.tools.calls.read("users_info", user=user, include_locale=True)
+            response = await self.questions.workspace.calls.read("users_info", user=user, include_locale=True)
         except (SlackRefused, SlackLost) as error:
             log.warning("the user's language is not known: %s", error)
             return "en"
-        return "zh" if str((found.get("user") or {}).get("locale", "")).startswith("zh") else "en"
+        return "zh" if str((response.get("user") or {}).get("locale", "")).startswith("zh") else "en"
 
     async def _stopped(self, event: dict[str, Any]) -> None:
-        self.desk.start(self.desk.stop(str(event.get("channel", "")), str(event.get("thread_ts", ""))))
+        self.questions.start(self.questions.stop(str(event.get("channel", "")), str(event.get("thread_ts", ""))))

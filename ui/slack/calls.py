@@ -1,8 +1,8 @@
-"""Calls of Slack's Web API that respect its limits and know what may be repeated.
+"""Calls of Slack's Web API that respect its rate limits and are repeated only if that is safe.
 
-The client's own retries are off: they resend a POST whose connection dropped after Slack had stored it, and the
-message stands there twice. Here a call is repeated where Slack said that it did nothing (429, no connection), and a
-lost one is reported as lost, so that the caller can look whether it happened.
+The client's own retries are off: they resend a POST whose connection dropped after Slack had stored it, which posts the
+message twice. Here a call is repeated only if Slack cannot have acted on it (429, no connection). A call without an
+answer is reported as lost, so that the caller can check whether it succeeded.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("trainmedic.slack")
 PATIENCE_S = 60.0
-"""How long one call waits for its turn."""
+"""The longest wait for one call's turn."""
 MAX_WAIT_S = 300.0
 PAUSE_S = 0.5
-"""Between attempts to connect."""
+"""Pause between attempts to connect."""
 CONNECTS = 4
 LOGIN_ERRORS = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"}
@@ -32,7 +32,7 @@ LOGIN_ERRORS = frozenset(
 
 
 class SlackRefused(Exception):
-    """Slack answered ``ok: false``. ``error`` is its word, ``needed`` the permission that it misses."""
+    """Slack answered ``ok: false``. ``error`` is its code, ``needed`` the missing permission."""
 
     def __init__(self, method: str, error: str, needed: str = "", detail: str = "") -> None:
         super().__init__(f"{method}: {error}" + (f" ({needed or detail})" if needed or detail else ""))
@@ -41,11 +41,11 @@ class SlackRefused(Exception):
 
 
 class SlackLost(Exception):
-    """No answer came: nobody knows whether the call happened."""
+    """No answer: the call may or may not have happened."""
 
 
 class RateLimited(SlackRefused):
-    """Slack asks to wait ``wait_s``, longer than the caller wants to."""
+    """Slack asks to wait ``wait_s`` seconds, longer than the caller accepts."""
 
     def __init__(self, method: str, wait_s: float) -> None:
         super().__init__(method, "ratelimited", detail=f"{wait_s:g} s")
@@ -53,13 +53,11 @@ class RateLimited(SlackRefused):
 
 
 class Calls:
-    """One workspace's client."""
-
     def __init__(self, client: AsyncWebClient) -> None:
         self.client = client
 
     async def __call__(self, method: str, *, patience_s: float = PATIENCE_S, **arguments: Any) -> Mapping[str, Any]:
-        """Slack's answer to ``method`` (``chat_postMessage``). A 429 is waited out for ``patience_s`` at most.
+        """Slack's answer to ``method`` (``chat_postMessage``), waiting at most ``patience_s`` for rate limits.
 
         Raises `SlackRefused`, `RateLimited` or `SlackLost`.
         """
@@ -67,14 +65,14 @@ class Calls:
         return response.data if isinstance(response.data, Mapping) else {}
 
     async def response(self, method: str, *, patience_s: float = PATIENCE_S, **arguments: Any) -> AsyncSlackResponse:
-        """The same with the answer's headers."""
-        given = {name: value for name, value in arguments.items() if value is not None}
+        """The same, with the response headers."""
+        arguments = {name: value for name, value in arguments.items() if value is not None}
         waited = 0.0
         refused_connections = 0
         while True:
             try:
-                answered: AsyncSlackResponse = await getattr(self.client, method)(**given)
-                return answered
+                response: AsyncSlackResponse = await getattr(self.client, method)(**arguments)
+                return response
             except SlackApiError as error:
                 wait_s = retry_after(error)
                 if wait_s is None:
@@ -92,7 +90,7 @@ class Calls:
                 raise SlackLost(f"{method}: {type(error).__name__}") from None
 
     async def read(self, method: str, **arguments: Any) -> Mapping[str, Any]:
-        """A call that changes nothing: repeated once where it was lost."""
+        """A call without side effects: retried once if it was lost."""
         try:
             return await self(method, **arguments)
         except SlackLost:
@@ -101,7 +99,7 @@ class Calls:
 
 
 def retry_after(error: SlackApiError) -> float | None:
-    """Seconds that Slack asks to wait, None where it was no rate limit."""
+    """Seconds that Slack asks to wait; None if the error is not a rate limit."""
     response = error.response
     if getattr(response, "status_code", None) != 429:
         return None
@@ -113,7 +111,7 @@ def retry_after(error: SlackApiError) -> float | None:
 
 
 def problem(method: str, error: SlackApiError) -> SlackRefused | SlackLost:
-    """Our exception for what the client raised: a page instead of JSON says nothing about the call."""
+    """Our exception for the client's. A response that is not JSON says nothing about the call."""
     response = error.response
     data = response if isinstance(response, dict) else getattr(response, "data", None)
     if not isinstance(data, Mapping) or "error" not in data:

@@ -1,7 +1,7 @@
-"""Files that people attach, downloaded as text. What is not read is named with the reason, never silently left out.
+"""Attached files, downloaded as text. Skipped files are listed with the reason.
 
-The address comes from an event, the bot's token goes with the request: it is sent to Slack's own hosts alone, and
-redirects are not followed (without the permission Slack redirects to a login page that says 200).
+The file's address comes from an event, and the bot's token is sent with the request: so only to Slack's own hosts.
+Redirects are not followed, because without the permission Slack redirects to a login page with status 200.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ MEDIA = ("image/", "video/", "audio/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What was read, and for everything else its name with the reason."""
+    """The text files, and the name of every other file with the reason."""
 
     attachments: tuple[Attachment, ...] = ()
     not_read: tuple[str, ...] = ()
 
 
 class NotRead(Exception):
-    """Why a file is not read: a name below ``not_read`` in messages.toml."""
+    """Why a file is skipped: a name under ``not_read`` in messages.toml."""
 
     def __init__(self, reason: str, **values: object) -> None:
         super().__init__(reason)
@@ -53,7 +53,7 @@ class NotRead(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downloads:
-    """Downloads for one workspace. ``may`` says whether a permission was granted; ``api_url`` is Slack's own."""
+    """Downloads for one workspace. ``may`` tells whether a permission was granted."""
 
     calls: Calls
     session: aiohttp.ClientSession
@@ -64,7 +64,7 @@ class Downloads:
     may: Callable[[str], bool] = field(default=lambda scope: True)
 
     async def fetch(self, files: Sequence[Mapping[str, Any]], language: str) -> Fetched:
-        """The text files among ``files``, one download for each."""
+        """The text files among ``files``, each downloaded once."""
         read: list[Attachment] = []
         not_read: list[str] = []
         seen: set[str] = set()
@@ -80,12 +80,11 @@ class Downloads:
                 name, content = await self._file(item, name)
                 read.append(Attachment(name=name, content=content))
             except NotRead as reason:
-                told = messages(f"not_read.{reason.reason}", language, **reason.values)
-                not_read.append(f"{name} ({told})")
+                why = messages(f"not_read.{reason.reason}", language, **reason.values)
+                not_read.append(f"{name} ({why})")
         return Fetched(attachments=tuple(read), not_read=tuple(not_read))
 
     async def _file(self, item: Mapping[str, Any], name: str) -> tuple[str, bytes]:
-        """Name and content. Raises `NotRead`."""
         if not self.may("files:read"):
             raise NotRead("scope")
         if item.get("file_access") == "check_file_info":
@@ -101,7 +100,7 @@ class Downloads:
         return name, content
 
     def _refuse(self, item: Mapping[str, Any], name: str) -> None:
-        """Raise `NotRead` for what need not be downloaded to know."""
+        """Raise `NotRead` if the event alone rules the file out."""
         mode, kind = str(item.get("mode") or ""), str(item.get("mimetype") or "").lower()
         if mode == "tombstone":
             raise NotRead("deleted")
@@ -120,21 +119,21 @@ class Downloads:
             raise NotRead("large", limit=self.max_bytes // MEBIBYTE)
 
     async def _info(self, id: str) -> Mapping[str, Any]:
-        """A file of another workspace, of which the event tells only the id."""
+        """The file's details; events name files of other workspaces only by id."""
         try:
-            found = (await self.calls.read("files_info", file=id)).get("file")
+            file = (await self.calls.read("files_info", file=id)).get("file")
         except SlackRefused as refused:
             if refused.error == "missing_scope":
                 raise NotRead("scope") from None
             raise NotRead("failed", why=refused.error) from None
         except SlackLost:
             raise NotRead("failed", why="no answer") from None
-        if not isinstance(found, Mapping):
+        if not isinstance(file, Mapping):
             raise NotRead("denied")
-        return found
+        return file
 
     async def _download(self, url: str) -> bytes:
-        """At most ``max_bytes`` of it; the size that Slack told may be wrong."""
+        """The content; reading stops at ``max_bytes``, as the size in the event may be wrong."""
         if not self.is_slack(url):
             raise NotRead("elsewhere")
         try:
@@ -162,20 +161,20 @@ class Downloads:
         return b"".join(parts)
 
     def is_slack(self, url: str) -> bool:
-        """Whether the token may be sent there: https to Slack's hosts, or where the Web API itself is."""
+        """Whether the token may be sent there: over https to Slack's hosts, or to the configured Web API."""
         try:
-            asked, own = urlsplit(url), urlsplit(self.api_url)
+            target, api = urlsplit(url), urlsplit(self.api_url)
         except ValueError:
             return False
-        if "\\" in url or asked.username or asked.password:
+        if "\\" in url or target.username or target.password:
             return False
-        if (asked.scheme, asked.netloc) == (own.scheme, own.netloc):
+        if (target.scheme, target.netloc) == (api.scheme, api.netloc):
             return True
-        host = (asked.hostname or "").lower()
-        return asked.scheme == "https" and any(host == known or host.endswith(f".{known}") for known in HOSTS)
+        host = (target.hostname or "").lower()
+        return target.scheme == "https" and any(host == known or host.endswith(f".{known}") for known in HOSTS)
 
 
 def is_page(content: bytes) -> bool:
-    """Whether this is a web page, such as the one to log in at."""
+    """Whether this is a web page, such as Slack's login page."""
     head = content[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return head.startswith((b"<!doctype html", b"<html"))

@@ -1,4 +1,4 @@
-"""From a message in Slack to a question with its evidence: the thread around it and the files in it."""
+"""From a message in Slack to a question with its evidence: the thread around it and its files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.history import Turn
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.files import Downloads
-from trainmedic.ui.slack.incoming import IncomingMessage, has_words, spoken, written
+from trainmedic.ui.slack.incoming import IncomingMessage, has_words, incoming_message, prose_language
 from trainmedic.ui.slack.messages import messages
 
 PAGE = 200
 MAX_MESSAGES = 1_000
-"""Messages of one thread that are read, the first ones."""
+"""Only this many messages of a thread are read, from its beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a conversation is. ``thread_ts`` is the message that it hangs on; ``direct`` a DM with the bot."""
+    """Where a conversation is. ``thread_ts`` names its first message; ``direct``: a DM with the bot."""
 
     team: str
     channel: str
@@ -32,16 +32,16 @@ class Place:
     direct: bool = False
 
     def conversation_id(self, key: str) -> str:
-        """The conversation's name in the history. Keyed: a thread's place must not be enough to ask for its texts."""
+        """The conversation's id in the history. Keyed: knowing a thread's place must not give access to its texts."""
         name = f"{self.team}/{self.channel}/{self.thread_ts}"
         return "slack-" + hmac.new(key.encode(), name.encode(), hashlib.sha256).hexdigest()[:40]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadContext:
-    """One question. ``not_read`` names files with the reason; ``note`` says what else is missing.
+    """One question. ``not_read`` names skipped files with the reason, ``note`` anything else that is missing.
 
-    ``language`` is that of the words, auto where there are none.
+    ``language`` is that of the prose, auto if there is none.
     """
 
     question: str
@@ -52,14 +52,11 @@ class ThreadContext:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to answer."""
         return not self.question.strip() and not self.attachments and not self.not_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gatherer:
-    """Reads threads and files with the bot's permissions."""
-
     calls: Calls
     downloads: Downloads
     bot_user: str
@@ -68,12 +65,12 @@ class Gatherer:
     async def around(
         self, place: Place, message: IncomingMessage, turns: Sequence[Turn], *, in_thread: bool
     ) -> ThreadContext:
-        """The question that ``message`` asks. ``turns`` were answered in this thread before.
+        """The question in ``message``. ``turns`` are the earlier questions and answers of this thread.
 
-        The thread's first message belongs to the question: "why?" under a pasted log asks about the log. What others
-        wrote in between is evidence, but not the question.
+        The thread's first message belongs to the question: "why?" under a pasted log is about the log. Later messages
+        of others are evidence, but not part of the question.
         """
-        language = spoken(message.text)
+        language = prose_language(message.text)
         thread: list[IncomingMessage] = []
         note = ""
         if in_thread:
@@ -82,56 +79,55 @@ class Gatherer:
             except (SlackRefused, SlackLost) as error:
                 why = f"{error.error} {error.needed}".strip() if isinstance(error, SlackRefused) else "no answer"
                 note = messages("unreadable_thread", language, why=why)
-        asked = [turn.question for turn in turns]
+        questions = [turn.question for turn in turns]
         parts: list[str] = []
-        beside: list[Attachment] = []
+        replies: list[Attachment] = []
         for number, item in enumerate(thread, start=1):
-            if item.own or item.ts == message.ts or not item.text or _among(item.text, asked):
+            if item.ours or item.ts == message.ts or not item.text or _among(item.text, questions):
                 continue
             if number == 1:
                 parts.append(item.text)
             else:
-                beside.append(Attachment(name=f"thread-{number}", content=item.text))
+                replies.append(Attachment(name=f"thread-{number}", content=item.text))
         parts.append(message.text)
-        files = [file for item in thread if not item.own and item.ts != message.ts for file in item.files]
-        fetched = await self.downloads.fetch([*message.files, *files], language)
+        files = [file for item in thread if not item.ours and item.ts != message.ts for file in item.files]
+        files_read = await self.downloads.fetch([*message.files, *files], language)
         return ThreadContext(
             question="\n\n".join(part for part in parts if part),
             language=_language(parts),
-            attachments=(*fetched.attachments, *beside),
-            not_read=fetched.not_read,
+            attachments=(*files_read.attachments, *replies),
+            not_read=files_read.not_read,
             note=note,
         )
 
     async def thread(self, place: Place) -> list[IncomingMessage]:
         """The thread's messages, oldest first. Raises `SlackRefused` or `SlackLost`."""
-        found: dict[str, IncomingMessage] = {}
+        items: dict[str, IncomingMessage] = {}
         cursor: str | None = None
-        while len(found) < MAX_MESSAGES:
+        while len(items) < MAX_MESSAGES:
             page = await self.calls.read(
                 "conversations_replies", channel=place.channel, ts=place.thread_ts, limit=PAGE, cursor=cursor
             )
             for item in page.get("messages") or ():
-                found.setdefault(str(item.get("ts")), self.written(item))  # the first message may come on every page
+                items.setdefault(str(item.get("ts")), self.incoming(item))  # the first message may come on every page
             cursor = (page.get("response_metadata") or {}).get("next_cursor") or None
             if cursor is None:
                 break
-        return [found[ts] for ts in sorted(found, key=lambda ts: tuple(int(p) for p in ts.split(".") if p.isdigit()))]
+        return [items[ts] for ts in sorted(items, key=lambda ts: tuple(int(p) for p in ts.split(".") if p.isdigit()))]
 
-    def written(self, message: dict[str, Any]) -> IncomingMessage:
-        """A message as we read it."""
-        return written(message, self.bot_user, self.bot_id)
+    def incoming(self, message: dict[str, Any]) -> IncomingMessage:
+        return incoming_message(message, self.bot_user, self.bot_id)
 
 
 def _language(parts: Sequence[str]) -> Literal["auto", "en", "zh"]:
-    """The language of the last part that has words."""
-    said = [part for part in parts if has_words(part)]
-    if not said:
+    """The language of the last part that contains prose."""
+    prose = [part for part in parts if has_words(part)]
+    if not prose:
         return "auto"
-    return "zh" if spoken(said[-1]) == "zh" else "en"
+    return "zh" if prose_language(prose[-1]) == "zh" else "en"
 
 
-def _among(text: str, asked: Sequence[str]) -> bool:
-    """Whether an earlier question held this text. What is stored is masked."""
+def _among(text: str, questions: Sequence[str]) -> bool:
+    """Whether an earlier question contains this text. Stored questions are masked."""
     masked = mask(text).text.strip()
-    return any(masked in question for question in asked)
+    return any(masked in question for question in questions)

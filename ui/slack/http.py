@@ -1,4 +1,4 @@
-"""Slack's requests over HTTP: checked here before slack_bolt reads them, which parses first and verifies later.
+"""Slack's requests over HTTP, verified before slack_bolt sees them: it parses first and verifies later.
 
 The signature is Slack's version 0: HMAC-SHA256 of the signing secret over ``v0:{timestamp}:{body}``, the timestamp
 within five minutes.
@@ -13,12 +13,12 @@ from urllib.parse import parse_qs
 from slack_sdk.signature import SignatureVerifier
 
 MAX_BODY = 1024 * 1024
-"""Slack's own bodies are well below."""
+"""Slack's own bodies are far smaller."""
 PATH = "/slack/events"
 
 
 def refusal(headers: Mapping[str, str], body: bytes, secret: str) -> tuple[int, str] | None:
-    """Why a request is not handed on: status and a word; None where it is Slack's. Header names are in lower case."""
+    """Status and error code if the request is not Slack's, else None. Header names are in lower case."""
     timestamp = headers.get("x-slack-request-timestamp", "")
     signature = headers.get("x-slack-signature", "")
     if len(body) > MAX_BODY:
@@ -46,7 +46,7 @@ def is_shaped(text: str, content_type: str) -> bool:
 
 
 def is_rate_note(text: str, content_type: str) -> bool:
-    """Whether Slack says that it holds events back (30,000 in an hour); that comes in no event's shape."""
+    """Whether Slack reports that it is holding back events (over 30,000 an hour); this is not an event."""
     if content_type.partition(";")[0].strip() != "application/json":
         return False
     return bool(json.loads(text).get("type") == "app_rate_limited")

@@ -1,7 +1,7 @@
-"""What people write in Slack, as the text they meant. Pure.
+"""The text of a Slack message as its author typed it. Pure.
 
-Slack's ``text`` is escaped and altered (addresses in angle brackets, emoji as names); the ``blocks`` of a message hold
-what was typed, code blocks apart. A pasted config is read from there.
+Slack's ``text`` is escaped and altered (addresses in angle brackets, emoji as names); the ``blocks`` of a message keep
+the original with code blocks apart, so pasted configs are read from there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainmedic.kb.language import language_of
 
 Json = Mapping[str, Any]
 KEPT_SUBTYPES = frozenset({None, "", "file_share", "thread_broadcast"})
-"""Kinds of message that somebody wrote. Others are edits, deletions, joins and the like."""
+"""Kinds of message with content of their own. Others are edits, deletions, joins and the like."""
 _LINK = re.compile(r"<(?P<url>(?:https?|ftp|mailto):[^|>]*)(?:\|(?P<label>[^>]*))?>")
 _REFERENCE = re.compile(r"<(?P<kind>[@#!])(?P<id>[^|>]*)(?:\|(?P<label>[^>]*))?>")
 _FENCED = re.compile(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -24,18 +24,18 @@ _MRKDWN_FENCE = re.compile(r"```(?!\n)(?P<code>[^`]+?)(?<!\n)```")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """One message. ``bot`` is True for any app's; ``own`` for ours."""
+    """One message. ``bot``: from any app; ``own``: from ours."""
 
     ts: str
     user: str
     text: str
     files: tuple[Json, ...] = ()
     bot: bool = False
-    own: bool = False
+    ours: bool = False
 
 
-def written(message: Json, bot_user: str, bot_id: str) -> IncomingMessage:
-    """A message of an event, of a thread or of a shortcut; our own mention is left out of its text."""
+def incoming_message(message: Json, bot_user: str, bot_id: str) -> IncomingMessage:
+    """A message of an event, thread or shortcut, without our own mention in its text."""
     own = message.get("user") == bot_user or (bool(bot_id) and message.get("bot_id") == bot_id)
     return IncomingMessage(
         ts=str(message.get("ts", "")),
@@ -43,12 +43,12 @@ def written(message: Json, bot_user: str, bot_id: str) -> IncomingMessage:
         text=text_of(message, bot_user),
         files=tuple(item for item in message.get("files") or () if isinstance(item, Mapping)),
         bot=bool(message.get("bot_id")) or message.get("subtype") == "bot_message",
-        own=own,
+        ours=own,
     )
 
 
 def text_of(message: Json, bot_user: str) -> str:
-    """What was typed: from rich text where there is any, else the text unescaped; then what an app attached."""
+    """The typed text, from rich text if present; then the text of an app's attachments."""
     rich = [block for block in message.get("blocks") or () if _is(block, "rich_text")]
     if rich:
         text = "\n".join(_rich(block, bot_user) for block in rich)
@@ -60,7 +60,7 @@ def text_of(message: Json, bot_user: str) -> str:
 
 
 def unescaped(text: str, bot_user: str = "") -> str:
-    """Slack's ``text`` as typed: our mention out, addresses bare, other mentions by their names."""
+    """Slack's ``text`` as typed: no mention of us, bare addresses, other mentions by name."""
 
     def named(match: re.Match[str]) -> str:
         if match["kind"] == "@" and match["id"] == bot_user:
@@ -74,26 +74,24 @@ def unescaped(text: str, bot_user: str = "") -> str:
 
 
 def mentions(message: Json, bot_user: str) -> bool:
-    """Whether the message addresses us."""
     return f"<@{bot_user}>" in str(message.get("text") or "") or f"<@{bot_user}|" in str(message.get("text") or "")
 
 
-def spoken(text: str) -> str:
-    """The language that somebody speaks: of the words outside code blocks, and of the line they begin with.
+def prose_language(text: str) -> str:
+    """The language of the prose: of all of it, or of its first line.
 
-    A pasted command would make an English text of any Chinese question.
+    Code blocks are left out: a pasted command would turn a Chinese question into English.
     """
     prose = _FENCED.sub("", text).strip()
     return "zh" if "zh" in (language_of(prose), language_of(prose.partition("\n")[0])) else "en"
 
 
 def has_words(text: str) -> bool:
-    """Whether anything but code blocks was written."""
     return bool(_FENCED.sub("", text).strip())
 
 
 def is_written(message: Json) -> bool:
-    """Whether a person or an app wrote this just now: no edit, no deletion, no joining."""
+    """Whether this is a new message: not an edit, a deletion or a join."""
     return not message.get("hidden") and message.get("subtype") in KEPT_SUBTYPES
 
 
@@ -145,7 +143,7 @@ def _piece(item: Json, bot_user: str) -> str:
 
 
 def _emoji(item: Json) -> str:
-    """The characters themselves: ``:100:`` in a paste may be an emoji to Slack and a slice to Python."""
+    """The characters themselves: in a pasted text Slack may take the slice ``:100:`` for an emoji."""
     try:
         return "".join(chr(int(part, 16)) for part in str(item.get("unicode", "")).split("-") if part) or _colons(item)
     except (ValueError, OverflowError):
@@ -164,10 +162,10 @@ def _section(block: object, bot_user: str) -> str:
 
 
 def _attached(item: Json, bot_user: str) -> str:
-    """What an app attached the old way: alerts and CI reports still come so."""
+    """The text of a legacy attachment, which alerts and CI reports still use."""
     parts = [item.get("pretext"), item.get("title"), item.get("text")]
-    shown = [unescaped(part, bot_user) for part in parts if isinstance(part, str) and part]
-    return "\n".join(shown) or unescaped(str(item.get("fallback") or ""), bot_user)
+    texts = [unescaped(part, bot_user) for part in parts if isinstance(part, str) and part]
+    return "\n".join(texts) or unescaped(str(item.get("fallback") or ""), bot_user)
 
 
 def _is(block: object, kind: str) -> bool:

@@ -1,11 +1,11 @@
-"""An answer that is seen to come: Slack's native stream, else a message that is edited, else nothing until the end.
+"""An answer shown while it is made: Slack's native stream, else an edited message, else nothing until the end.
 
-A stream holds only what is certain, because what was streamed cannot be taken back: the verdict, the steps of an
-investigation, and at the end the verified text. With ``live_text`` the model's words are shown as they come; where
-verification changed them, the message is replaced.
+Streamed text cannot be taken back, so a stream holds only what is certain: the verdict, the steps of an investigation,
+and at the end the verified text. With ``live_text`` the model's words are shown as they arrive, and the message is
+replaced if verification changed them.
 
-A stream is locked to ``chunks`` or ``markdown_text`` by its first payload; here it is chunks everywhere. Slack's method
-reference has the limits: appends 100 a minute for all streams together, starts and stops 20.
+A stream is locked to ``chunks`` or ``markdown_text`` by its first payload; we always use chunks. Slack's method
+reference has the limits: 100 appends a minute for all streams together, 20 starts and stops.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from trainmedic.ui.slack.post import Poster
 log = logging.getLogger("trainmedic.slack")
 FLUSH_S = 1.0
 SHARE_S = 0.7
-"""Added to the interval by every stream that is open: appends are counted for all together."""
+"""Added to the interval for each open stream: the limit on appends is shared."""
 EDIT_S = 3.0
-"""Slack advises one update of a message in three seconds."""
+"""Slack advises at most one update of a message every three seconds."""
 STARTS = 18
 WINDOW_S = 60.0
 TITLE = 250
@@ -60,12 +60,12 @@ UNSUPPORTED = frozenset(
         "not_agent_app",
     }
 )
-"""What tells that native streams are not to be had: not tried again in this process."""
+"""Errors after which native streams are not tried again in this process."""
 
 
 @dataclass(slots=True)
 class StreamLimits:
-    """What the streams of one workspace share: how many are open, and how many were begun lately."""
+    """State shared by the streams of one workspace: how many are open, and how many began recently."""
 
     flush_s: float = FLUSH_S
     edit_s: float = EDIT_S
@@ -80,7 +80,7 @@ class StreamLimits:
         return max(self.flush_s, SHARE_S * self._open)
 
     def may_start(self, kind: str) -> bool:
-        """Whether a native stream can be begun now in this kind of conversation; if so, it is counted."""
+        """Whether a native stream may start now in this kind of conversation; if so, it is counted."""
         now = self.clock()
         while self._starts and now - self._starts[0] > WINDOW_S:
             self._starts.popleft()
@@ -90,16 +90,14 @@ class StreamLimits:
         return True
 
     def opened(self) -> None:
-        """One stream more."""
         self._open += 1
 
     def closed(self) -> None:
-        """One stream less."""
         self._open -= 1
 
 
-class Live:
-    """One answer on its way. Used as a context: leaving it stops what is still open."""
+class LiveAnswer:
+    """One answer in progress. Leaving the context stops an unfinished stream."""
 
     def __init__(self, poster: Poster, streams: StreamLimits, place: Place, *, live_text: bool = False) -> None:
         self.stopped = asyncio.Event()
@@ -119,7 +117,7 @@ class Live:
         self._flusher: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
 
-    async def __aenter__(self) -> Live:
+    async def __aenter__(self) -> LiveAnswer:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -136,37 +134,36 @@ class Live:
         self._close()
 
     def open(self, language: str) -> None:
-        """A question was taken on. That is shown when even what is certain takes longer than a moment."""
+        """Start showing progress; the first message appears only after the flush interval."""
         self._language = language
         self._card("read", messages("reading", language), "in_progress")
         self._flusher = asyncio.create_task(self._flushing())
 
     def begin(self, draft: Answer) -> None:
-        """What is certain at once."""
+        """Show the draft's verdict and first cause."""
         self._language = draft.language
         self._lead = self._text = lead(draft)
         self._card("read", messages("reading", self._language), "complete")
         self._card("write", messages("writing", self._language), "in_progress")
 
     def step(self, step: StepView) -> None:
-        """One step of an investigation."""
         self._card(f"step-{step.number}", step.what, "complete" if step.ok else "error")
 
     def write(self, delta: Delta) -> None:
-        """Words of the model as they come, before they are verified."""
+        """Append the model's words before verification."""
         if not self._live_text or delta.kind == "receipt":
             return
         self._raw += delta.text
         whole = self._raw.lstrip("\n")
         # A "<" at the end may become a mention by what follows it.
-        shown = self._lead + neutral(whole[:-1] if whole.endswith("<") else whole)
-        if len(shown) > BODY:
+        text = self._lead + neutral(whole[:-1] if whole.endswith("<") else whole)
+        if len(text) > BODY:
             self._full = True
         if not self._full:
-            self._text = shown
+            self._text = text
 
     async def finish(self, answer: Answer, extras: Extras) -> None:
-        """Put the whole answer there. Raises `SlackRefused` or `SlackLost` where nothing could be posted."""
+        """Post the whole answer. Raises `SlackRefused` or `SlackLost` if nothing could be posted."""
         await self._still()
         if self.stopped.is_set():
             return
@@ -196,7 +193,7 @@ class Live:
         await self._post(replies)
 
     async def _finish_stream(self, answer: Answer, extras: Extras) -> bool:
-        """End the stream with the rest of the text and the buttons; False where what was streamed is not the text."""
+        """End the stream with the remaining text and the buttons; False if the streamed text is not the final one."""
         body = neutral(text_of(answer))
         if self._text != self._lead:
             if " ".join(self._text.split()) != " ".join(f"{self._lead}{body}".split()):
@@ -305,12 +302,12 @@ class Live:
         self._sent += length
 
     def _edited(self) -> Reply:
-        """The message so far, for a workspace without native streams."""
+        """The message so far, for workspaces without native streams."""
         marks = {"complete": "✓", "in_progress": "…", "error": "✗"}
         cards = "\n".join(f"- {marks[card['status']]} {neutral(card['title'])}" for card in self._cards.values())
         text = f"{self._text.rstrip()}\n\n{cards}".lstrip()
-        shown = fallback(self._text) or messages("working", self._language)
-        return Reply(text=shown, blocks=tuple(map(markdown, split_markdown(text, BODY)[:1])))
+        notification = fallback(self._text) or messages("working", self._language)
+        return Reply(text=notification, blocks=tuple(map(markdown, split_markdown(text, BODY)[:1])))
 
     def _stop(self, error: Exception) -> bool:
         """Whether the reader pressed Stop; if so, nothing more is sent."""
@@ -319,7 +316,7 @@ class Live:
         return self.stopped.is_set()
 
     async def _still(self) -> None:
-        """No flush is running and none will."""
+        """Cancel the flusher, but not in the middle of a call."""
         if self._flusher is not None:
             async with self._lock:  # never in the middle of a call: Slack would have what we do not know of
                 self._flusher.cancel()

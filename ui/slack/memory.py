@@ -1,4 +1,4 @@
-"""What one process remembers: events seen, answers posted, questions asked back. All bounded."""
+"""In-process memory, all bounded: events seen, answers posted, questions asked back."""
 
 from __future__ import annotations
 
@@ -18,40 +18,36 @@ ANSWERS = 300
 
 
 class Recent(Generic[K, V]):
-    """The last ``size`` values put in, by key."""
+    """A mapping that keeps the ``size`` values put in last."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._values: OrderedDict[K, V] = OrderedDict()
 
     def get(self, key: K) -> V | None:
-        """The value, or None."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; the oldest one goes."""
         self._values[key] = value
         self._values.move_to_end(key)
         while len(self._values) > self._size:
             self._values.popitem(last=False)
 
     def drop(self, key: K) -> None:
-        """Forget a value."""
         self._values.pop(key, None)
 
 
 class SeenEvents:
     """Events already handled: Slack delivers at least once, and one message under two event ids.
 
-    Kept in the process, not on disk: an event whose process died before it answered must be answered when it comes
-    again.
+    Not on disk: if the process dies before it answers, the repeated event must be answered.
     """
 
     def __init__(self, size: int = EVENTS) -> None:
         self._seen: Recent[Hashable, bool] = Recent(size)
 
     def claim(self, *keys: Hashable) -> bool:
-        """Whether none of the keys was claimed before; all of them are claimed from now on."""
+        """Whether none of the keys was claimed before; claims all of them."""
         known = any(self._seen.get(key) for key in keys)
         for key in keys:
             self._seen.put(key, True)

@@ -1,4 +1,4 @@
-"""Posting replies: in threads, to one person alone, and to the address that a command brings along."""
+"""Posting replies: in threads, to one person alone, and to a command's response_url."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 
 log = logging.getLogger("trainmedic.slack")
 KIND = "trainmedic_reply"
-"""The type of our messages' metadata: by its key a message is found again whose call was lost."""
+"""Type of our messages' metadata, whose key finds a message again after a lost call."""
 TOO_MUCH = frozenset(
     {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_blocks_too_many", "msg_too_long"}
 )
 TEXT = 3_500
 BURST = 3
-"""Messages in one channel that may come at once."""
+"""Messages in one channel that may be posted at once."""
 CHANNELS = 1_000
 USES = 5
 """How often a response_url may be used."""
@@ -32,14 +32,14 @@ TIMEOUT_S = 10.0
 
 
 class ChannelPace:
-    """Whose turn it is to post in each channel: Slack takes one message a second, and short bursts."""
+    """Paces posts per channel: Slack accepts one message a second, and short bursts."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._next: dict[str, float] = {}
 
     def wait_s(self, channel: str) -> float:
-        """Seconds until this message's turn, which is taken by asking."""
+        """Seconds until this message's turn; the call reserves the turn."""
         now = self._clock()
         if len(self._next) > CHANNELS:
             self._next = {name: at for name, at in self._next.items() if at > now}
@@ -50,14 +50,12 @@ class ChannelPace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poster:
-    """Posts for one workspace."""
-
     calls: Calls
     session: aiohttp.ClientSession
     pace: ChannelPace = field(default_factory=ChannelPace)
 
     async def post(self, channel: str, thread_ts: str | None, replies: Sequence[Reply]) -> list[str]:
-        """Post the replies in order; the messages' timestamps. Raises `SlackRefused` or `SlackLost`."""
+        """Post the replies in order and return the messages' timestamps. Raises `SlackRefused` or `SlackLost`."""
         return [ts for reply in replies for ts in await self._one(channel, thread_ts, reply)]
 
     async def _one(self, channel: str, thread_ts: str | None, reply: Reply) -> list[str]:
@@ -85,12 +83,12 @@ class Poster:
         try:
             return str((await self.calls("chat_postMessage", **arguments)).get("ts", ""))
         except SlackLost:
-            if found := await self._find(channel, thread_ts, key):
-                return found
+            if ts := await self._find(channel, thread_ts, key):
+                return ts
             return str((await self.calls("chat_postMessage", **arguments)).get("ts", ""))
 
     async def _find(self, channel: str, thread_ts: str | None, key: str) -> str | None:
-        """A message whose call was lost, if it was posted all the same."""
+        """The timestamp of a message whose call was lost but which was posted."""
         if thread_ts is None:
             return None
         cursor: str | None = None
@@ -114,11 +112,10 @@ class Poster:
             return None
 
     async def update(self, channel: str, ts: str, reply: Reply, **options: Any) -> None:
-        """Replace one of our messages. Its text is cut to what an update takes; the blocks hold all."""
         await self.calls("chat_update", channel=channel, ts=ts, text=reply.text, blocks=list(reply.blocks), **options)
 
     async def delete(self, channel: str, ts: str) -> None:
-        """Take one of our messages away, if that still can be done."""
+        """Delete one of our messages; a failure is only logged."""
         try:
             await self.calls("chat_delete", channel=channel, ts=ts)
         except (SlackRefused, SlackLost) as error:
@@ -137,12 +134,11 @@ class Poster:
             )
 
     async def respond(self, url: str, reply: Reply, **options: Any) -> bool:
-        """Answer at a response_url; False where Slack no longer takes that."""
+        """Answer at a response_url; False if Slack no longer accepts it."""
         body = {"text": reply.text, "blocks": list(reply.blocks) or None, "replace_original": False, **options}
         return await self._sent(url, {name: value for name, value in body.items() if value is not None})
 
     async def take_away(self, url: str) -> bool:
-        """Delete the message that a response_url belongs to."""
         return await self._sent(url, {"delete_original": True})
 
     async def _sent(self, url: str, body: Mapping[str, Any]) -> bool:
@@ -158,13 +154,12 @@ class Poster:
 
 
 def plain_of(blocks: Sequence[Block]) -> str:
-    """All texts of some blocks, escaped for mrkdwn."""
-    found = []
+    texts = []
     for block in blocks:
         if block["type"] == "markdown":
-            found.append(escape(block["text"]))
+            texts.append(escape(block["text"]))
         elif block["type"] == "section":
-            found.append(block["text"]["text"])
+            texts.append(block["text"]["text"])
         elif block["type"] == "context":
-            found += [element["text"] for element in block["elements"]]
-    return "\n".join(found)
+            texts += [element["text"] for element in block["elements"]]
+    return "\n".join(texts)

@@ -1,4 +1,4 @@
-"""Where questions from Slack are answered: evidence gathered, answered, and the answer posted where it belongs."""
+"""Answers questions from Slack: gathers the evidence, streams the answer, posts it where it belongs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
-from trainmedic.ui.slack.incoming import IncomingMessage, spoken
-from trainmedic.ui.slack.live import Live, StreamLimits
+from trainmedic.ui.slack.incoming import IncomingMessage, prose_language
+from trainmedic.ui.slack.live import LiveAnswer, StreamLimits
 from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer, Recent
 from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import USES, Poster
@@ -34,19 +34,17 @@ from trainmedic.ui.slack.scopes import Identity
 
 log = logging.getLogger("trainmedic.slack")
 AT_ONCE = 16
-"""Questions that are worked on at once; the advisor's own bound is lower."""
+"""Questions answered at once; the advisor's own bound is lower."""
 WAITING = 200
-"""Questions taken on; further ones are told to come back."""
+"""Accepted questions; beyond this the bot says that it is busy."""
 ABSENT = frozenset({"not_in_channel", "channel_not_found"})
-"""What Slack says where the bot was not invited."""
+"""Slack's errors if the bot was not invited."""
 LEAVING_S = 20.0
-"""How long questions may still take at shutdown."""
+"""Time left to questions in progress at shutdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What the bot works with in its workspace."""
-
+class Workspace:
     context: AppContext
     calls: Calls
     poster: Poster
@@ -57,34 +55,33 @@ class Tools:
 
 
 class QuestionHandler:
-    """Answers, and remembers what it answered. Belongs to one event loop."""
+    """Answers questions and remembers the answers. Belongs to one event loop."""
 
-    def __init__(self, tools: Tools) -> None:
-        self.tools = tools
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
         self.posted: Recent[str, PostedAnswer] = Recent(ANSWERS)
         self._awaited: Recent[tuple[str, str], str] = Recent(THREADS)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lives: dict[tuple[str, str], tuple[Live, asyncio.Task[Any]]] = {}
+        self._lives: dict[tuple[str, str], tuple[LiveAnswer, asyncio.Task[Any]]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     @property
     def running(self) -> int:
-        """Questions taken on and not yet answered."""
+        """Questions accepted but not answered yet."""
         return len(self._tasks)
 
     @property
     def full(self) -> bool:
-        """Whether no further question is taken on."""
         return len(self._tasks) >= WAITING
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something beside the event loop's other work; `drain` waits for it."""
+        """Run ``work`` as a task; `drain` waits for it."""
         task = asyncio.create_task(self._bounded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def drain(self, within_s: float) -> None:
-        """Wait for what is being answered, then stop the rest."""
+        """Wait for the questions in progress, then cancel the rest."""
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=within_s)
         for task in set(self._tasks):
@@ -92,27 +89,26 @@ class QuestionHandler:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def options(self, channel: str) -> SlackChannel:
-        """How this channel is answered."""
-        channels = self.tools.context.settings.slack_channels
+        channels = self.workspace.context.settings.slack_channels
         return channels.get(channel) or channels.get("*") or SlackChannel()
 
     def language(self, channel: str, text: str) -> str:
-        """The language of what the bot says itself."""
+        """The language of the bot's own messages."""
         chosen = self.options(channel).language
-        return spoken(text) if chosen == "auto" else chosen
+        return prose_language(text) if chosen == "auto" else chosen
 
     def awaits(self, channel: str, thread_ts: str, user: str) -> bool:
-        """Whether this person was asked back in this thread, so that a reply without a mention is meant for us."""
+        """Whether we asked this person back in this thread, so that a reply without a mention is meant for us."""
         return self._awaited.get((channel, thread_ts)) == user
 
     async def stop(self, channel: str, thread_ts: str) -> None:
-        """Stop writing in a thread: the reader pressed Slack's Stop button."""
+        """Stop an answer: the reader pressed Slack's Stop button."""
         live, task = self._lives.get((channel, thread_ts), (None, None))
         if live is not None and task is not None:
             live.stopped.set()
             task.cancel()
         try:
-            await self.tools.calls(
+            await self.workspace.calls(
                 "agents_sessions_setStatus", channel_id=channel, thread_ts=thread_ts, status="active"
             )
         except (SlackRefused, SlackLost) as error:
@@ -121,39 +117,38 @@ class QuestionHandler:
     async def in_thread(
         self, place: Place, message: IncomingMessage, *, in_thread: bool, addressed: bool = True, url: str = ""
     ) -> None:
-        """Answer a message in its thread. ``addressed`` False: nobody spoke to us, so that we may stay silent.
+        """Answer a message in its thread. If it is not ``addressed`` to us, we may stay silent.
 
-        ``url`` is a response_url to fall back on where the thread cannot be written to.
+        ``url`` is a response_url to fall back on if the thread cannot be written to.
         """
         language = self.language(place.channel, message.text)
         trace_id = uuid.uuid4().hex
         try:
             turns = await self.turns(place)
-            gathered = await self.tools.gatherer.around(place, message, turns, in_thread=in_thread)
-            if gathered.empty:
+            thread = await self.workspace.gatherer.around(place, message, turns, in_thread=in_thread)
+            if thread.empty:
                 if addressed:
                     await self.say(place, messages("help", language), url=url)
                 return
-            await self._answered(place, gathered, trace_id, in_thread=in_thread, addressed=addressed, url=url)
+            await self._answered(place, thread, trace_id, in_thread=in_thread, addressed=addressed, url=url)
         except Exception as error:
             await self.failed(place, error, language, trace_id, url=url, addressed=addressed)
 
     async def turns(self, place: Place) -> tuple[Turn, ...]:
-        """What was answered in this thread before."""
-        history = self.tools.context.advisor.history
+        history = self.workspace.context.advisor.history
         if history is None:
             return ()
-        conversation = place.conversation_id(self.tools.key)
-        return await self.tools.context.executor(lambda: history.turns(conversation))
+        conversation = place.conversation_id(self.workspace.key)
+        return await self.workspace.context.executor(lambda: history.turns(conversation))
 
     async def alone(self, question: str, place: Place, url: str) -> None:
-        """Answer a command: to the asker alone, with a button to share it."""
+        """Answer a command, visible to the asker alone, with a button to share it."""
         language = self.language(place.channel, question)
         trace_id = uuid.uuid4().hex
         try:
             request = Ask(question=question, language="zh" if language == "zh" else "en")
             async with aclosing(
-                self.tools.context.answerer.stream(request, trace_id, self.tools.context.executor)
+                self.workspace.context.answerer.stream(request, trace_id, self.workspace.context.executor)
             ) as parts:
                 sources: tuple[Source, ...] = ()
                 async for part in parts:
@@ -164,25 +159,27 @@ class QuestionHandler:
             replies = render_answer(answer, self.extras(place, share=True))
             # One use is left for the button.
             for number, reply in enumerate(replies):
-                if number >= USES - 1 or not await self.tools.poster.respond(url, reply):
-                    await self.tools.poster.whisper(place.channel, place.user, [reply])
+                if number >= USES - 1 or not await self.workspace.poster.respond(url, reply):
+                    await self.workspace.poster.whisper(place.channel, place.user, [reply])
         except Exception as error:
             await self.failed(place, error, language, trace_id, url=url, alone=True)
 
     async def _answered(
-        self, place: Place, gathered: ThreadContext, trace_id: str, *, in_thread: bool, addressed: bool, url: str
+        self, place: Place, thread: ThreadContext, trace_id: str, *, in_thread: bool, addressed: bool, url: str
     ) -> None:
-        context, options = self.tools.context, self.options(place.channel)
-        attachments = gathered.attachments[: context.settings.max_attachments]
-        left = gathered.attachments[context.settings.max_attachments :]
+        context, options = self.workspace.context, self.options(place.channel)
+        attachments = thread.attachments[: context.settings.max_attachments]
+        surplus = thread.attachments[context.settings.max_attachments :]
         request = Ask(
-            question=gathered.question,
+            question=thread.question,
             attachments=attachments,
-            conversation_id=place.conversation_id(self.tools.key),
-            language=gathered.language if options.language == "auto" else options.language,
+            conversation_id=place.conversation_id(self.workspace.key),
+            language=thread.language if options.language == "auto" else options.language,
         )
-        many = messages("not_read.many", spoken(gathered.question), limit=len(attachments))
-        live = Live(self.tools.poster, self.tools.streams, place, live_text=context.settings.slack_live_text)
+        why = messages("not_read.many", prose_language(thread.question), limit=len(attachments))
+        live = LiveAnswer(
+            self.workspace.poster, self.workspace.streams, place, live_text=context.settings.slack_live_text
+        )
         task = asyncio.current_task()
         assert task is not None
         sources: tuple[Source, ...] = ()
@@ -191,7 +188,7 @@ class QuestionHandler:
         try:
             async with aclosing(context.answerer.stream(request, trace_id, context.executor)) as parts, live:
                 if addressed and not options.ephemeral and not options.quiet:
-                    live.open(spoken(gathered.question))
+                    live.open(prose_language(thread.question))
                 async for part in parts:
                     if live.stopped.is_set():
                         return
@@ -205,8 +202,8 @@ class QuestionHandler:
                     else:
                         answer = part
                 assert answer is not None, "a stream ends with its answer"
-                not_read = (*gathered.not_read, *(f"{item.name} ({many})" for item in left))
-                extras = self.extras(place, not_read=not_read, notes=(gathered.note,) if gathered.note else ())
+                not_read = (*thread.not_read, *(f"{item.name} ({why})" for item in surplus))
+                extras = self.extras(place, not_read=not_read, notes=(thread.note,) if thread.note else ())
                 how = {"in_thread": in_thread, "addressed": addressed}
                 await self._deliver(place, answer, sources, extras, live, **how, url=url)
         finally:
@@ -219,7 +216,7 @@ class QuestionHandler:
         answer: Answer,
         sources: tuple[Source, ...],
         extras: Extras,
-        live: Live,
+        live: LiveAnswer,
         *,
         in_thread: bool,
         addressed: bool,
@@ -232,7 +229,7 @@ class QuestionHandler:
             if addressed:
                 verdict = VERDICTS[answer.verdict].get(answer.language)
                 text = messages("not_covered", answer.language, verdict=verdict)
-                await self._whisper(place, [said(text)], in_thread=in_thread)
+                await self._whisper(place, [short_reply(text)], in_thread=in_thread)
             return
         if options.ephemeral:
             shared = render_answer(answer, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
@@ -245,7 +242,7 @@ class QuestionHandler:
                 raise
             note = messages("not_in_channel", answer.language)
             for reply in render_answer(answer, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
-                await self.tools.poster.respond(url, reply)
+                await self.workspace.poster.respond(url, reply)
         if answer.verdict == "need_input":
             self._awaited.put((place.channel, place.thread_ts), place.user)
         else:
@@ -254,7 +251,7 @@ class QuestionHandler:
     async def _whisper(self, place: Place, replies: list[Reply], *, in_thread: bool) -> None:
         """To the asker alone. Slack shows that inside a thread only where the thread has replies already."""
         thread_ts = place.thread_ts if in_thread else None
-        await self.tools.poster.whisper(place.channel, place.user, replies, thread_ts)
+        await self.workspace.poster.whisper(place.channel, place.user, replies, thread_ts)
 
     def _keep(self, answer: Answer, sources: tuple[Source, ...]) -> Answer:
         question = next((source.text for source in sources if source.name is None), "")
@@ -266,18 +263,17 @@ class QuestionHandler:
         """An answer given before: from this process, else from the history. Raises `NotFound`."""
         if posted := self.posted.get(answer_id):
             return posted
-        advisor = self.tools.context.advisor
-        kept = await self.tools.context.executor(lambda: advisor.answer(answer_id))
-        if kept is None or not kept.turns:
+        advisor = self.workspace.context.advisor
+        stored = await self.workspace.context.executor(lambda: advisor.answer(answer_id))
+        if stored is None or not stored.turns:
             raise NotFound(f"no answer {answer_id!r}")
-        turn = kept.turns[-1]
-        return PostedAnswer(answer=answer_from(kept.answer), question=turn.question, attachments=turn.attachments)
+        turn = stored.turns[-1]
+        return PostedAnswer(answer=answer_from(stored.answer), question=turn.question, attachments=turn.attachments)
 
     def extras(
         self, place: Place, *, not_read: tuple[str, ...] = (), notes: tuple[str, ...] = (), share: bool = False
     ) -> Extras:
-        """What the messages in this place have besides the answer."""
-        settings = self.tools.context.settings
+        settings = self.workspace.context.settings
         group, elsewhere = settings.slack_human_group, settings.slack_human_channel
         private = place.direct or share
         return Extras(
@@ -290,20 +286,20 @@ class QuestionHandler:
         )
 
     async def say(self, place: Place, text: str, *, url: str = "", alone: bool = False) -> None:
-        """Say something short: in the thread, else to the asker alone, else at the response_url. Never raises."""
-        reply = said(text)
-        if url and alone and await self.tools.poster.respond(url, reply):
+        """Post a short message: in the thread, else to the asker alone, else at the response_url. Never raises."""
+        reply = short_reply(text)
+        if url and alone and await self.workspace.poster.respond(url, reply):
             return
         try:
             if not alone:
-                await self.tools.poster.post(place.channel, place.thread_ts, [reply])
+                await self.workspace.poster.post(place.channel, place.thread_ts, [reply])
                 return
         except (SlackRefused, SlackLost) as error:
             log.warning("could not say it in the thread: %s", error)
-        if url and not alone and await self.tools.poster.respond(url, reply):
+        if url and not alone and await self.workspace.poster.respond(url, reply):
             return
         try:
-            await self.tools.poster.whisper(place.channel, place.user, [reply])
+            await self.workspace.poster.whisper(place.channel, place.user, [reply])
         except (SlackRefused, SlackLost) as error:
             log.error("nobody could be told in %s: %s", place.channel, error)
 
@@ -318,7 +314,7 @@ class QuestionHandler:
         alone: bool = False,
         addressed: bool = True,
     ) -> None:
-        """Tell the asker that there is no answer, why, and the number to ask about. Never raises."""
+        """Tell the asker why there is no answer, with the trace id. Never raises."""
         message, hint = messages("unexpected", language), ""
         if isinstance(error, TrainmedicError):
             message, hint = error.message, f"{error.hint}. " if error.hint else ""
@@ -331,8 +327,8 @@ class QuestionHandler:
         else:
             trace = "".join(traceback.format_exception(error))
             log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
-        shown = mask(message).text.rstrip(".。")
-        text = messages("failed", language, message=escape(shown), hint=escape(hint), trace_id=trace_id)
+        reason = mask(message).text.rstrip(".。")
+        text = messages("failed", language, message=escape(reason), hint=escape(hint), trace_id=trace_id)
         if addressed:
             await self.say(place, text, url=url, alone=alone)
 
@@ -344,6 +340,6 @@ class QuestionHandler:
             work.close()  # where it was cancelled before its turn came
 
 
-def said(text: str) -> Reply:
-    """A short message of our own, escaped already."""
+def short_reply(text: str) -> Reply:
+    """A short message of our own; ``text`` is escaped already."""
     return Reply(text=text, blocks=(section(text),))

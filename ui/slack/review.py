@@ -1,7 +1,6 @@
-"""A conversation that ended well, as a draft case for a person to review. Written under the data folder's ``review/``.
+"""A resolved conversation as a draft case for a reviewer, written under the data folder's ``review/``.
 
-The page is made by the same machinery as drafts from write-ups; it is never shown to users before a reviewer publishes
-it. Only masked text goes in.
+Drafts are never shown to users before a reviewer publishes them. Only masked text goes in.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from trainmedic.ui.present.slack import plain
 FOLDER = "review"
 TITLE = 110
 PASTED = 6_000
-"""Characters of one pasted text that go into the draft: its end, where a log fails."""
+"""Code points of one pasted text in the draft: its end, where a log fails."""
 
 
 def write_draft(
@@ -30,10 +29,9 @@ def write_draft(
     afterwards: Sequence[str],
     url: str = "",
 ) -> str:
-    """Write the draft of one answered question, replacing an earlier one of the same answer; its id.
+    """Write the draft of one answered question, replacing an earlier one of the same answer, and return its id.
 
-    ``afterwards`` is what people wrote after the answer, which is where the real fix often stands. Raises `OSError`
-    where the folder cannot be written.
+    ``afterwards`` are the messages after the answer, which often contain the real fix. Raises `OSError`.
     """
     document = Document(
         origin=f"slack {answer.id}",
@@ -54,26 +52,26 @@ def write_draft(
 
 
 def title_of(answer: Answer, question: str) -> str:
-    """What the draft is called: the first words of the question, else of the first cause."""
+    """The first words of the question, else the first cause."""
     words = plain(question.split("```", 1)[0]) or (plain(answer.causes[0].title) if answer.causes else "")
     words = words or answer.id
     return words if len(words) <= TITLE else words[: TITLE - 1] + "…"
 
 
 def _blocks(answer: Answer, question: str, attachments: Sequence[Attachment], afterwards: Sequence[str]) -> list[Block]:
-    found = [Block(kind="heading", text="Symptom", level=2), Block(kind="text", text=question)]
+    blocks = [Block(kind="heading", text="Symptom", level=2), Block(kind="text", text=question)]
     for item in attachments:
         content = item.content if isinstance(item.content, str) else item.content.decode("utf-8", "replace")
-        found.append(Block(kind="text", text=f"{item.name}:"))
-        found.append(Block(kind="code", text=mask(content).text[-PASTED:]))
-    found.append(Block(kind="heading", text="Cause", level=2))
-    found += [Block(kind="text", text=f"{cause.title}: {cause.cause}") for cause in answer.causes[:3]]
-    found.append(Block(kind="heading", text="Fix", level=2))
-    found += [Block(kind="text", text=cause.fix) for cause in answer.causes[:1]]
+        blocks.append(Block(kind="text", text=f"{item.name}:"))
+        blocks.append(Block(kind="code", text=mask(content).text[-PASTED:]))
+    blocks.append(Block(kind="heading", text="Cause", level=2))
+    blocks += [Block(kind="text", text=f"{cause.title}: {cause.cause}") for cause in answer.causes[:3]]
+    blocks.append(Block(kind="heading", text="Fix", level=2))
+    blocks += [Block(kind="text", text=cause.fix) for cause in answer.causes[:1]]
     for finding in answer.findings:
         if finding.status == "fired" and finding.patch:
-            found.append(Block(kind="code", text=finding.patch))
+            blocks.append(Block(kind="code", text=finding.patch))
     if afterwards:
-        found.append(Block(kind="heading", text="How to confirm", level=2))
-        found += [Block(kind="item", text=mask(" ".join(text.split())).text) for text in afterwards]
-    return found
+        blocks.append(Block(kind="heading", text="How to confirm", level=2))
+        blocks += [Block(kind="item", text=mask(" ".join(text.split())).text) for text in afterwards]
+    return blocks

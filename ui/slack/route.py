@@ -1,4 +1,4 @@
-"""The address that Slack posts to: a checked request goes to the bot, everything else is refused in one word."""
+"""The route that Slack posts to: verified requests go to the bot, everything else is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("trainmedic.slack")
 
 
 def endpoint(settings: Settings, bot_of: Callable[[], SlackBot | None]) -> Callable[[Request], Awaitable[Response]]:
-    """The handler of the address. ``bot_of`` gives the bot, None while it is not up."""
+    """The request handler. ``bot_of`` returns None until the bot is running."""
     secret = settings.slack_signing_secret.get_secret_value()
 
     async def events(request: Request) -> Response:
@@ -39,7 +39,7 @@ def endpoint(settings: Settings, bot_of: Callable[[], SlackBot | None]) -> Calla
 
 
 async def _body(request: Request) -> bytes | None:
-    """The body, None where it is larger than anything that Slack sends."""
+    """The body, None if it is larger than anything Slack sends."""
     size = 0
     parts: list[bytes] = []
     async for part in request.stream():

@@ -1,4 +1,4 @@
-"""Permissions of the app: which are used for what, and which of them the workspace did not grant."""
+"""The app's permissions: which features need them, and which were not granted."""
 
 from __future__ import annotations
 
@@ -10,26 +10,22 @@ from trainmedic.ui.slack.calls import LOGIN_ERRORS, Calls, SlackLost, SlackRefus
 from trainmedic.ui.slack.messages import messages
 
 SCOPES = tuple(name.partition(".")[2] for name in messages if name.startswith("features."))
-"""Every permission that a feature needs, in the order in which they are told."""
+"""Every permission that a feature needs, in the order of the messages."""
 
 
 class SlackUnavailable(TrainmedicError):
-    """Slack cannot be reached."""
-
     code = "slack_unavailable"
     kind = "unavailable"
 
 
 class SlackLogin(TrainmedicError):
-    """Slack does not accept a token."""
-
     code = "slack_login"
     kind = "invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who the bot is. ``scopes`` is None where Slack did not say."""
+    """The bot's identity. ``scopes`` is None if Slack did not list them."""
 
     team: str
     enterprise: str | None
@@ -38,17 +34,16 @@ class Identity:
     scopes: frozenset[str] | None
 
     def may(self, scope: str) -> bool:
-        """Whether a permission was granted, as far as is known."""
+        """Whether a permission was granted; True if unknown."""
         return self.scopes is None or scope in self.scopes
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Permissions that features need and that are not granted."""
         return tuple(scope for scope in SCOPES if not self.may(scope))
 
 
 async def identify(calls: Calls) -> Identity:
-    """Ask Slack who the token belongs to. Raises `SlackLogin` or `SlackUnavailable`."""
+    """Ask Slack whose token this is. Raises `SlackLogin` or `SlackUnavailable`."""
     try:
         response = await calls.response("auth_test")
     except SlackRefused as refused:
@@ -71,7 +66,7 @@ async def identify(calls: Calls) -> Identity:
 
 
 async def check_app_token(calls: Calls, app_token: str) -> None:
-    """Open one Socket Mode address to see that the app token is right: the socket's own client would retry for ever.
+    """Open one Socket Mode address to check the app token: the socket's own client would retry forever.
 
     Raises `SlackLogin` or `SlackUnavailable`.
     """

@@ -1,4 +1,4 @@
-"""What ``/trainmedic status`` says: versions, knowledge, model, missing permissions."""
+"""The answer to ``/trainmedic status``: versions, knowledge, model, missing permissions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmedic.ui.slack.scopes import Identity
 
 
 async def status_lines(context: AppContext, identity: Identity, language: str, how: str, running: int) -> list[str]:
-    """The state of the bot and of what it answers from, in mrkdwn."""
+    """The state of the bot and its knowledge, in mrkdwn."""
     knowledge = context.advisor.knowledge
     failed = len(knowledge.rules.failures) + len(knowledge.cases.failures)
     lines = [
@@ -38,7 +38,6 @@ async def status_lines(context: AppContext, identity: Identity, language: str, h
 
 
 async def model_line(context: AppContext, language: str) -> str:
-    """Whether the language model can be asked."""
     if context.probe_model is None:
         return messages("status.no_model", language)
     why = await context.probe_model()

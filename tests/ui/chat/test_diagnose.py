@@ -25,7 +25,7 @@ pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 
 from trainmedic.ui.chat.diagnose import DiagnosePage
 from trainmedic.ui.chat.session import Session
-from trainmedic.ui.chat.uploads import lines_of, peeked, taken
+from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KTO = examples("en")[0]
@@ -181,20 +181,20 @@ def test_an_upload_is_read_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     folder = tmp_path / "a1b2"
     folder.mkdir()
     (folder / "train.log").write_bytes(b"{'loss': nan, 'epoch': 0.1}\n")
-    seen = peeked(str(folder / "train.log"), 0)
+    seen = recognise(str(folder / "train.log"), 0)
     assert seen is not None
     assert (seen.name, seen.kind, seen.lines) == ("train.log", "log", 1)
-    (file,) = taken([str(folder / "train.log")])
+    (file,) = read_uploads([str(folder / "train.log")])
     assert (file.name, file.content) == ("train.log", b"{'loss': nan, 'epoch': 0.1}\n")
     assert list(tmp_path.iterdir()) == []
-    assert peeked(str(folder / "train.log"), 0) is None
-    assert taken([str(folder / "train.log")]) == ()
+    assert recognise(str(folder / "train.log"), 0) is None
+    assert read_uploads([str(folder / "train.log")]) == ()
 
 
 def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("{'loss': 0.5, 'grad_norm': 1.0}\n" * 60_000, encoding="utf-8")
-    seen = peeked(str(path), 0)
+    seen = recognise(str(path), 0)
     assert seen is not None
     assert (seen.kind, seen.lines) == ("log", 60_000)
 
