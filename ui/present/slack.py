@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote as percent
 
-from trainmedic.kb.model.report import Text
 from trainmedic.service.answer import Answer
 from trainmedic.service.answer import markdown as markdown_of
 from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
 
 Block = dict[str, Any]
@@ -33,32 +33,6 @@ FEEDBACK, RESOLVED, HUMAN, SHARE = (f"trainmedic_{name}" for name in ("feedback"
 """What clicks are called."""
 GROUNDED = ("answered", "no_fault")
 """Verdicts that rest on a case or on a clean check."""
-
-VERDICTS = {
-    "answered": Text(en="🔎 Cause found", zh="🔎 已找到原因"),
-    "need_input": Text(en="❓ One more fact is needed", zh="❓ 还需要一个信息"),
-    "not_in_kb": Text(en="📭 Not in the knowledge base", zh="📭 知识库中没有"),
-    "no_fault": Text(en="✅ Nothing wrong found", zh="✅ 未发现问题"),
-}
-CONFIDENCE = Text(en="confidence: {confidence}", zh="置信度：{confidence}")
-EVIDENCE = Text(en="evidence: {grade}", zh="证据：{grade}")
-WRITTEN = Text(
-    en="Text by {model}, checked sentence by sentence; verdict, findings and patch are the program's.",
-    zh="文字由 {model} 撰写并逐句核对；结论、检查结果和补丁由程序给出。",
-)
-SECRET = Text(
-    en="⚠️ A secret still stands in the Slack message itself: delete it there and replace it ({kinds}).",
-    zh="⚠️ 密钥仍留在 Slack 消息中：请在那里删除并更换（{kinds}）。",
-)
-NOT_READ = Text(en="Not read: {names}.", zh="未读取：{names}。")
-OPEN = Text(en="Open this answer in the browser", zh="在浏览器中打开此回答")
-BUTTONS = {
-    "up": Text(en="Helped", zh="有帮助"),
-    "down": Text(en="Did not help", zh="没有帮助"),
-    "resolved": Text(en="Mark resolved", zh="标记为已解决"),
-    "human": Text(en="Ask a human", zh="请人协助"),
-    "share": Text(en="Share", zh="分享"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +87,18 @@ def packed(blocks: Sequence[Block], text: str) -> tuple[Reply, ...]:
 def verdict_line(answer: Answer) -> str:
     """``🔎 Cause found · confidence: high · evidence: reproduced``, in Markdown."""
     language = answer.language
-    parts = [f"**{VERDICTS[answer.verdict].get(language)}**"]
+    parts = [f"**{verdict_name(answer)}**"]
     if answer.verdict in GROUNDED and answer.causes:
         first = answer.causes[0]
         confidence = answer_messages(f"confidence.{first.confidence}", language)
         grade = answer_messages(f"grade.{first.evidence_grade}", language)
-        parts.append(CONFIDENCE.get(language).format(confidence=confidence))
-        parts.append(EVIDENCE.get(language).format(grade=grade))
+        parts.append(messages("slack.confidence", language, confidence=confidence))
+        parts.append(messages("slack.evidence", language, grade=grade))
     return " · ".join(parts)
+
+
+def verdict_name(answer: Answer) -> str:
+    return messages(f"slack.verdict.{answer.verdict}", answer.language)
 
 
 def lead(answer: Answer) -> str:
@@ -159,16 +137,16 @@ def remarks(answer: Answer, extras: Extras) -> list[str]:
     joiner = "、" if language == "zh" else ", "
     lines = [escape(line) for line in receipt_lines(answer)]
     if extras.not_read:
-        lines.append(escape(NOT_READ.get(language).format(names=joiner.join(extras.not_read))))
+        lines.append(escape(messages("slack.not_read", language, names=joiner.join(extras.not_read))))
     lines += [escape(note) for note in extras.notes]
     secrets = [item.kind for item in answer.receipt.masked if item.kind != "email"]
     if secrets:
-        lines.append(escape(SECRET.get(language).format(kinds=joiner.join(secrets))))
+        lines.append(escape(messages("slack.secret", language, kinds=joiner.join(secrets))))
     lines += [escape(notice).replace("`", "") for notice in answer.notices]
     if answer.mode == "llm":
-        lines.append(escape(WRITTEN.get(language).format(model=answer.model or "?")))
+        lines.append(escape(messages("slack.written_by", language, model=answer.model or "?")))
     if extras.public_url:
-        lines.append(link(f"{extras.public_url}/?answer={percent(answer.id)}", OPEN.get(language)))
+        lines.append(link(f"{extras.public_url}/?answer={percent(answer.id)}", messages("slack.open", language)))
     return lines
 
 
@@ -221,7 +199,7 @@ def weight(block: Block) -> int:
 
 
 def _half(reaction: str, named: Mapping[str, str], language: str) -> Block:
-    words = BUTTONS[reaction].get(language)
+    words = messages(f"slack.buttons.{reaction}", language)
     return {
         "text": {"type": "plain_text", "text": words},
         "value": json.dumps({**named, "reaction": reaction}),
@@ -230,7 +208,7 @@ def _half(reaction: str, named: Mapping[str, str], language: str) -> Block:
 
 
 def _button(action_id: str, name: str, named: Mapping[str, str], language: str) -> Block:
-    label = {"type": "plain_text", "text": BUTTONS[name].get(language)}
+    label = {"type": "plain_text", "text": messages(f"slack.buttons.{name}", language)}
     return {"type": "button", "action_id": action_id, "text": label, "value": json.dumps(dict(named))}
 
 

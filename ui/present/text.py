@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.place import Span
 from trainmedic.service.answer import FindingView, ReceiptView, ReportView
+from trainmedic.ui.present.messages import messages
 
 MAX_PLACES = 5
 COLOURS = {"error": "31", "warning": "33", "info": "36", "cannot_tell": "35"}
-messages = load_messages("trainmedic.ui.present")
 
 
 def report(view: ReportView, language: str = "en", *, colour: bool = False, patches: bool = False) -> str:

@@ -15,12 +15,12 @@ from trainmedic.ui.present.slack import (
     HUMAN,
     RESOLVED,
     SHARE,
-    VERDICTS,
     Reply,
     packed,
     plain,
     render_answer,
     small_print,
+    verdict_name,
 )
 from trainmedic.ui.present.slack_text import escape, link, wrapped
 from trainmedic.ui.slack.calls import SlackLost, SlackRefused
@@ -152,7 +152,7 @@ def summary(asks: str, posted: PostedAnswer, language: str, address: str = "") -
     answer = posted.answer
     colon = "：" if language == "zh" else ": "
     lines = [f"{messages('summary.question', language)}{colon}{quoted(posted.question)}"]
-    lines.append(f"{messages('summary.verdict', language)}{colon}{VERDICTS[answer.verdict].get(language)}")
+    lines.append(f"{messages('summary.verdict', language)}{colon}{verdict_name(answer)}")
     causes = [f"{escape(cause.title)} ({cause.confidence})" for cause in answer.causes[:3]]
     if causes:
         lines.append(f"{messages('summary.causes', language)}{colon}{'; '.join(causes)}")

@@ -20,7 +20,7 @@ from trainmedic.service.history import Turn
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, render_answer, section
+from trainmedic.ui.present.slack import GROUNDED, Extras, Reply, render_answer, section, verdict_name
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
@@ -227,7 +227,7 @@ class QuestionHandler:
         grounded = answer.verdict in GROUNDED
         if not grounded and (options.quiet or not addressed):
             if addressed:
-                verdict = VERDICTS[answer.verdict].get(answer.language)
+                verdict = verdict_name(answer)
                 text = messages("not_covered", answer.language, verdict=verdict)
                 await self._whisper(place, [short_reply(text)], in_thread=in_thread)
             return

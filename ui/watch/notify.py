@@ -8,19 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from trainmedic.kb.mask import mask
-from trainmedic.kb.model.report import Text
 from trainmedic.kb.parse.signal_kinds import KINDS
 from trainmedic.kb.serialization import plain
+from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.watch.watcher import Diagnosis
 
 Notifier = Callable[[Diagnosis], None]
 SLACK = "https://slack.com/api/"
 TIMEOUT_S = 10.0
-HEAD = Text(en="trainmedic: {name}{place}: {signs}", zh="trainmedic：{name}{place}：{signs}")
-AT = Text(en=", step {step}", zh="，第 {step} 步")
-IN_ROW = Text(en=", row {row} of the log", zh="，日志第 {row} 行数据")
-NOT_SENT = Text(en="trainmedic: not sent to {where}: {why}", zh="trainmedic：未能发送到 {where}：{why}")
 
 
 def headline(diagnosis: Diagnosis) -> str:
@@ -29,10 +25,10 @@ def headline(diagnosis: Diagnosis) -> str:
     signs = [KINDS[kind].get(language) if kind in KINDS else kind for kind in alarm.kinds[:3]]
     place = ""
     if alarm.step is not None:
-        place = AT.get(language).format(step=alarm.step)
+        place = messages("watch.step", language, step=alarm.step)
     elif alarm.row is not None:
-        place = IN_ROW.get(language).format(row=alarm.row)
-    return HEAD.get(language).format(name=name_of(diagnosis), place=place, signs="; ".join(signs))
+        place = messages("watch.row", language, row=alarm.row)
+    return messages("watch.headline", language, name=name_of(diagnosis), place=place, signs="; ".join(signs))
 
 
 def name_of(diagnosis: Diagnosis) -> str:
@@ -125,6 +121,6 @@ def _reporting_errors(where: str, notify: Notifier) -> Notifier:
             notify(diagnosis)
         except Exception as error:  # a failed notification must not end the run
             why = str(error) if isinstance(error, PostError) else type(error).__name__
-            sys.stderr.write(f"{NOT_SENT.get(diagnosis.answer.language).format(where=where, why=why)}\n")
+            sys.stderr.write(f"{messages('watch.not_sent', diagnosis.answer.language, where=where, why=why)}\n")
 
     return guarded
