@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.place import Span
@@ -24,7 +25,6 @@ MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_QUOTE = 160
 """Code points of one quoted place."""
-_TICKS = re.compile("`+")  # a pasted fence must not end the block that its text is quoted in
 _ORDINARY = re.compile(r"[\w.\-/ +,@=~()（）]{1,200}")
 _BRACKETS = str.maketrans("[]<>`", "［］‹›'")
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
@@ -234,7 +234,7 @@ def _patch(fired: Sequence[Finding], language: str) -> Sections:
             continue
         note = messages("patch", language, clears=", ".join(view.clears)) if view.clears else ""
         note += messages("appears", language, appears=", ".join(view.appears)) if view.appears else ""
-        fence = "`" * max(3, 1 + max((len(ticks) for ticks in _TICKS.findall(view.patch)), default=0))
+        fence = fence_around(view.patch)
         diff = f"{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
         return (*_plain("change", view.fix), *_plain("diff", diff))
     return ()

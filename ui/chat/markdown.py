@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.service.answer import Answer, Section, markdown
 from trainmedic.ui.chat.evidence import lines, sorted_findings
 from trainmedic.ui.chat.texts import Language, words
@@ -18,13 +19,9 @@ INLINE = re.compile(r"([\\`*_\[\]<>&~|!$])|(:)(?=//)|(?<=www)(\.)|(@)|(?<=mailto
 """Punctuation that begins something within a line: behind a backslash it is text and nothing else (CommonMark 2.4)."""
 START = re.compile(r"^(\d{0,9})([#+=.)-])")
 """What begins a heading, a list or a rule at the start of a line."""
-FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})")
-TICKS = re.compile("`+")
 CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-PICTURE = re.compile(r"!\[([^\]\n]*)\]\([^)\n]*\)")
-LINK = re.compile(r"\[([^\]\n]*)\]\([^)\n]*\)")
+LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 MARKER = re.compile(r"\[(\d{1,3})\]")
-HALF = re.compile(r"\[\d{0,3}$")
 RAW = {
     "&": "&amp;",
     "<": "&lt;",
@@ -40,7 +37,6 @@ RAW = {
 }
 """What would become HTML, an entity, a link or an image, and its escape."""
 RAW_TEXT = re.compile("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
-TABLE_RULE = re.compile(r"[\s>|:-]+$")
 EXAMPLE = re.compile(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker after it."""
 MANY_LINES = 8
@@ -76,13 +72,13 @@ def pasted(text_lines: Sequence[str]) -> list[tuple[str | None, list[str]]]:
     parts: list[tuple[str | None, list[str]]] = [(None, [])]
     fence = ""
     for line in text_lines:
-        before, fence = fence, _fence_after(line, fence)
+        before, fence = fence, fence_after(line, fence)
         if bool(before) == bool(fence):
             parts[-1][1].append(line)
         elif before:
             parts.append((None, []))
         else:
-            info = FENCE.sub("", line).strip()
+            info = fence_of(line)[1]
             parts[-1][1].extend([] if info == _info(line) else [info])
             parts.append((_info(line), []))
     return parts
@@ -104,7 +100,7 @@ def fenced(text: str) -> str:
 
 def code(text: str) -> str:
     text = " ".join(text.split())
-    ticks = "`" * (1 + max((len(run) for run in TICKS.findall(text)), default=0))
+    ticks = fence_around(text, 1)
     pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
@@ -146,7 +142,10 @@ def heading(view: Answer, language: Language) -> str:
 
 def streamed(view: Answer, text: str, language: Language) -> str:
     """The text so far, without an incomplete marker at its end."""
-    so_far = HALF.sub("", text.lstrip("\n"))
+    so_far = text.lstrip("\n")
+    before, bracket, digits = so_far.rpartition("[")
+    if bracket and len(digits) <= 3 and (not digits or digits.isdecimal()):
+        so_far = before
     name = title(view, so_far, frozenset())  # its marker may be another one in the end
     return f"{heading(view, language)}\n\n{safe(f'{name}{so_far}', frozenset())}"
 
@@ -198,7 +197,7 @@ def safe(text: str, known: frozenset[int]) -> str:
     block: list[str] | None = None
     fence = ""
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
-        before, fence = fence, _fence_after(line, fence)
+        before, fence = fence, fence_after(line, fence)
         if fence and block is not None:
             block.append(line)
         elif fence:
@@ -216,12 +215,12 @@ def safe(text: str, known: frozenset[int]) -> str:
 def _block(block: Sequence[str]) -> str:
     """A code block: its language, then its lines."""
     info, *body = block
-    fence = "`" * max(3, 1 + max((len(run) for line in body for run in TICKS.findall(line)), default=0))
+    fence = fence_around("\n".join(body))
     return "\n".join([f"{fence}{info}", *body, fence])
 
 
 def _safe_line(line: str, known: frozenset[int]) -> str:
-    if TABLE_RULE.match(line) and "|" in line and "-" in line:
+    if {"|", "-"} <= set("".join(line.split())) <= set(">|:-"):  # the rule below a table's head
         return line.replace("|", r"\|")
     parts, at = [], 0
     for match in CODE.finditer(line):
@@ -241,7 +240,7 @@ def _safe_text(text: str, known: frozenset[int]) -> str:
 
 
 def _plain_text(text: str, known: frozenset[int]) -> str:
-    text = _escaped(LINK.sub(r"\1", PICTURE.sub(r"\1", text)))
+    text = _escaped(LINK.sub(r"\1", LINK.sub(r"\1", text)))  # twice: an image may be inside a link
     return MARKER.sub(lambda m: f"[{m[1]}](#tm-c{m[1]})" if int(m[1]) in known else f"\\[{m[1]}\\]", text)
 
 
@@ -251,16 +250,5 @@ def _escaped(text: str) -> str:
 
 def _info(line: str) -> str:
     """A fence's language; empty if it is anything else."""
-    rest = FENCE.sub("", line).strip()
+    rest = fence_of(line)[1]
     return rest if re.fullmatch(r"[A-Za-z0-9+-]{0,20}", rest) else ""
-
-
-def _fence_after(line: str, fence: str) -> str:
-    """The fence open after ``line``, or an empty string."""
-    match = FENCE.match(line)
-    if match is None:
-        return fence
-    if not fence:
-        return "" if match[2][0] == "`" and "`" in line[match.end() :] else match[2]  # ticks behind ticks: a code span
-    closes = match[2][0] == fence[0] and len(match[2]) >= len(fence) and not line.strip().strip(match[2][0])
-    return "" if closes else fence

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainmedic.kb.fences import fence_after, fence_of
+
 ZERO_WIDTH = "\u200b"
 """Put after a ``<`` that would begin a mention: invisible, and Slack no longer reads it as one."""
 FALLBACK = 3_000
@@ -12,8 +14,6 @@ FALLBACK = 3_000
 MAX_LINK = 900
 """Characters of an address; a longer one is not linked."""
 _TOKEN = re.compile(r"<[^>]*>|&[a-z]+;|.", re.DOTALL)
-_PING = re.compile(r"<(?=[!@#])")
-_FENCE = re.compile(r"^ {0,3}(?P<ticks>`{3,}|~{3,})(?P<info>[^`]*)$")
 
 
 def escape(text: str) -> str:
@@ -25,7 +25,9 @@ def neutral(markdown: str) -> str:
 
     Full escaping would be visible inside code blocks.
     """
-    return _PING.sub(f"<{ZERO_WIDTH}", markdown)
+    for mark in "!@#":
+        markdown = markdown.replace(f"<{mark}", f"<{ZERO_WIDTH}{mark}")
+    return markdown
 
 
 def link(url: str, label: str) -> str:
@@ -76,21 +78,14 @@ def _atoms(text: str) -> Iterator[str]:
     held: list[str] = []
     fence = ""
     for line in text.split("\n"):
-        match = _FENCE.match(line)
-        if fence:
-            held.append(line)
-            closes = match and match["ticks"][0] == fence[0] and len(match["ticks"]) >= len(fence)
-            if closes and match and not match["info"].strip():
-                fence = ""
-                yield "\n".join(held)
-                held = []
-        elif match:
+        before, fence = fence, fence_after(line, fence)
+        if fence and not before:
             if held:
                 yield "\n".join(held)
-            held, fence = [line], match["ticks"]
-        elif line.strip():
+            held = [line]
+        elif before or line.strip():
             held.append(line)
-        elif held:
+        if held and not fence and (before or not line.strip()):
             yield "\n".join(held)
             held = []
     if held:
@@ -100,10 +95,10 @@ def _atoms(text: str) -> Iterator[str]:
 def _cut(atom: str, limit: int) -> list[str]:
     """One paragraph or code block in pieces of at most ``limit`` characters, cut between lines; fences are repeated."""
     lines = atom.split("\n")
-    match = _FENCE.match(lines[0])
+    fence, _ = fence_of(lines[0])
     before, after = "", ""
-    if match and len(lines) > 1 and len(lines[0]) < limit // 4:
-        before, after = f"{lines[0]}\n", f"\n{match['ticks']}"
+    if fence and len(lines) > 1 and len(lines[0]) < limit // 4:
+        before, after = f"{lines[0]}\n", f"\n{fence}"
         lines = lines[1:-1]
     room = limit - len(before) - len(after)
     pieces: list[str] = []

@@ -27,10 +27,9 @@ TIMEOUT_S = 20.0
 CHUNK = 64 * 1024
 MEBIBYTE = 1024 * 1024
 TEXT_TYPES = ("text/", "application/json", "application/x-yaml", "application/yaml", "application/toml")
-TEXT_NAMES = (
-    ".txt", ".log", ".out", ".err", ".yaml", ".yml", ".json", ".jsonl", ".toml", ".ini", ".cfg", ".conf", ".sh",
-    ".bash", ".zsh", ".py", ".csv", ".tsv", ".md", ".patch", ".diff", ".env", ".slurm", ".sbatch", ".ipynb", ".lock",
-)  # fmt: skip
+LOGS = (".txt", ".log", ".out", ".err", ".csv", ".tsv", ".md", ".patch", ".diff")
+CONFIGS = (".yaml", ".yml", ".json", ".jsonl", ".toml", ".ini", ".cfg", ".conf", ".env", ".lock")
+SCRIPTS = (".sh", ".bash", ".zsh", ".py", ".ipynb", ".slurm", ".sbatch")
 MEDIA = ("image/", "video/", "audio/")
 
 
@@ -112,7 +111,7 @@ class Downloads:
             raise NotRead("external")
         if kind.startswith(MEDIA):
             raise NotRead("image" if kind.startswith("image/") else "binary")
-        textual = mode == "snippet" or kind.startswith(TEXT_TYPES) or name.lower().endswith(TEXT_NAMES)
+        textual = mode == "snippet" or kind.startswith(TEXT_TYPES) or name.lower().endswith((*LOGS, *CONFIGS, *SCRIPTS))
         if kind and not textual and kind not in ("application/octet-stream", "binary/octet-stream"):
             raise NotRead("binary")
         if isinstance(item.get("size"), int) and item["size"] > self.max_bytes:

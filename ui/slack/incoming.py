@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainmedic.kb.fences import fence_around
 from trainmedic.kb.language import language_of
 
 Json = Mapping[str, Any]
@@ -109,7 +110,7 @@ def _rich(block: Json, bot_user: str) -> str:
             parts += [f"- {_inline(item, bot_user)}" for item in _maps(element.get("elements"))]
         elif _is(element, "rich_text_preformatted"):
             code = _inline(element, bot_user)
-            ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", code)), default=0))
+            ticks = fence_around(code)
             parts.append(f"\n{ticks}\n{code}\n{ticks}\n")
         elif _is(element, "rich_text_quote"):
             parts.append("".join(f"> {line}\n" for line in _inline(element, bot_user).split("\n")))
