@@ -15,6 +15,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal
@@ -25,6 +26,7 @@ from trainmedic.ui.cli import FAILED, FINDINGS
 from trainmedic.ui.cli._input import attachments, language_of
 
 if TYPE_CHECKING:
+    from trainmedic.service.advisor import Advisor
     from trainmedic.service.settings import Settings
     from trainmedic.ui.watch.notify import Notifier
     from trainmedic.ui.watch.watcher import Watcher
@@ -68,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     if errors and options.strict and command:
         sys.stderr.write("trainmedic: not launched (--strict)\n")
         return FINDINGS
-    diagnose = diagnosing.in_process(settings, language)
+    diagnose = diagnosing.in_process(partial(_load_advisor, settings), language)
     if options.server:
         key = Path(options.key).read_text(encoding="utf-8").strip() if options.key else None
         service = diagnosing.by_service(options.server, key, language)
@@ -79,6 +81,12 @@ def run(options: argparse.Namespace) -> int:
     return launch_and_watch(
         command, Watcher(log or OUTPUT, configuration, diagnose, notify), Path(log) if log else None
     )
+
+
+def _load_advisor(settings: Settings) -> Advisor:
+    from trainmedic.ui.app import build_advisor
+
+    return build_advisor(settings, with_history=False)
 
 
 def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
