@@ -64,13 +64,13 @@ def to_slack(
     """
 
     def notify(diagnosis: Diagnosis) -> None:
-        from trainmedic.ui.present.slack import Extras, is_button, messages
+        from trainmedic.ui.present.slack import Extras, is_button, render_answer
         from trainmedic.ui.present.stored import with_sections
 
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)
-        for reply in messages(with_sections(diagnosis.answer), Extras(public_url=public_url)):
+        for reply in render_answer(with_sections(diagnosis.answer), Extras(public_url=public_url)):
             blocks = [block for block in reply.blocks if buttons or not is_button(block)]
             body = {**shared, "thread_ts": first.get("ts"), "text": reply.text, "blocks": blocks}
             _post(f"{base_url}chat.postMessage", body, headers)
