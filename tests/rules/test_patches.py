@@ -112,7 +112,7 @@ def test_a_rule_that_raises_fires_nowhere() -> None:
     def broken(facts: Facts) -> Outcome:
         raise ZeroDivisionError
 
-    rules = ruleset(rule("has-vanilla", when="vanilla_loss"), replace(rule("raises"), condition=None, module=broken))
+    rules = ruleset(rule("has-vanilla", when="vanilla_loss"), replace(rule("raises"), condition=None, check=broken))
     two = COMMAND + "\n" + COMMAND.replace("--micro_train_batch_size 1", "--micro_train_batch_size 2")
     given = parse("", (Attachment(name="two.sh", content=two),))
     assert len(given.runs) == 2

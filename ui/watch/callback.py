@@ -71,10 +71,8 @@ class TrainmedicCallback(TrainerCallback):
             settings = load_settings()
             configuration = trainer_run.attachments(args, kwargs.get("model"))
             text, _ = diagnosing.report(configuration, settings, self._language)
-            diagnose = diagnosing.in_process(partial(_load_advisor, settings), self._language)
-            if self._server:
-                service = diagnosing.by_service(self._server, self._key, self._language)
-                diagnose = diagnosing.with_fallback(service, diagnose)
+            load = partial(_load_advisor, settings)
+            diagnose = diagnosing.source(load, self._language, self._server, self._key)
             notifiers = [notify.to_terminal, *self._notifiers]
             if self._slack:
                 token, url = settings.slack_bot_token.get_secret_value(), settings.slack_api_url
