@@ -17,7 +17,7 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.query_rewrite import rewritten_query
@@ -56,7 +56,7 @@ class Assistant:
         if self.model is None or request.mode == "deterministic":
             answer = prepared.answer
             if self.model is not None:
-                answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language), *answer.notices[1:]))
+                answer = replace(answer, notices=(messages("as_asked", answer.language), *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             for delta in deltas(answer.sections):
                 yield delta
@@ -112,7 +112,7 @@ class Assistant:
             # Nothing is known that a text could be grounded in.
             for delta in deltas(composed.sections):
                 yield delta
-            yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
+            yield _timed(replace(composed, notices=(messages("nothing_to_write", language),)), started)
             return
         writing = Generation(prepared, model)
         text = ModelText(lambda: opening_sections(prepared, writing.prompt.sources))

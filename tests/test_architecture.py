@@ -63,7 +63,7 @@ READS_ENVIRONMENT = {
     "service/settings.py",
     "ui/chat/app.py",
     "ui/cli/check.py",
-    "ui/cli/watch.py",
+    "ui/cli/_input.py",
     "kb/store/embedder.py",
     "ingest/tools/export_model.py",
 }

@@ -31,8 +31,8 @@ from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Executor, ModelText, Parts, deltas
-from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Sections
+from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.llm.chat_client import text_of, thinks
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.verified_answer import opening_sections
@@ -57,7 +57,7 @@ async def investigated(
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
         for delta in deltas(composed.sections):  # nothing is known that an investigation could begin with
             yield delta
-        yield replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),))
+        yield replace(composed, notices=(answer_messages("nothing_to_write", language),))
         return
     # Where no cause is known, the model's words stand behind the program's, under numbers of its citations.
     shown = StreamedText(quiet=not composed.causes)
@@ -88,7 +88,7 @@ async def investigated(
         answer = _alone(composed, messages("why.steps", language))
     except Exception as error:  # whatever the agent's machinery may raise: there is an answer
         _log.warning("an investigation ended with %s", type(error).__name__)
-        answer = _alone(composed, phrases.FAILURES["garbage"].get(language))
+        answer = _alone(composed, answer_messages("failures.garbage", language))
     if answer.mode == "deterministic":
         for delta in text.replace(composed, answer.notices[0]):
             yield delta
@@ -103,7 +103,7 @@ def _why(failure: ModelError, begun: bool, language: str) -> str:
     """The reason in words. A first request that is refused as malformed was refused for its tools."""
     if failure.invalid and not begun:
         return messages("why.no_tools", language)
-    return phrases.FAILURES[failure.kind].get(language)
+    return answer_messages(f"failures.{failure.kind}", language)
 
 
 async def _parts(task: Task, shown: StreamedText) -> AsyncGenerator[StepView | str, None]:

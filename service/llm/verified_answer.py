@@ -9,8 +9,8 @@ from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown
-from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import Prompt, Source
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 from trainmedic.service.what_if.apply import Effect
@@ -118,26 +118,26 @@ class ModelCitations(Citations):
 
 def text_notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """Notices about changes to the model's text, and about sources that did not fit into the prompt."""
-    said = [phrases.CUT_SHORT.get(language)] if cut else []
+    said = [messages("cut_short", language)] if cut else []
     if checked.withdrawn:
-        said.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
+        said.append(messages("withdrawn", language, count=len(checked.withdrawn)))
     if checked.leaked:
-        said.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
+        said.append(messages("leaked", language, count=len(checked.leaked)))
     if checked.flagged:
-        said.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
+        said.append(messages("flagged", language, names=_listed(checked.flagged, language)))
     if unknown := checked.stats.get("unknown_markers", 0):
-        said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
+        said.append(messages("unknown_markers", language, count=unknown))
     if prompt.left_out:
-        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
+        said.append(messages("left_out", language, what=", ".join(map(shown_name, prompt.left_out))))
     return tuple(said)
 
 
 def _listed(names: Sequence[str], language: str) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:MAX_FLAGGED])
     more = len(names) - MAX_FLAGGED
-    return phrases.AND_MORE.get(language).format(names=shown, count=more) if more > 0 else shown
+    return messages("and_more", language, names=shown, count=more) if more > 0 else shown
 
 
 def failure_notice(kind: str, language: str) -> str:
     """The notice for a `ModelError` of this kind."""
-    return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[kind].get(language))
+    return messages("model_failed", language, why=messages(f"failures.{kind}", language))

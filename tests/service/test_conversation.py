@@ -98,7 +98,7 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
     start = after.answer.index("**Supposing `zero_stage` = `2` (now `3`)**")
     assert start < after.answer.index(before.causes[0].title)
     assert "still found: " in after.answer
-    assert "The likeliest cause still stands." in after.answer
+    assert "The likeliest cause still holds." in after.answer
     assert (after.verdict, causes(after)) == (before.verdict, causes(before))
     cited = {citation.id for citation in after.citations if citation.kind == "rule"}
     assert PAIRS in cited

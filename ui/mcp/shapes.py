@@ -151,7 +151,7 @@ class CheckResult(BaseModel):
         )
 
 
-class CaseHit(BaseModel):
+class CaseHit(Part):
     """One case found, and why."""
 
     case_id: str
@@ -160,7 +160,7 @@ class CaseHit(BaseModel):
     why: list[str]
 
 
-class CaseHits(BaseModel):
+class CaseHits(Part):
     """Cases, nearest first."""
 
     hits: list[CaseHit]

@@ -67,10 +67,7 @@ class TrainmedicCallback(TrainerCallback):
             settings = load_settings()
             configuration = trainer_run.attachments(args, kwargs.get("model"))
             text, _ = diagnosing.report(configuration, settings, self._language)
-            diagnose = diagnosing.in_process(settings, self._language)
-            if self._server:
-                service = diagnosing.by_service(self._server, self._key, self._language)
-                diagnose = diagnosing.with_fallback(service, diagnose)
+            diagnose = diagnosing.source(settings, self._language, self._server, self._key)
             notifiers = [notify.to_terminal, *self._notifiers]
             if self._slack:
                 token, url = settings.slack_bot_token.get_secret_value(), settings.slack_api_url

@@ -39,7 +39,7 @@ class Log:
         return "\n".join(lines)
 
     def end(self) -> str:
-        """The log is complete: the last line counts even without a line break."""
+        """Count the last line even without a line break."""
         return self.add("\n") if self._open else ""
 
     def recent(self) -> str:

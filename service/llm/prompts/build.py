@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.service.advisor import PreparedAnswer
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
 from trainmedic.service.llm.model import Message
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text, seen_at, sources_of
@@ -94,7 +94,7 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
     kept = [part.text for number, part in enumerate(parts) if number not in dropped]
     left_out = [parts[number].name for number in sorted(dropped)]
     if len(prepared.context.evidence.question.strip()) > MAX_QUESTION:
-        left_out.append(phrases.QUESTION.get(language) + phrases.CUT.get(language))
+        left_out.append(messages("question", language) + messages("cut", language))
     unseen = {marker for number in dropped for marker in parts[number].markers}
     return Prompt(
         messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(kept))),
@@ -125,11 +125,11 @@ def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptP
             f"[{source.marker}] pasted at {_data(mark, source.title)}: {_data(mark, source.quote or source.text)}"
             for source in places
         )
-        parts.append(_PromptPart(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
+        parts.append(_PromptPart(2, messages("places", language), lines, tuple(source.marker for source in places)))
     parts.append(_PromptPart(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
         asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
-        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, phrases.EARLIER.get(language), asked))
+        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, messages("earlier", language), asked))
     for number, pasted in enumerate(_pasted(prepared)):
         text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
         parts.append(_PromptPart(3 + number / 1000, pasted.name or "", text))
