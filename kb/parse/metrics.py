@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.model.evidence import Metric, Row
 
-_TABLE = tomllib.loads((Path(__file__).parent / "data" / "metrics.toml").read_text("utf-8"))
+_TABLE = load_table("parse/data/metrics.toml")
 _ALIASES: Mapping[str, str] = {alias: name for name, aliases in _TABLE["aliases"].items() for alias in aliases}
 _OUTCOMES = frozenset(_TABLE["outcomes"])
 _OUTCOME_PREFIXES = ("rewards/", "logps/", "logits/", "actor/", "critic/", "response_length/", "completions/")

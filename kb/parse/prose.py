@@ -9,11 +9,10 @@ package are the range between them.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.model.run import VersionFact
@@ -151,7 +150,7 @@ _SUBJECTS = re.compile(
 
 
 def _stated_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    tables = tomllib.loads((Path(__file__).parent / "data" / "stated.toml").read_text("utf-8"))
+    tables = load_table("parse/data/stated.toml")
     patterns = []
     for kind, alternatives in tables["stated"].items():
         text = "|".join(alternatives)

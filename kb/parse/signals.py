@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.model.evidence import Metric, Row, Signal, Traceback
 from trainmedic.kb.parse.metrics import (
     LENGTHS,
@@ -339,7 +338,7 @@ class Message:
     pattern: re.Pattern[str]
 
 
-_TABLE = tomllib.loads((Path(__file__).parent / "data" / "log_messages.toml").read_text("utf-8"))
+_TABLE = load_table("parse/data/log_messages.toml")
 _REST_OF_LINE = r"[^\n]{0,200}+"
 MESSAGES = tuple(
     Message(
