@@ -77,7 +77,11 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         rows=tuple(found.rows),
         tracebacks=tuple(found.tracebacks),
         signals=signals.signals(
-            found.rows, found.tracebacks, found.logs, found.prose, peak_learning_rate=_peak(configured[0])
+            found.rows,
+            found.tracebacks,
+            found.logs,
+            [signal for facts in found.prose for signal in facts.signals],
+            peak_learning_rate=_peak(configured[0]),
         ),
         versions=facts,
         regions=tuple(found.regions),
