@@ -221,7 +221,7 @@ async def serving(model: ChatModel) -> AsyncIterator[None]:
 
 
 def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
-    """Asks the model's endpoint once, over a connection of its own, what is wrong with it."""
+    """A probe of the model's endpoint with a connection of its own; it returns the problem, or None."""
 
     async def probe() -> str | None:
         model = build_model(settings)

@@ -94,7 +94,7 @@ class TrainmedicCallback(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Add a row to the log. A value that is not finite is diagnosed at once."""
+        """Add a row to the log. A non-finite value triggers a diagnosis at once."""
         watcher = self._watcher
         if watcher is None or not logs:
             return
@@ -108,7 +108,7 @@ class TrainmedicCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Wait for the diagnosis under way, then make the last one."""
+        """Wait for a diagnosis in progress, then make the last one."""
         if self._watcher is not None:
             if self._working is not None:
                 self._working.join()
