@@ -26,6 +26,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from trainmedic.kb.model.report import Text
+
 LANGUAGES = ("en", "zh")
 PLURAL_FORMS = frozenset({"one", "other"})
 
@@ -50,6 +52,10 @@ class Messages(Mapping[str, Forms]):
             template = forms["en"]
         # A text without values is used as it is: braces in it are not placeholders.
         return template.format(**values) if values else template
+
+    def both(self, name: str) -> Text:
+        """The message in both languages; it must have neither values nor a plural."""
+        return Text(**self._forms[name])
 
     def __getitem__(self, name: str) -> Forms:
         return self._forms[name]

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.report import Finding, Missing, Severity, Status, Text
+from trainmedic.kb.model.report import Finding, Missing, Severity, Status
 from trainmedic.service.answer import Confidence, Verdict
 from trainmedic.service.ranking.features import (
     ODD_BUT_HARMLESS,
@@ -23,6 +24,7 @@ from trainmedic.service.ranking.features import (
 )
 from trainmedic.service.ranking.weights import Weights
 
+messages = load_messages("trainmedic.service.ranking")
 MAX_MISSING = 4
 FOCUSED = 0.4
 """The least overlap of the question's own concepts with a case's, for a question that names no symptom."""
@@ -355,54 +357,7 @@ def relevant(finding: Finding, context: Context) -> bool:
     return finding_weight(finding, context.symptoms) >= CERTAIN * 0.5
 
 
-GENERIC: tuple[Missing, ...] = (
-    Missing(
-        fact="config",
-        why=Text(
-            en="Most causes are visible in the configuration alone.",
-            zh="多数原因只看配置就能判断。",
-        ),
-        ask=Text(
-            en="Paste the launch command or the config file as it is.",
-            zh="请原样粘贴启动命令或配置文件。",
-        ),
-    ),
-    Missing(
-        fact="log",
-        why=Text(
-            en="The first abnormal line tells when it starts and which number goes wrong first.",
-            zh="第一行异常日志能说明从哪一步开始、最先出错的是哪个指标。",
-        ),
-        ask=Text(
-            en="Paste the log around the first abnormal step (loss, grad_norm, learning rate), or the traceback.",
-            zh="请粘贴最早出现异常那几步的日志（loss、grad_norm、学习率），或完整的报错堆栈。",
-        ),
-    ),
-    Missing(
-        fact="framework",
-        why=Text(
-            en="The same symptom has different causes in different frameworks.",
-            zh="同样的现象在不同框架里原因不同。",
-        ),
-        ask=Text(
-            en="Which framework and which version (`pip list | grep -iE 'trl|transformers|torch|…'`)?",
-            zh="用的是哪个框架、哪个版本（`pip list | grep -iE 'trl|transformers|torch|…'`）？",
-        ),
-    ),
-    Missing(
-        fact="algorithm",
-        why=Text(
-            en="What is trained (SFT, DPO, KTO, reward model, GRPO …) decides which loss is computed.",
-            zh="训练的是什么（SFT、DPO、KTO、奖励模型、GRPO……）决定了计算的是哪种 loss。",
-        ),
-        ask=Text(en="Which training stage or algorithm is it?", zh="是哪个训练阶段或算法？"),
-    ),
-    Missing(
-        fact="model",
-        why=Text(
-            en="Some causes depend on the architecture (attention soft-capping, value range in half precision).",
-            zh="有些原因与模型结构有关（注意力 soft-cap、半精度数值范围）。",
-        ),
-        ask=Text(en="Which base model is trained?", zh="训练的基座模型是哪个？"),
-    ),
+GENERIC: tuple[Missing, ...] = tuple(
+    Missing(fact=fact, why=messages.both(f"{fact}.why"), ask=messages.both(f"{fact}.ask"))
+    for fact in ("config", "log", "framework", "algorithm", "model")
 )
