@@ -20,7 +20,7 @@ INLINE = re.compile(r"([\\`*_\[\]<>&~|!$])|(:)(?=//)|(?<=www)(\.)|(@)|(?<=mailto
 START = re.compile(r"^(\d{0,9})([#+=.)-])")
 """What begins a heading, a list or a rule at the start of a line."""
 CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^)\n]*\)")
 MARKER = re.compile(r"\[(\d{1,3})\]")
 RAW = {
     "&": "&amp;",
