@@ -33,7 +33,7 @@ from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Executor, ModelText, Parts, deltas
 from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Sections
-from trainmedic.service.llm.chat_client import text_of, thinks
+from trainmedic.service.llm.chat_client import has_reasoning, text_of
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.verified_answer import opening_sections
 
@@ -139,7 +139,7 @@ async def _parts(task: Task, shown: StreamedText) -> AsyncGenerator[StepView | s
             elif (
                 mode == "messages"
                 and isinstance(part[0], AIMessageChunk)
-                and (text := shown.push(text_of(part[0]), apart=thinks(part[0])))
+                and (text := shown.push(text_of(part[0]), apart=has_reasoning(part[0])))
             ):
                 yield text
 

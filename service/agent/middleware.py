@@ -20,7 +20,7 @@ from trainmedic.service.agent.task import Task
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS, problems
 from trainmedic.service.agent.toolbox import ToolResult, arguments_of, plain
 from trainmedic.service.answer import StepView
-from trainmedic.service.llm.chat_client import THOUGHT, text_of
+from trainmedic.service.llm.chat_client import REASONING, text_of
 from trainmedic.service.llm.model import ModelError
 from trainmedic.service.llm.reasoning_filter import ReasoningFilter
 
@@ -146,10 +146,10 @@ class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
         return (found, True) if isinstance(found, ToolResult) else (toolbox.refused(name, str(message.content)), False)  # type: ignore[union-attr]
 
     def _said(self, message: AIMessage, *, whole: bool) -> str:
-        """The turn's text without what was thought aloud; how the model thinks is learned for its next text."""
+        """The turn's text without what was thought aloud; how the model has_reasoning is learned for its next text."""
         model = self._task.model
         thoughts = ReasoningFilter(opened=model.opened)
-        if THOUGHT in message.additional_kwargs:
+        if REASONING in message.additional_kwargs:
             thoughts.apart()
         said = thoughts.push(text_of(message))
         model.opened = model.opened or thoughts.orphaned

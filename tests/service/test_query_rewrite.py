@@ -11,7 +11,7 @@ import pytest
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.llm.query_rewrite import INSTRUCTION, KEPT, MAX_QUESTION, rewritten_query
+from trainmedic.service.llm.query_rewrite import CACHED_QUERIES, INSTRUCTION, MAX_QUESTION, rewritten_query
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})
 
@@ -66,10 +66,10 @@ def test_another_model_is_asked_anew() -> None:
 def test_no_more_is_kept_than_planned_and_the_latest_used_stays() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await rewritten_query("first", model)
-        query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(KEPT - 1)})
+        query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(CACHED_QUERIES - 1)})
         await rewritten_query("first", model)
         await rewritten_query("second", model)
-        assert len(query_rewrite._cache) == KEPT
+        assert len(query_rewrite._cache) == CACHED_QUERIES
         await rewritten_query("first", model)
         assert len(server.forms) == 2
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without_reasoning
 
 SIZES = [1, 2, 3, 7, 1000]
 NAMED = "The tag `<think>` opens a block, `</think>` closes it."
@@ -42,7 +42,7 @@ def shown(text: str, size: int, *, opened: bool = False, whole: bool = True) -> 
 )
 def test_blocks_of_thought_are_left_out(text: str, left: str, size: int) -> None:
     assert shown(text, size) == left
-    assert without(text) == left
+    assert without_reasoning(text) == left
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -76,4 +76,4 @@ def test_plain_text_does_not_wait() -> None:
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<thi", "nk>", "a ", "`", "\n", "```\n", "[1]"]), max_size=14))
 def test_pieces_never_change_what_is_shown_in_the_end(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert {shown(text, size) for size in (1, 2, 5)} == {without(text)}
+    assert {shown(text, size) for size in (1, 2, 5)} == {without_reasoning(text)}
