@@ -187,9 +187,8 @@ class ChatModel:
                             yield delta
                     break
                 except ModelError as failure:
-                    if (
-                        written and failure.kind == "absent"
-                    ):  # the client does not tell a broken connection from a refused one
+                    # The client's error for a broken connection is the same as for a refused one.
+                    if written and failure.kind == "absent":
                         raise ModelError("cut", failure.detail) from None
                     if written or attempt or failure.kind not in RETRIED or deadline - self._clock() < PAUSE_S:
                         raise

@@ -37,8 +37,8 @@ def verified_answer(
         ), ()
     citations = ModelCitations(prompt.sources, language)
     head = opening(prepared.diagnosis, context, citations, prepared.supposed)
-    written = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
-    sections = [*head, written]
+    model_text = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
+    sections = [*head, model_text]
     citations.use(checked.citations)
     tail = appended(prepared.diagnosis, context, citations)
     sections += tail
@@ -112,18 +112,18 @@ class ModelCitations(Citations):
 
 def text_notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """Notices about changes to the model's text, and about sources that did not fit into the prompt."""
-    said = [phrases.CUT_SHORT.get(language)] if cut else []
+    notices = [phrases.CUT_SHORT.get(language)] if cut else []
     if checked.withdrawn:
-        said.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
+        notices.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
     if checked.leaked:
-        said.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
+        notices.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
     if checked.flagged:
-        said.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
+        notices.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
     if unknown := checked.stats.get("unknown_markers", 0):
-        said.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
+        notices.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
     if prompt.left_out:
-        said.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
-    return tuple(said)
+        notices.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
+    return tuple(notices)
 
 
 def _listed(names: Sequence[str], language: str) -> str:
