@@ -243,7 +243,7 @@ def open_index(root: Path, embedder: Embedder) -> Index:
     manifest = verify(folder)
     if manifest.embedder != embedder.identity:
         raise StoreError(
-            f"the index was made by the embedder {manifest.embedder.name}, not by {embedder.identity.name}",
+            f"the index was built with the embedder {manifest.embedder.name}, not with {embedder.identity.name}",
             hint=REBUILD,
         )
     data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))

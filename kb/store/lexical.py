@@ -83,25 +83,27 @@ class Lexical:
     def explain(
         self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5
     ) -> dict[int, tuple[str, ...]]:
-        """For each chunk the terms that gave it its score, heaviest first. 3-grams only if no word matches."""
-        found = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
-        bare = [document for document in documents if not found[document]]
+        """The terms behind each chunk's score, heaviest first. 3-grams only if no word matches."""
+        gains = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
+        bare = [document for document in documents if not gains[document]]
         if bare:
-            found |= self._gains(terms, bare)
-        return {document: tuple(term for _, term in sorted(gains)[:most]) for document, gains in found.items()}
+            gains |= self._gains(terms, bare)
+        return {
+            document: tuple(term for _, term in sorted(terms_gains)[:most]) for document, terms_gains in gains.items()
+        }
 
     def _gains(self, terms: Mapping[str, float], documents: Sequence[int]) -> dict[int, list[tuple[float, str]]]:
-        """For each chunk what each term gave it, negative so that the heaviest sorts first."""
+        """Each term's contribution to each chunk, negative so that the heaviest sorts first."""
         gains: dict[int, list[tuple[float, str]]] = {document: [] for document in documents}
-        wanted = np.asarray(documents, np.int32)
+        numbers = np.asarray(documents, np.int32)
         for term, weight in terms.items():
             index = self.vocabulary.get(term)
             if index is None:
                 continue
             start, end = self.bounds[index], self.bounds[index + 1]
             held = self.documents[start:end]
-            places = held.searchsorted(wanted)
-            for place in (held.take(places, mode="clip") == wanted).nonzero()[0].tolist():
+            places = held.searchsorted(numbers)
+            for place in (held.take(places, mode="clip") == numbers).nonzero()[0].tolist():
                 gains[documents[place]].append((-weight * float(self.impacts[start + int(places[place])]), term))
         return gains
 

@@ -58,7 +58,7 @@ class Budget:
             raise InvestigationStopped("steps")
 
     def repeated(self, tool: str, arguments: Mapping[str, object]) -> bool:
-        """Count this call; whether it was made before. Raises `InvestigationStopped` for a loop."""
+        """Count this call and return whether it was made before. Raises `InvestigationStopped` for a loop."""
         key = f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=True, default=str)}"
         self.seen[key] += 1
         if self.seen[key] >= SAME:

@@ -177,7 +177,7 @@ def unread_parts(messages: Sequence[Message]) -> str:
 
 
 def _is_kind(type: str) -> bool:
-    # Anything else may be Markdown or worse: the notice repeats it.
+    # The notice repeats the type, so it must not contain Markdown.
     return 0 < len(type) <= MAX_KIND and set(type) <= _KIND_LETTERS
 
 

@@ -1,4 +1,4 @@
-"""The language model behind an OpenAI-compatible endpoint (vLLM first), by LangChain's `ChatOpenAI`.
+"""A language model at an OpenAI-compatible endpoint (mainly vLLM), through LangChain's `ChatOpenAI`.
 
 Every failure is a `ModelError` with a kind; no other exception leaves this module. An instance belongs to one event
 loop. Cancelling the reader of a stream closes the connection, and vLLM then stops generating.
@@ -80,7 +80,7 @@ class ChatModel:
         self._chat: Chat | None = None
         self._served: Mapping[str, Mapping[str, Any]] | None = None
         self._listing = Breaker(clock, failures=1)
-        self._template: Literal["unknown", "likely", "taken", "refused"] = "unknown"
+        self._template: Literal["unknown", "likely", "accepted", "refused"] = "unknown"
         """Whether the endpoint accepts parameters for the chat template."""
         self.opened = False
         """The template ends a prompt inside a reasoning block, which the model only closes."""
@@ -150,7 +150,7 @@ class ChatModel:
             self._chat = await self._new_client()
         if not bound:
             return self._chat
-        accepted = self._template in ("likely", "taken")
+        accepted = self._template in ("likely", "accepted")
         return await self._new_client(**({**_no_thinking(), **bound} if accepted else bound))
 
     async def _new_client(self, **bound: Any) -> Chat:
@@ -213,8 +213,8 @@ class ChatModel:
                 try:
                     with failures():
                         async with asyncio.timeout(max(0.0, deadline - self._clock())):
-                            asked = (await self.runnable()).bind(**shape, **variant)
-                            answer = await asked.ainvoke(messages_of(messages))
+                            runnable = (await self.runnable()).bind(**shape, **variant)
+                            answer = await runnable.ainvoke(messages_of(messages))
                     self._template_answered(variant)
                     break
                 except ModelError as failure:
@@ -329,11 +329,11 @@ class ChatModel:
         """The extra parameters to try, each if the endpoint refuses the one before."""
         if self._template_undecided:
             return _no_thinking(), {}
-        return (_no_thinking(),) if self._template == "taken" else ({},)
+        return (_no_thinking(),) if self._template == "accepted" else ({},)
 
     def _template_answered(self, variant: Mapping[str, Any]) -> None:
         if self._template_undecided:
-            self._template = "taken" if variant else "refused"
+            self._template = "accepted" if variant else "refused"
 
     async def _attempt(self, messages: Sequence[Message], limit: int, deadline: float) -> AsyncGenerator[Delta, None]:
         """One request, in the next variant if the endpoint refuses the first."""

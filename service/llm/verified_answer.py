@@ -1,4 +1,4 @@
-"""The answer whose text a model wrote: verified, with the program's own sections around it. Pure."""
+"""The answer with a model's verified text between the program's own sections. Pure."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
         parts.append(_PromptPart(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
     parts.append(_PromptPart(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
-        asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
-        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, phrases.EARLIER.get(language), asked))
+        text = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
+        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, phrases.EARLIER.get(language), text))
     for number, pasted in enumerate(_pasted(prepared)):
         text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
         parts.append(_PromptPart(3 + number / 1000, pasted.name or "", text))
@@ -155,9 +155,9 @@ def _heading(source: Source) -> str:
 def _pasted(prepared: Prepared) -> Iterator[Pasted]:
     """The attachments, without earlier questions, which are sources too."""
     attached = {attachment.name for attachment in prepared.attachments}
-    asked = {turn.question for turn in prepared.earlier}
+    earlier = {turn.question for turn in prepared.earlier}
     for pasted in prepared.context.evidence.sources:
-        is_question = pasted.name not in attached and pasted.text in asked
+        is_question = pasted.name not in attached and pasted.text in earlier
         if pasted.name is not None and pasted.text.strip() and not is_question:
             yield pasted
 

@@ -34,7 +34,7 @@ markers that name another case of the same class of failure, 17 % pass in Englis
 QUOTED = 0.8
 """The share of a pasted place's words that a sentence about it contains."""
 LABEL = {"en": "*(the model's inference)*", "zh": "*（模型推断）*"}
-UNVERIFIED = {"en": "*(stands in no source: {names})*", "zh": "*（未见于任何来源：{names}）*"}
+UNVERIFIED = {"en": "*(not in any source: {names})*", "zh": "*（未见于任何来源：{names}）*"}
 
 _MARKER = re.compile(r"[ \t]{0,4}\[(\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20})\]")
 _LINK = re.compile(r"(!?)\[([^\[\]\n]{0,300})\]\(\s?([^()\s]{0,2000})[^()\n]{0,200}\)")
