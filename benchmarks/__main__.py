@@ -2,9 +2,9 @@
 
     python -m benchmarks [NAME …]
 
-Without names: all but those that need something given to them (``false_positives`` wants checkouts, ``footprint`` only
-downloads with ``--install``). One whose comparison is not installed is left out, and that is said.
-Exit code 1 where any budget is missed.
+Without names: all that need no arguments (``false_positives`` needs checkouts; ``footprint`` downloads only with
+``--install``). Benchmarks whose comparison is not installed are skipped with a message.
+Exit code 1 if a budget is missed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,16 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def main(names: Sequence[str]) -> int:
-    """Run the named benchmarks, or all. 2 for an unknown name."""
     unknown = [name for name in names if name not in NEEDS]
     if unknown:
-        print(f"no benchmark {', '.join(unknown)}; there are: {', '.join(NEEDS)}", file=sys.stderr)
+        print(f"no benchmark {', '.join(unknown)}; choose from: {', '.join(NEEDS)}", file=sys.stderr)
         return 2
     missed = []
     for name in names or NEEDS:
         absent = [package for package in NEEDS[name] if find_spec(package) is None]
         print(f"## {name}\n", flush=True)
         if absent:
-            print(f"left out: it compares with {', '.join(absent)}, which is not installed\n", flush=True)
+            print(f"skipped: {', '.join(absent)} not installed\n", flush=True)
             continue
         if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode:
             missed.append(name)

@@ -1,11 +1,11 @@
-"""What each part of the diagnosis is worth: the same questions with one left out, and LangChain's stock pair.
+"""What each part of the diagnosis contributes: the same questions with one left out, and LangChain's stock pair.
 
     python -m benchmarks.ablations [--split held_out]
 
-Our own variants leave something out of the retrieval or of the facts that ranking sees; the weights stay as they are
-(they were fitted for the whole). "words only" and "meaning only" order the cases by one list and know no verdict, like
-the stock pair (BM25 and the default encoder in an EnsembleRetriever over the same pieces of text), asked twice:
-with the question alone, and with everything that was pasted. Needs the ``bench`` extra. No exit code depends on it.
+Our own variants leave something out of the retrieval or of the facts that ranking uses; the weights stay those fitted
+for the whole. "words only" and "meaning only" order the cases by one list and have no verdict, like the stock pair
+(BM25 and the default encoder in an EnsembleRetriever over the same chunks), which is queried twice: with the question
+alone, and with the question and all files. Needs the ``bench`` extra. The exit code is always 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from langchain_core.embeddings import Embeddings
 from benchmarks.retrieval import stock_over
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
 from trainmedic.service.question.query import Facets, Query, build_query
@@ -38,14 +38,12 @@ Order = Callable[[Item], Sequence[str]]
 
 
 class WithoutRules(Advisor):
-    """No rule is checked."""
-
     def _check(self, evidence: Evidence) -> Report:
         return Report(ruleset_version="")
 
 
 class WithoutFacets(Advisor):
-    """What was recognised in the paste (framework, algorithm, model, versions, settings) counts for nothing."""
+    """Ignores the recognised framework, algorithm, model, versions and settings."""
 
     def _retrieve(
         self, query: Query, top_k: int, filters: Mapping[str, str] | None = None, *, explain: bool = False
@@ -54,23 +52,22 @@ class WithoutFacets(Advisor):
 
 
 def without_facets(advisor: Advisor) -> Advisor:
-    """The whole with the weights of all facets at 0."""
-    own = advisor.knowledge.weights
+    weights = advisor.knowledge.weights
     facets = ("framework_", "algorithm_", "family_", "version_", "settings")
-    weights = {name: 0.0 if name.startswith(facets) else value for name, value in own.weights.items()}
-    return WithoutFacets(replace(advisor.knowledge, weights=replace(own, weights=weights)))
+    values = {name: 0.0 if name.startswith(facets) else value for name, value in weights.weights.items()}
+    return WithoutFacets(replace(advisor.knowledge, weights=replace(weights, weights=values)))
 
 
 def one_list(advisor: Advisor, rank: str) -> Order:
-    """The order of one list alone: ``lexical_rank`` or ``dense_rank``, over the question as it is searched for."""
+    """The order of one list alone; ``rank`` is ``lexical_rank`` or ``dense_rank``."""
 
     def order(item: Item) -> Sequence[str]:
         known = advisor.knowledge
         evidence = parse(item.question, safely_named(item.attachments))
         query = build_query(evidence, Report(), evidence.question, glossary=known.glossary)
         hits = retrieve(query, known.index, known.embedder, top_k=len(known.cases.cases))
-        found = [(getattr(hit, rank), hit.case_id) for hit in hits if getattr(hit, rank) is not None]
-        return [case for _, case in sorted(found)]
+        ranks = [(getattr(hit, rank), hit.case_id) for hit in hits if getattr(hit, rank) is not None]
+        return [case for _, case in sorted(ranks)]
 
     return order
 
@@ -95,16 +92,15 @@ def stock(advisor: Advisor, *, paste: bool) -> Order:
 
 
 def ordered(items: Sequence[Item], order: Order) -> tuple[Share, Share]:
-    """How often the right cause is first, and among the first three, over the questions that have one."""
-    found = [(item, order(item)) for item in items if item.cases]
+    """How often the right cause is first, and among the first three, of the questions that have one."""
+    orders = [(item, order(item)) for item in items if item.cases]
     return (
-        share(bool(set(cases[:1]) & set(item.cases)) for item, cases in found),
-        share(bool(set(cases[:3]) & set(item.cases)) for item, cases in found),
+        share(bool(set(cases[:1]) & set(item.cases)) for item, cases in orders),
+        share(bool(set(cases[:3]) & set(item.cases)) for item, cases in orders),
     )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure every variant and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ablations", description=__doc__)
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="held_out")
     options = parser.parse_args(argv)

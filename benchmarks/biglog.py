@@ -1,11 +1,11 @@
-"""A 50 MB log attached over HTTP: answered, memory bounded, and the receipt says what was not read.
+"""A 50 MB log attached over HTTP: time, memory, and what the receipt says about the skipped lines.
 
     python -m benchmarks.biglog
 
-The nan stands at the very end, as it does in a run that somebody stopped. The server is asked eight times.
+The nan is at the very end, as in a run that was stopped. The server is asked eight times.
 Budgets: each answer within 5 s, the process never above 700 MB, its peak after the last answer at most a tenth over
 that after the third, the log marked as truncated with the lines that were left out, and the nan found. Linux only.
-Exit code 1 where one is missed.
+Exit code 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -45,24 +45,22 @@ def big_log() -> str:
     return "\n".join(lines) + "\n"
 
 
-def wrong_with(answer: dict[str, Any]) -> list[str]:
-    """What the answer fails to say."""
-    inputs = {each["name"]: each for each in answer["receipt"]["inputs"]}
-    read = inputs["train.log"]
+def problems_of(answer: dict[str, Any]) -> list[str]:
+    inputs = {item["name"]: item for item in answer["receipt"]["inputs"]}
+    receipt = inputs["train.log"]
     kinds = {signal["kind"] for signal in answer["signals"]}
-    problems = {problem["code"] for problem in answer["receipt"]["problems"]}
-    wrong = []
-    if not read["truncated"] or "not read" not in read["note"] or "truncated" not in problems:
-        wrong.append("the receipt does not say what was not read")
-    if read["lines"] < 200_000:
-        wrong.append(f"the receipt counts {read['lines']} lines only")
+    codes = {problem["code"] for problem in answer["receipt"]["problems"]}
+    problems = []
+    if not receipt["truncated"] or "not read" not in receipt["note"] or "truncated" not in codes:
+        problems.append("the receipt does not say what was not read")
+    if receipt["lines"] < 200_000:
+        problems.append(f"the receipt counts only {receipt['lines']} lines")
     if not kinds & {"loss_nan", "grad_norm_nan"}:
-        wrong.append("the nan at the end was not seen")
-    return wrong
+        problems.append("the nan at the end was not seen")
+    return problems
 
 
 def main() -> int:
-    """Measure, print the table, and say whether every budget holds."""
     body = encoded(
         {
             "question": "DPO with ms-swift, the loss became nan over night. What is wrong?",
@@ -73,7 +71,7 @@ def main() -> int:
         }
     )
     table = Table(f"a log of {BYTES // 1_000_000} MB attached")
-    taken, after, peaks, wrong = [], [], [], []
+    seconds, after, peaks, problems = [], [], [], []
     with TemporaryDirectory() as folder, Server(Path(folder)) as server:
         client = server.client()
         server.settle(client)
@@ -82,20 +80,20 @@ def main() -> int:
         for _ in range(TIMES):
             started = time.perf_counter()
             status, raw = client.raw("POST", "/v1/ask", body)
-            taken.append(time.perf_counter() - started)
+            seconds.append(time.perf_counter() - started)
             after.append(server.memory_mb())
             peaks.append(server.memory_mb("VmHWM"))
-            wrong += [f"status {status}"] if status != 200 else wrong_with(json.loads(raw))
+            problems += [f"status {status}"] if status != 200 else problems_of(json.loads(raw))
         client.close()
-    table.add("POST /v1/ask", taken, "s", ANSWER_BUDGET_S)
+    table.add("POST /v1/ask", seconds, "s", ANSWER_BUDGET_S)
     table.add("memory before", [before], "MB")
     table.add("memory after each answer", after, "MB")
     table.add("memory at most", peaks[-1:], "MB", PEAK_BUDGET_MB)
     table.add("peak after the last, of that after the third", [peaks[-1] / peaks[SETTLED - 1]], "×", GROWTH_BUDGET)
     code = table.print()
-    for each in dict.fromkeys(wrong):
-        print(f"✗ {each}")
-    return 1 if wrong or max(taken) > ANSWER_BUDGET_S else code
+    for problem in dict.fromkeys(problems):
+        print(f"✗ {problem}")
+    return 1 if problems or max(seconds) > ANSWER_BUDGET_S else code
 
 
 if __name__ == "__main__":

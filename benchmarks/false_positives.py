@@ -1,11 +1,11 @@
-"""Check every config and launch script that the frameworks ship, and say what the rules find in them.
+"""Findings of every rule on the configs and launch scripts shipped with the frameworks.
 
     python -m benchmarks.false_positives openrlhf:v0.8.11:PATH/TO/OpenRLHF trl:v1.9.0:… > docs/rules/README.md
 
 Each argument is framework:tag:checkout (a clone or its git directory; nothing is checked out, nothing is executed).
-Every file is checked twice: as it is, and together with the version of the tag. The shipped examples are taken to be
-right, so that a finding is a false alarm until somebody shows that the example itself is at fault.
-Exit code 1 where an error-severity finding is not explained in benchmarks/explained.json.
+Every file is checked twice: alone, and together with the version of the tag. The shipped examples are presumed
+correct: a finding is a false alarm until the example itself is shown to be at fault.
+Exit code 1 if an error-severity finding is not explained in benchmarks/explained.json.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding, Severity, Status
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 SUFFIXES = (".sh", ".yaml", ".yml", ".json", ".py", ".slurm")
 FOLDERS = ("examples", "scripts", "recipe", "recipes", "tests/special_e2e")
@@ -54,7 +54,6 @@ class Corpus:
     checkout: str
 
     def files(self) -> Iterator[tuple[str, bytes]]:
-        """Every example file: its path and content."""
         listed = self._git("ls-tree", "-r", "-l", "-z", self.tag).decode("utf-8", "replace")
         for entry in filter(None, listed.split("\0")):
             meta, name = entry.split("\t", 1)
@@ -70,8 +69,6 @@ class Corpus:
 
 @dataclass(slots=True)
 class Tally:
-    """What was found in one corpus."""
-
     files: int = 0
     with_error: int = 0
     with_warning: int = 0
@@ -79,7 +76,6 @@ class Tally:
 
 
 def findings(name: str, content: bytes, version: Attachment | None, rules: RuleSet) -> tuple[Finding, ...]:
-    """What the rules say about one file."""
     attachments = [Attachment(name=name, content=content)] + ([version] if version else [])
     return check(parse("", attachments), rules).findings
 
@@ -87,7 +83,7 @@ def findings(name: str, content: bytes, version: Attachment | None, rules: RuleS
 def survey(corpora: Sequence[Corpus], rules: RuleSet) -> tuple[dict[str, Tally], list[tuple[str, str, Finding]]]:
     """Tallies by corpus, and every fired finding of severity warning or error with its file."""
     tallies: dict[str, Tally] = {}
-    shown: list[tuple[str, str, Finding]] = []
+    problems: list[tuple[str, str, Finding]] = []
     for corpus in corpora:
         label = f"{corpus.framework} {corpus.tag}"
         tally = tallies.setdefault(label, Tally(fired=Counter()))
@@ -95,21 +91,20 @@ def survey(corpora: Sequence[Corpus], rules: RuleSet) -> tuple[dict[str, Tally],
         pinned = Attachment(name="pip-list.txt", content=f"{package}=={corpus.tag.lstrip('v')}\n")
         for name, content in corpus.files():
             tally.files += 1
-            seen: dict[str, Finding] = {}
+            fired: dict[str, Finding] = {}
             for version in (None, pinned):
                 for finding in findings(name, content, version, rules):
                     if finding.status is Status.FIRED:
-                        seen.setdefault(finding.rule_id, finding)
+                        fired.setdefault(finding.rule_id, finding)
             assert tally.fired is not None
-            tally.fired.update(seen.keys())
-            tally.with_error += any(f.severity is Severity.ERROR for f in seen.values())
-            tally.with_warning += any(f.severity is Severity.WARNING for f in seen.values())
-            shown += [(label, name, f) for f in seen.values() if f.severity is not Severity.INFO]
-    return tallies, shown
+            tally.fired.update(fired.keys())
+            tally.with_error += any(f.severity is Severity.ERROR for f in fired.values())
+            tally.with_warning += any(f.severity is Severity.WARNING for f in fired.values())
+            problems += [(label, name, f) for f in fired.values() if f.severity is not Severity.INFO]
+    return tallies, problems
 
 
-def markdown(tallies: dict[str, Tally], shown: Sequence[tuple[str, str, Finding]], rules: RuleSet) -> str:
-    """The report's tables."""
+def markdown(tallies: dict[str, Tally], problems: Sequence[tuple[str, str, Finding]], rules: RuleSet) -> str:
     explained = explanations()
     lines = ["| corpus | files | files with an error | files with a warning |", "|---|---|---|---|"]
     for label, tally in tallies.items():
@@ -137,7 +132,7 @@ def markdown(tallies: dict[str, Tally], shown: Sequence[tuple[str, str, Finding]
         lines.append(f"| {link} | {rule.severity.value} | {counts[rule.id]} | {rate:.2%} | {where} |")
     lines += ["", "## Every error and warning", ""]
     lines += ["| corpus | file | rule | severity | explanation |", "|---|---|---|---|---|"]
-    for label, name, finding in shown:
+    for label, name, finding in problems:
         reason = explained.get(f"{finding.rule_id} {name}") or explained.get(finding.rule_id) or "**unexplained**"
         lines.append(f"| {label} | {name} | {finding.rule_id} | {finding.severity.value} | {reason} |")
     return "\n".join(lines) + "\n"
@@ -145,23 +140,22 @@ def markdown(tallies: dict[str, Tally], shown: Sequence[tuple[str, str, Finding]
 
 def explanations() -> dict[str, str]:
     """Why a finding on a shipped example is right: by rule, or by rule and file."""
-    loaded = json.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.is_file() else {}
-    return {str(key): str(value) for key, value in loaded.items()}
+    entries = json.loads(EXPLAINED.read_text(encoding="utf-8")) if EXPLAINED.is_file() else {}
+    return {str(key): str(value) for key, value in entries.items()}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Survey the corpora named on the command line and print the report."""
     corpora = []
     for argument in arguments:
         framework, tag, checkout = argument.split(":", 2)
         corpora.append(Corpus(framework=framework, tag=tag, checkout=checkout))
     rules = load_rules()
-    tallies, shown = survey(corpora, rules)
+    tallies, problems = survey(corpora, rules)
     sys.stdout.write(HEAD.format(corpora=" ".join(f"{c.framework}:{c.tag}:CHECKOUT" for c in corpora)))
-    sys.stdout.write(markdown(tallies, shown, rules))
+    sys.stdout.write(markdown(tallies, problems, rules))
     explained = explanations()
     open_errors: dict[str, list[str]] = defaultdict(list)
-    for _, name, finding in shown:
+    for _, name, finding in problems:
         known = f"{finding.rule_id} {name}" in explained or finding.rule_id in explained
         if finding.severity is Severity.ERROR and not known:
             open_errors[finding.rule_id].append(name)

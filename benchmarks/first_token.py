@@ -1,13 +1,13 @@
 """Time to the first token through our prompt and `ChatModel`, against raw HTTP streaming of the same messages.
 
-    python -m benchmarks.first_token URL       an endpoint that is running, up to and with /v1
+    python -m benchmarks.first_token URL       a running endpoint, including /v1
     python -m benchmarks.first_token --tiny    the real vLLM server on CPU with random weights, as in `make test-vllm`
 
-Ours: the prompt is built (counted by the endpoint, as in the service, where its bytes alone do not show that it fits),
-then streamed through langchain-openai. Raw: the same messages by the standard library's client over one
-connection that stays open. Both find the prompt in the server's prefix cache, for it was sent once before; the two take
-turns, and which comes first alternates. Every question is asked once in its life. Retrieval is not part of either.
-Budget: 10 ms added (the difference of the medians). Exit code 1 where it is missed.
+Ours: the prompt is built (its tokens counted by the endpoint if its size does not show that it fits), then streamed
+through langchain-openai. Raw: the same messages through the standard library's client over one open connection. Both
+find the prompt in the server's prefix cache, because it was sent once before; which of the two comes first alternates.
+No question repeats, and retrieval is part of neither.
+Budget: 10 ms added (the difference of the medians). Exit code 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from benchmarks.ask import CHINESE, ENGLISH, config, log, questions
 from benchmarks.table import Row, Table
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.question.request import Ask
@@ -39,13 +39,13 @@ BUDGET_MS = 10.0
 ROUNDS = 2
 WARM_UP = 6
 MEASURED = 30
-"""At least so many questions, or the medians say little."""
+"""Questions needed for meaningful medians."""
 WRITTEN = 16
-"""Tokens written to each."""
+"""Tokens generated for each question."""
 
 
 class Raw:
-    """A client of the chat endpoint that does nothing but what must be done."""
+    """A minimal client of the chat endpoint."""
 
     def __init__(self, base_url: str, name: str, temperature: float) -> None:
         place = urlsplit(base_url)
@@ -55,25 +55,25 @@ class Raw:
         self._fixed = {"model": name, "temperature": temperature, "stream": True}
 
     def first(self, messages: Sequence[Message], max_tokens: int) -> float:
-        """Milliseconds to the first text; the rest is read too. Raises `RuntimeError` where none comes."""
-        sent = [{"role": message.role, "content": message.content} for message in messages]
-        body = json.dumps({**self._fixed, "messages": sent, "max_tokens": max_tokens}).encode()
+        """Milliseconds to the first text; reads the rest too. Raises `RuntimeError` if there is no text."""
+        payload = [{"role": message.role, "content": message.content} for message in messages]
+        body = json.dumps({**self._fixed, "messages": payload, "max_tokens": max_tokens}).encode()
         started = time.perf_counter()
         self._connection.request("POST", self._path, body, {"Content-Type": "application/json"})
         response = self._connection.getresponse()
-        took = None
+        duration = None
         for line in response:
-            if took is None and line.startswith(b"data: {"):
+            if duration is None and line.startswith(b"data: {"):
                 choices = json.loads(line[6:])["choices"]
                 if choices and choices[0]["delta"].get("content"):
-                    took = (time.perf_counter() - started) * 1000
-        if took is None:
+                    duration = (time.perf_counter() - started) * 1000
+        if duration is None:
             raise RuntimeError(f"no text came: status {response.status}")
-        return took
+        return duration
 
 
 class Comparison:
-    """Our way and the raw one, timed in turns."""
+    """Our client and the raw one, timed alternately."""
 
     def __init__(self, options: ModelOptions, name: str) -> None:
         self.options = options
@@ -83,7 +83,7 @@ class Comparison:
         self.first: list[float] = []
         self.plain: list[float] = []
 
-    async def messages(self, prepared: Prepared, model: ChatModel) -> tuple[Message, ...]:
+    async def messages(self, prepared: PreparedAnswer, model: ChatModel) -> tuple[Message, ...]:
         """The prompt within the settings' own limits."""
         options = self.options
         prompt = await build(
@@ -91,8 +91,7 @@ class Comparison:
         )
         return prompt.messages
 
-    async def question(self, prepared: Prepared, number: int) -> None:
-        """One question both ways."""
+    async def question(self, prepared: PreparedAnswer, number: int) -> None:
         messages = await self.messages(prepared, self.planning)
         self.raw.first(messages, 1)
         if number % 2:
@@ -101,8 +100,8 @@ class Comparison:
         if not number % 2:
             self.plain.append(self.raw.first(messages, WRITTEN))
 
-    async def timed(self, prepared: Prepared) -> None:
-        """Ours, from the finished retrieval to the first text; the rest is read too."""
+    async def timed(self, prepared: PreparedAnswer) -> None:
+        """Time ours, from the finished retrieval to the first text; reads the rest too."""
         started = time.perf_counter()
         messages = await self.messages(prepared, self.ours)
         self.built.append((time.perf_counter() - started) * 1000)
@@ -114,17 +113,14 @@ class Comparison:
                     waiting = False
 
     def forget(self) -> None:
-        """Drop what was measured so far."""
         for values in (self.built, self.first, self.plain):
             values.clear()
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self.ours.aclose()
         await self.planning.aclose()
 
     def table(self) -> Table:
-        """What was measured, and what is added."""
         table = Table(f"time to the first token, {len(self.plain)} questions, prompt in the prefix cache")
         table.add("raw HTTP", self.plain, "ms")
         table.add("prompt built and ChatModel", self.first, "ms")
@@ -135,31 +131,31 @@ class Comparison:
         return table
 
 
-def asked(advisor: Advisor) -> list[Prepared]:
-    """Questions that the model would be given, every second one with a configuration and a log."""
-    found = []
+def prepare(advisor: Advisor) -> list[PreparedAnswer]:
+    """Questions that the model would answer, every second one with a configuration and a log."""
+    prompts = []
     for turn in range(ROUNDS):
         for number, question in enumerate(questions((*ENGLISH, *CHINESE), turn + 1)):
             files = (("train.sh", config(number)), ("train.log", log(number))) if number % 2 else ()
-            attached = tuple(Attachment(name=name, content=text.encode()) for name, text in files)
-            prepared = advisor.prepare(Ask(question=question, attachments=attached))
+            attachments = tuple(Attachment(name=name, content=text.encode()) for name, text in files)
+            prepared = advisor.prepare(Ask(question=question, attachments=attachments))
             if prepared.answer.causes:
-                found.append(prepared)
-    return found
+                prompts.append(prepared)
+    return prompts
 
 
 async def measure(base_url: str) -> Table:
-    """The whole comparison at one endpoint. Raises `RuntimeError` where too few questions have an answer."""
+    """Raises `RuntimeError` if too few questions have an answer."""
     with TemporaryDirectory() as folder:
-        waiting = asked(build_advisor(Settings(data_dir=Path(folder)), with_history=False))
-    if len(waiting) < WARM_UP + MEASURED:
-        raise RuntimeError(f"only {len(waiting)} of the questions have an answer")
+        prompts = prepare(build_advisor(Settings(data_dir=Path(folder)), with_history=False))
+    if len(prompts) < WARM_UP + MEASURED:
+        raise RuntimeError(f"only {len(prompts)} of the questions have an answer")
     options = ModelOptions(base_url=base_url)
     lister = ChatModel(options)
     name = await lister.name()
     await lister.aclose()
     comparison = Comparison(options, name)
-    for number, prepared in enumerate(waiting):
+    for number, prepared in enumerate(prompts):
         if number == WARM_UP:
             comparison.forget()
         await comparison.question(prepared, number)
@@ -169,7 +165,6 @@ async def measure(base_url: str) -> Table:
 
 @contextmanager
 def endpoint(url: str | None) -> Iterator[str]:
-    """The given endpoint, or one of our own for as long as it is needed."""
     if url is not None:
         yield url
         return
@@ -183,13 +178,12 @@ def endpoint(url: str | None) -> Iterator[str]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure, print the table, and say whether the budget holds."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.first_token")
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("url", nargs="?", help="an endpoint, up to and with /v1")
+    which.add_argument("url", nargs="?", help="an endpoint, including /v1")
     which.add_argument("--tiny", action="store_true", help="start the real vLLM server on CPU with random weights")
-    given = parser.parse_args(argv)
-    with endpoint(given.url) as url:
+    options = parser.parse_args(argv)
+    with endpoint(options.url) as url:
         return asyncio.run(measure(url)).print()
 
 

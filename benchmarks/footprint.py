@@ -2,10 +2,10 @@
 
     python -m benchmarks.footprint [--install]
 
-Memory: the process that answers questions, with gradio imported as well where it is installed, after questions with
-files in both languages. ``--install`` makes a fresh virtual environment and installs what ``make install`` installs,
-without the cache of pip: it downloads well over 100 MB. Budgets: 700 MB of memory, 60 s, 700 MB on disk, and no torch
-nor any CUDA package among what was installed. Linux only. Exit code 1 where one is missed.
+Memory: of the process that answers questions with files in both languages, also with gradio if it is installed.
+``--install`` installs what ``make install`` installs into a fresh virtual environment without pip's cache: it downloads
+well over 100 MB. Budgets: 700 MB of memory, 60 s, 700 MB on disk, and neither torch nor a CUDA package installed.
+Linux only. Exit code 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ EXTRAS = "ui,slack,mcp,ingest"
 ROUNDS = 3
 
 
-def served(folder: Path, before: str) -> tuple[float, float, float]:
-    """Megabytes of the server when it listens, after the questions, and at most."""
+def serving_memory(folder: Path, before: str) -> tuple[float, float, float]:
+    """Megabytes of the server when it listens, after the questions, and at the peak."""
     with Server(folder, before) as server:
         client = server.client()
         server.settle(client)
@@ -47,32 +47,32 @@ def served(folder: Path, before: str) -> tuple[float, float, float]:
         for number in range(ROUNDS):
             for place, question in enumerate(questions((*ENGLISH, *CHINESE), number + 1)):
                 contents = {"train.sh": config(place), "train.log": log(place)}
-                attached = [{"name": name, "content": content} for name, content in contents.items()]
-                client.call("POST", "/v1/ask", {"question": question, "attachments": attached})
+                attachments = [{"name": name, "content": content} for name, content in contents.items()]
+                client.call("POST", "/v1/ask", {"question": question, "attachments": attachments})
         after, peak = server.memory_mb(), server.memory_mb("VmHWM")
         client.close()
     return idle, after, peak
 
 
 def memory(table: Table) -> None:
-    """The server without and, where it is there, with gradio."""
+    """The server without gradio and, if it is installed, with it."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        served(folder, "")  # the first start builds the index, which is not what is measured
+        serving_memory(folder, "")  # the first start builds the index, which is not measured
         kinds = [("REST", "")]
         if find_spec("gradio") is not None:
             kinds.append(
                 ("REST and gradio", "import os; os.environ['GRADIO_ANALYTICS_ENABLED'] = 'False'; import gradio")
             )
         for what, before in kinds:
-            idle, after, peak = served(folder, before)
+            idle, after, peak = serving_memory(folder, before)
             table.add(f"{what}: listening", [idle], "MB")
             table.add(f"{what}: after {ROUNDS * len((*ENGLISH, *CHINESE))} questions with files", [after], "MB")
             table.add(f"{what}: at most", [peak], "MB", MEMORY_BUDGET_MB)
 
 
 def installation(table: Table) -> list[str]:
-    """A fresh environment, with time and size. Returns what should not be in it."""
+    """Measure a fresh installation. Returns the packages that should not be in it."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "source"
@@ -94,7 +94,6 @@ def installation(table: Table) -> list[str]:
 
 
 def pip(folder: Path, *arguments: str) -> None:
-    """``pip install`` in the environment of ``folder``, modules compiled as pip does by default."""
     python = folder / "env" / "bin" / "python"
     subprocess.run(
         [python, "-m", "pip", "--disable-pip-version-check", "install", "-qq", "--no-cache-dir", *arguments],
@@ -104,18 +103,17 @@ def pip(folder: Path, *arguments: str) -> None:
 
 
 def children_s() -> float:
-    """Seconds of processor time of all processes waited for so far."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    """Processor time of all finished child processes, in seconds."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def megabytes(folder: Path) -> float:
-    """The size of all files under a folder, links not followed."""
+    """The size of all files under a folder, without following links."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir()) / 1_000_000
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print the tables, and say whether every budget holds."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.footprint", description=__doc__)
     parser.add_argument("--install", action="store_true", help="also install into a fresh environment (downloads)")
     options = parser.parse_args(argv)
@@ -127,8 +125,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     table = Table("installation")
     unwanted = installation(table)
     code = max(code, table.print())
-    for each in unwanted:
-        print(f"✗ {each} was installed")
+    for package in unwanted:
+        print(f"✗ {package} was installed")
     return 1 if unwanted else code
 
 

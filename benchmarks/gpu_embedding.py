@@ -1,15 +1,15 @@
-"""How fast an index is made with the larger embedders: the shapes of three models, random weights, the device at hand.
+"""How fast larger embedders build an index: the shapes of three models with random weights, on this device.
 
     python -m benchmarks.gpu_embedding [--models bge-m3 …] [--chunks N] [--batches 16 64 256] [--layers N]
 
-Nothing is downloaded: the models are made in code with the published shapes (layers, widths, heads) and written to a
-temporary folder, so that `kb.store.embedder.SentenceTransformerEmbedder` loads them as it loads any other. The numbers
-say how fast such a model is, never how good: its weights are noise. Only the table of token vectors is smaller than the
-real one (a look-up, whatever its size), and a tokenizer trained on our own pages stands in for theirs.
+Nothing is downloaded: the models are built with the published shapes (layers, widths, heads) and written to a temporary
+folder, where `kb.store.embedder.SentenceTransformerEmbedder` loads them like any other. The figures are about speed,
+not quality: the weights are noise. The vocabulary is smaller than the real one (a look-up, whatever its size), and its
+tokenizer is trained on our own pages.
 
-On a card: all chunks of the knowledge base, weights in bfloat16. On a processor: a few chunks, in float32, just to see
-that it runs. Columns: chunks embedded a second by batch size and by our own embedder as it stands; tokens a second; the
-faiss index made of as many vectors as the knowledge has chunks; one search in it on one thread. No budget is judged.
+On a GPU: all chunks of the knowledge base, weights in bfloat16. On a CPU: a few chunks in float32, just to see that it
+runs. Columns: chunks per second by batch size and with our own embedder; tokens per second; building the faiss index
+of all chunks; one search in it on one thread. There is no budget.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
 
+from benchmarks.table import milliseconds
 from tests.vllm.tiny import SPECIAL, VOCABULARY, trained
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.pages.case import load_cases
@@ -61,13 +63,13 @@ SHAPES: Mapping[str, tuple[str, Mapping[str, int]]] = {
 }
 """Family and shape of each model, as its ``config.json`` has it."""
 ON_CPU = 8
-"""Chunks embedded where there is no card."""
+"""Chunks embedded without a GPU."""
 QUESTIONS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """What one model does: ``by_batch`` and ``ours`` in chunks a second, times in milliseconds."""
+    """Figures of one model: ``by_batch`` and ``ours`` in chunks per second, ``tokens`` per chunk."""
 
     name: str
     parameters: int
@@ -81,7 +83,7 @@ class Speed:
 
 
 def make(name: str, folder: Path, device: str, layers: int | None) -> int:
-    """Write the model of this shape with random weights. Returns its parameters."""
+    """Write a model of this shape with random weights. Returns the number of its parameters."""
     import torch
     import transformers
 
@@ -101,32 +103,32 @@ def make(name: str, folder: Path, device: str, layers: int | None) -> int:
         model: Any = getattr(library, f"{family}Model")(config)
     model.to(torch.bfloat16 if device == "cuda" else torch.float32).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    return int(sum(each.numel() for each in model.parameters()))
+    return int(sum(parameter.numel() for parameter in model.parameters()))
 
 
-def measure(name: str, texts: Sequence[str], size: int, batches: Sequence[int], given: argparse.Namespace) -> Speed:
+def measure(name: str, texts: Sequence[str], size: int, batches: Sequence[int], options: argparse.Namespace) -> Speed:
     """One model over ``texts``, and an index of ``size`` vectors of its dimension."""
     with tempfile.TemporaryDirectory() as folder:
-        parameters = make(name, Path(folder), given.device, given.layers)
+        parameters = make(name, Path(folder), options.device, options.layers)
         started = time.perf_counter()
         embedder = SentenceTransformerEmbedder(folder)
         load_s = time.perf_counter() - started
     model = embedder._model
-    embedder.vectors(texts[: min(len(texts), BATCH)])  # the first call on a card is slow
+    embedder.vectors(texts[: min(len(texts), BATCH)])  # the first call on a GPU is slow
     by_batch = {}
     for batch in batches:
         started = time.perf_counter()
         model.encode(list(texts), batch_size=batch, normalize_embeddings=True, show_progress_bar=False)
         by_batch[batch] = len(texts) / (time.perf_counter() - started)
     started = time.perf_counter()
-    found = embedder.vectors(texts)
+    vectors = embedder.vectors(texts)
     ours = len(texts) / (time.perf_counter() - started)
     tokens = sum(len(ids) for ids in model.tokenizer(list(texts))["input_ids"]) / len(texts)
-    build_ms, search_ms = index_of(found, size, embedder)
+    build_ms, search_ms = index_of(vectors, size, embedder)
     return Speed(
         name=name,
         parameters=parameters,
-        dimension=int(found.shape[1]),
+        dimension=int(vectors.shape[1]),
         load_s=load_s,
         by_batch=by_batch,
         ours=ours,
@@ -136,28 +138,23 @@ def measure(name: str, texts: Sequence[str], size: int, batches: Sequence[int], 
     )
 
 
-def index_of(found: np.ndarray[Any, np.dtype[np.float32]], size: int, embedder: Any) -> tuple[float, float]:
-    """Milliseconds to make an index of ``size`` vectors, and of the median search in it."""
-    rows = np.resize(found, (size, found.shape[1]))
+def index_of(vectors: np.ndarray[Any, np.dtype[np.float32]], size: int, embedder: Any) -> tuple[float, float]:
+    """Milliseconds to build an index of ``size`` vectors, and of the median search in it."""
+    rows = np.resize(vectors, (size, vectors.shape[1]))
     documents = [Document(page_content="", id=str(n)) for n in range(size)]
     started = time.perf_counter()
     index = Vectors.of(embedder, rows, documents)
     build_ms = (time.perf_counter() - started) * 1000
-    taken = []
-    for number in range(QUESTIONS):
-        started = time.perf_counter()
-        index.ranked(rows[number % size], 80)
-        taken.append((time.perf_counter() - started) * 1000)
-    return build_ms, statistics.median(taken)
+    searches = [milliseconds(partial(index.ranked, rows[number % size], 80)) for number in range(QUESTIONS)]
+    return build_ms, statistics.median(searches)
 
 
 def knowledge() -> list[str]:
-    """All that is embedded when the index of the shipped knowledge is made."""
+    """All texts that are embedded for the index of the shipped knowledge."""
     return [piece.embedded for piece in chunks(load_cases().cases, load_rules(), load_glossary())]
 
 
 def table(speeds: Sequence[Speed], batches: Sequence[int], size: int) -> str:
-    """The figures as Markdown."""
     heads = [f"batch {batch}" for batch in batches]
     lines = [
         f"| model | parameters, M | load, s | {', chunks/s | '.join(heads)}, chunks/s | ours (batch {BATCH}), chunks/s "
@@ -176,28 +173,27 @@ def table(speeds: Sequence[Speed], batches: Sequence[int], size: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the chosen models and print the table."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_embedding", description="Embedders by shape.")
     parser.add_argument("--models", nargs="+", choices=list(SHAPES), default=list(SHAPES))
-    parser.add_argument("--chunks", type=int, help=f"chunks embedded (default: all on a card, {ON_CPU} elsewhere)")
-    parser.add_argument("--batches", nargs="+", type=int, help="batch sizes (default: 16 64 256 on a card, else 8)")
+    parser.add_argument("--chunks", type=int, help=f"chunks embedded (default: all on a GPU, else {ON_CPU})")
+    parser.add_argument("--batches", nargs="+", type=int, help="batch sizes (default: 16 64 256 on a GPU, else 8)")
     parser.add_argument("--layers", type=int, help="layers instead of the model's own, for a quick look")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
-    given = parser.parse_args(arguments)
-    if given.device == "cpu":
+    options = parser.parse_args(arguments)
+    if options.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    card = given.device == "cuda"
-    batches = given.batches or ([16, 64, 256] if card else [8])
+    gpu = options.device == "cuda"
+    batches = options.batches or ([16, 64, 256] if gpu else [8])
     everything = knowledge()
-    wanted = given.chunks or (len(everything) if card else ON_CPU)
+    count = options.chunks or (len(everything) if gpu else ON_CPU)
     # Evenly from all kinds and both languages.
-    picked = np.linspace(0, len(everything) - 1, min(wanted, len(everything))).astype(int)
+    picked = np.linspace(0, len(everything) - 1, min(count, len(everything))).astype(int)
     texts = [everything[number] for number in picked]
-    speeds = [measure(name, texts, len(everything), batches, given) for name in given.models]
-    device = torch.cuda.get_device_name() if card else f"processor, {torch.get_num_threads()} threads"
+    speeds = [measure(name, texts, len(everything), batches, options) for name in options.models]
+    device = torch.cuda.get_device_name() if gpu else f"processor, {torch.get_num_threads()} threads"
     print(f"{device}; torch {torch.__version__}; {len(texts)} of {len(everything)} chunks\n")
     print(table(speeds, batches, len(everything)))
     return 0

@@ -4,10 +4,10 @@
 
 Speed: the same synthetic text (Zipf-distributed words, 80 to a chunk), the same vectors, the same questions, and no
 encoder on either side. Ours includes reading the question (tokens, glossary) and explaining every hit.
-Quality: our own pages with every fourth symptom wording of each case left out of both indexes and asked for instead;
-both embed with the default encoder. The glossary was written with these cases at hand, so the figure flatters ours.
+Quality: our own pages with every fourth symptom wording of each case left out of both indexes and used as a question;
+both embed with the default encoder. The glossary was written with these cases in mind, which favours ours.
 Budgets: 10 times faster at 1,000 and 10,000 chunks, 50 times at 100,000, first hit right more often.
-Exit code 1 where one is missed. Needs the ``bench`` extra.
+Exit code 1 if one is missed. Needs the ``bench`` extra.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -30,13 +30,14 @@ import numpy.typing as npt
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
+from benchmarks.table import milliseconds
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk
@@ -59,8 +60,8 @@ TOP = 10
 SYLLABLES = [c + v + e for c in "bcdfglmnprst" for v in "aeiou" for e in ("", "n", "r", "s", "x")]
 
 
-class Looked(Embeddings):
-    """Vectors that were made before: an encoder that costs nothing, the same for both sides."""
+class LookupEmbedder(Embeddings):
+    """Returns precomputed vectors: an encoder that takes no time, the same for both sides."""
 
     identity = Identity(name="looked-up", dimension=DIMENSION, digest="0")
 
@@ -68,19 +69,15 @@ class Looked(Embeddings):
         self._known = known
 
     def vectors(self, texts: Sequence[str]) -> Array:
-        """One row for each text."""
         return np.stack([self._known[text] for text in texts])
 
     def known_share(self, text: str) -> float:
-        """Everything is known."""
         return 1.0
 
     def embed_query(self, text: str) -> list[float]:
-        """LangChain's interface."""
         return [float(x) for x in self._known[text]]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """LangChain's interface."""
         return [self.embed_query(text) for text in texts]
 
 
@@ -93,18 +90,17 @@ def corpus(size: int, questions: int) -> tuple[list[str], Array, list[str], Arra
     texts = [" ".join(row) for row in vocabulary[drawn]]
     centres = rng.standard_normal((CLUSTERS, DIMENSION))
     vectors = unit(centres[rng.integers(0, CLUSTERS, size)] + 0.6 * rng.standard_normal((size, DIMENSION)))
-    asked = rng.choice(size, questions, replace=False)
-    words = [" ".join(vocabulary[rng.choice(drawn[n], QUESTION_WORDS, replace=False)]) for n in asked]
-    near = unit(vectors[asked] + 0.02 * rng.standard_normal((questions, DIMENSION)))
+    targets = rng.choice(size, questions, replace=False)
+    words = [" ".join(vocabulary[rng.choice(drawn[n], QUESTION_WORDS, replace=False)]) for n in targets]
+    near = unit(vectors[targets] + 0.02 * rng.standard_normal((questions, DIMENSION)))
     return texts, vectors, words, near
 
 
 def unit(rows: npt.NDArray[Any]) -> Array:
-    """Rows of length one."""
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
-def ours_over(texts: Sequence[str], vectors: Array, embedder: Looked) -> Index:
+def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) -> Index:
     """Our index in memory: every chunk its own case."""
     pieces = tuple(
         Chunk(id=str(n), cases=(f"case-{n}",), part="section", language="en", text=text, embedded=text)
@@ -131,9 +127,9 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: Looked) -> Index:
 
 
 def stock_over(documents: Sequence[Document], vectors: Array, embedder: Embeddings) -> Any:
-    """LangChain's pair as its documentation puts it together; its FAISS as ``from_documents`` makes it (flat, L2)."""
+    """LangChain's pair as in its documentation, with FAISS as ``from_documents`` makes it (flat, L2)."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # both packages announce the end of their lives at import
+        warnings.simplefilter("ignore")  # both packages announce their deprecation at import
         from langchain_classic.retrievers import EnsembleRetriever
         from langchain_community.docstore.in_memory import InMemoryDocstore
         from langchain_community.retrievers import BM25Retriever
@@ -142,21 +138,16 @@ def stock_over(documents: Sequence[Document], vectors: Array, embedder: Embeddin
     flat = faiss.IndexFlatL2(vectors.shape[1])
     flat.add(vectors)
     names = {n: str(n) for n in range(len(documents))}
-    held = InMemoryDocstore({names[n]: document for n, document in enumerate(documents)})
-    dense = FAISS(embedder, flat, held, names).as_retriever(search_kwargs={"k": TOP})
+    docstore = InMemoryDocstore({names[n]: document for n, document in enumerate(documents)})
+    dense = FAISS(embedder, flat, docstore, names).as_retriever(search_kwargs={"k": TOP})
     words = BM25Retriever.from_documents(list(documents), k=TOP)
     return EnsembleRetriever(retrievers=[words, dense], weights=[0.5, 0.5])
 
 
-def milliseconds(call: Callable[[str], object], questions: Sequence[str]) -> float:
-    """The median time of one call, after one to warm up."""
+def median_ms(call: Callable[[str], object], questions: Sequence[str]) -> float:
+    """Median milliseconds of one call, after one to warm up."""
     call(questions[0])
-    taken = []
-    for question in questions:
-        started = time.perf_counter()
-        call(question)
-        taken.append((time.perf_counter() - started) * 1000)
-    return statistics.median(taken)
+    return statistics.median(milliseconds(partial(call, question)) for question in questions)
 
 
 def speed(size: int, glossary: Glossary) -> tuple[float, float]:
@@ -164,36 +155,36 @@ def speed(size: int, glossary: Glossary) -> tuple[float, float]:
     count = 50 if size <= 10_000 else 15
     texts, vectors, questions, near = corpus(size, count)
     known = dict(zip(questions, near, strict=True))
-    embedder = Looked(known)
+    embedder = LookupEmbedder(known)
     index = ours_over(texts, vectors, embedder)
 
     def ours(question: str) -> object:
         query = build_query(Evidence(question=question), Report(), question, glossary=glossary)
-        # The synthetic words are in no glossary, so what is embedded is the question itself.
+        # The synthetic words are not in the glossary, so the question itself is embedded.
         return retrieve(replace(query, embedded=question), index, embedder, top_k=TOP)
 
-    mine = milliseconds(ours, questions)
+    mine = median_ms(ours, questions)
     documents = [Document(page_content=text, metadata={"n": n}) for n, text in enumerate(texts)]
     pair = stock_over(documents, vectors, embedder)
-    return mine, milliseconds(pair.invoke, questions)
+    return mine, median_ms(pair.invoke, questions)
 
 
 def held_out(cases: CaseSet) -> tuple[CaseSet, list[tuple[str, str, str]]]:
     """The cases without every fourth symptom wording, and those wordings as (question, language, case)."""
-    kept: list[Case] = []
-    asked: list[tuple[str, str, str]] = []
+    remaining: list[Case] = []
+    questions: list[tuple[str, str, str]] = []
     for case in cases.published:
-        left: dict[str, tuple[str, ...]] = {}
+        symptoms: dict[str, tuple[str, ...]] = {}
         for language, wordings in case.symptoms.items():
-            asked += [(text, language, case.id) for text in wordings[HELD_OUT - 1 :: HELD_OUT]]
-            left[language] = tuple(t for n, t in enumerate(wordings, start=1) if n % HELD_OUT)
-        kept.append(replace(case, symptoms=MappingProxyType(left)))
-    return replace(cases, cases=tuple(kept), version=f"{cases.version}-held-out"), asked
+            questions += [(text, language, case.id) for text in wordings[HELD_OUT - 1 :: HELD_OUT]]
+            symptoms[language] = tuple(t for n, t in enumerate(wordings, start=1) if n % HELD_OUT)
+        remaining.append(replace(case, symptoms=MappingProxyType(symptoms)))
+    return replace(cases, cases=tuple(remaining), version=f"{cases.version}-held-out"), questions
 
 
 def quality(glossary: Glossary) -> dict[str, tuple[int, int, int]]:
     """Language → (questions, first hit right: ours, the stock pair's)."""
-    cases, asked = held_out(load_cases())
+    cases, questions = held_out(load_cases())
     rules = load_rules()
     embedder = OnnxEmbedder()
     known = {case.id: case for case in cases.published}
@@ -206,20 +197,19 @@ def quality(glossary: Glossary) -> dict[str, tuple[int, int, int]]:
             if chunk.part != "rule"
         ]
         pair = stock_over(documents, embedder.vectors([d.page_content for d in documents]), embedder)
-        found: dict[str, list[int]] = {}
-        for question, language, right in asked:
+        counts: dict[str, list[int]] = {}
+        for question, language, right in questions:
             query = build_query(parse(question), Report(), question, glossary=glossary)
             hits = retrieve(query, index, embedder, top_k=TOP, cases=known)
             stock = pair.invoke(question)
-            row = found.setdefault(language, [0, 0, 0])
+            row = counts.setdefault(language, [0, 0, 0])
             row[0] += 1
             row[1] += bool(hits) and hits[0].case_id == right
             row[2] += bool(stock) and stock[0].metadata["case"] == right
-    return {language: (row[0], row[1], row[2]) for language, row in sorted(found.items())}
+    return {language: (row[0], row[1], row[2]) for language, row in sorted(counts.items())}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure, print the tables, and say whether every budget holds."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.retrieval", description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SPEED_BUDGETS), help="numbers of chunks")
     options = parser.parse_args(argv)

@@ -1,11 +1,11 @@
-"""All rules on one parsed configuration, and ``trainmedic check FILE`` as a process of its own.
+"""All rules on one parsed configuration, and ``trainmedic check FILE`` as a separate process.
 
     python -m benchmarks.rules
 
 In process: a configuration of each framework with its log and versions, parsed once, with every rule run on it. As a
 process: from the start of the interpreter to its end, compiled modules present as in an installed package.
-Budgets (medians): 2 ms for the rules, 0.4 s for the process, and nothing of what a check has no use for is imported.
-Exit code 1 where one is missed.
+Budgets (medians): 2 ms for the rules, 0.4 s for the process, and none of the modules in `NOT_NEEDED` is imported.
+Exit code 1 if one is missed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,12 +20,13 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.ask import config, log
 from benchmarks.serving import SERVE, own_environment
-from benchmarks.table import Table
+from benchmarks.table import Table, milliseconds
+from tests.incidents import KTO_COMMAND, KTO_YAML, TRL_COMMAND
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 RULES_BUDGET_MS = 2.0
 PROCESS_BUDGET_S = 0.4
@@ -38,46 +38,15 @@ NOT_NEEDED = (
 REPEATED = 200
 PROCESSES = 15
 VERSIONS = "transformers==4.51.3\ntorch==2.6.0\ndeepspeed==0.16.4\nflash-attn==2.7.4\npeft==0.15.0\n"
-OPENRLHF = """deepspeed --module openrlhf.cli.train_kto \\
-   --save_path ./checkpoint/kto --save_steps -1 --logging_steps 1 --eval_steps -1 \\
-   --train_batch_size 128 --micro_train_batch_size 1 \\
-   --pretrain Qwen/Qwen2-7B-Instruct --max_epochs 1 --max_len 8192 --zero_stage 3 --beta 0.1 \\
-   --learning_rate 5e-7 --dataset /data/business.jsonl --input_key prompt --gradient_checkpointing --vanilla_loss
-"""
-LLAMAFACTORY = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
-stage: kto
-do_train: true
-finetuning_type: lora
-lora_rank: 8
-lora_target: all
-pref_beta: 0.1
-deepspeed: examples/deepspeed/ds_z3_config.json
-dataset: kto_mix
-template: qwen
-cutoff_len: 2048
-output_dir: saves/kto
-logging_steps: 10
-per_device_train_batch_size: 1
-gradient_accumulation_steps: 8
-learning_rate: 1.0e-6
-num_train_epochs: 3.0
-fp16: true
-"""
-TRL = """accelerate launch examples/scripts/reward_modeling.py \\
-    --model_name_or_path google/gemma-2-2b-it --dataset_name trl-lib/ultrafeedback_binarized --output_dir rm \\
-    --per_device_train_batch_size 1 --gradient_accumulation_steps 32 --gradient_checkpointing True \\
-    --learning_rate 1.0e-5 --logging_steps 1 --max_length 2048 --torch_dtype float16 --use_peft --lora_r 32 \\
-    --lora_task_type SEQ_CLS --attn_implementation flash_attention_2
-"""
 
 
-def pasted() -> dict[str, tuple[Attachment, ...]]:
-    """What users of each framework drop: a configuration, a log, versions."""
+def inputs() -> dict[str, tuple[Attachment, ...]]:
+    """Typical files of each framework's users: a configuration, a log, versions."""
     configurations = {
         "ms-swift": ("train.sh", config(1), "3.1.0"),
-        "openrlhf": ("train.sh", OPENRLHF, "0.3.4"),
-        "llamafactory": ("train.yaml", LLAMAFACTORY, "0.9.2"),
-        "trl": ("train.sh", TRL, "0.12.0"),
+        "openrlhf": ("train.sh", KTO_COMMAND, "0.3.4"),
+        "llamafactory": ("train.yaml", KTO_YAML, "0.9.2"),
+        "trl": ("train.sh", TRL_COMMAND, "0.12.0"),
     }
     return {
         framework: (
@@ -90,19 +59,18 @@ def pasted() -> dict[str, tuple[Attachment, ...]]:
 
 
 def in_process(table: Table) -> None:
-    """Rules alone, and what stands around them."""
     rules = load_rules()
-    for framework, attachments in pasted().items():
+    for framework, attachments in inputs().items():
         evidence = parse("", attachments)
-        found = evidence.run.framework
-        if found is None or found.value != framework:
+        recognised = evidence.run.framework
+        if recognised is None or recognised.value != framework:
             raise RuntimeError(f"{framework} is not recognised: this would measure nothing")
         apply = f"{framework}, {len(rules.for_framework(framework))} of {len(rules.rules)} rules apply"
         table.add(f"rules: {apply}", repeated(partial(check, evidence, rules)), "ms", RULES_BUDGET_MS)
-    given = pasted()["ms-swift"]
-    evidence = parse("", given)
+    attachments = inputs()["ms-swift"]
+    evidence = parse("", attachments)
     report = check(evidence, rules)
-    table.add("parse: script, log and versions, 8 kB", repeated(lambda: parse("", given)), "ms")
+    table.add("parse: script, log and versions, 8 kB", repeated(lambda: parse("", attachments)), "ms")
     patches = repeated(lambda: with_patches(report, evidence, rules, parse))
     table.add(f"patches of {len(report.fired)} findings, checked again", patches, "ms")
     table.add("load all rules", repeated(load_rules, 20), "ms")
@@ -111,52 +79,44 @@ def in_process(table: Table) -> None:
 def repeated(call: Callable[[], object], times: int = REPEATED) -> list[float]:
     """Milliseconds of each of ``times`` calls, after one to warm up."""
     call()
-    taken = []
-    for _ in range(times):
-        started = time.perf_counter()
-        call()
-        taken.append((time.perf_counter() - started) * 1000)
-    return taken
+    return [milliseconds(call) for _ in range(times)]
 
 
 def as_process(folder: Path, table: Table) -> tuple[float, float]:
-    """``trainmedic check`` from outside. Median seconds of an empty interpreter, and of one check."""
-    for attachment in pasted()["ms-swift"]:
+    """Median seconds of an empty interpreter, and of one ``trainmedic check``."""
+    for attachment in inputs()["ms-swift"]:
         folder.joinpath(attachment.name).write_text(str(attachment.content), encoding="utf-8")
     script = str(folder / "train.sh")
-    together = [script, str(folder / "train.log"), str(folder / "pip.txt")]
+    all_files = [script, str(folder / "train.log"), str(folder / "pip.txt")]
     floor, one = processes(["-c", "pass"]), processes(["-c", SERVE, "check", script])
     table.add("python -c pass", floor, "s")
     table.add("trainmedic check train.sh", one, "s", PROCESS_BUDGET_S)
-    table.add("the same with its log and versions", processes(["-c", SERVE, "check", *together]), "s", PROCESS_BUDGET_S)
+    table.add(
+        "the same with its log and versions", processes(["-c", SERVE, "check", *all_files]), "s", PROCESS_BUDGET_S
+    )
     return statistics.median(floor), statistics.median(one)
 
 
 def processes(arguments: Sequence[str]) -> list[float]:
     """Seconds of each of `PROCESSES` runs, after one that leaves compiled modules."""
-    taken = []
-    for _ in range(PROCESSES + 1):
-        started = time.perf_counter()
-        subprocess.run(
-            [sys.executable, *arguments], env=own_environment(), stdout=subprocess.DEVNULL, check=False, timeout=60
-        )
-        taken.append(time.perf_counter() - started)
-    return taken[1:]
+    command, environment = [sys.executable, *arguments], own_environment()
+
+    def run() -> None:
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=60)
+
+    return [duration / 1000 for duration in repeated(run, PROCESSES)]
 
 
 def imported(folder: Path) -> tuple[frozenset[str], int]:
     """Top-level modules that one check imports, and how many modules in all."""
     listing = f"{SERVE[: SERVE.index('sys.exit')]}main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run(
-        [sys.executable, "-c", listing, "check", str(folder / "train.sh")],
-        env=own_environment(), capture_output=True, text=True, check=True, timeout=60,
-    )  # fmt: skip
-    names = done.stderr.splitlines()[-1].split()
+    command = [sys.executable, "-c", listing, "check", str(folder / "train.sh")]
+    process = subprocess.run(command, env=own_environment(), capture_output=True, text=True, check=True, timeout=60)
+    names = process.stderr.splitlines()[-1].split()
     return frozenset(name.partition(".")[0] for name in names), len(names)
 
 
 def main() -> int:
-    """Measure, print the tables, and say whether every budget holds."""
     table = Table("rules")
     in_process(table)
     with TemporaryDirectory() as name:
@@ -164,10 +124,10 @@ def main() -> int:
         floor, process = as_process(folder, table)
         modules, count = imported(folder)
     code = table.print()
-    too_many = [name for name in NOT_NEEDED if name in modules]
+    unneeded = [name for name in NOT_NEEDED if name in modules]
     print(f"a check takes {process / floor:.1f} times an empty interpreter and imports {count} modules;")
-    print(f"of those it has no use for: {', '.join(too_many) or 'none'}\n")
-    return 1 if too_many else code
+    print(f"of those it does not need: {', '.join(unneeded) or 'none'}\n")
+    return 1 if unneeded else code
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A server of our own for a benchmark: a fresh process on loopback, and a client that keeps its connection."""
+"""A server for a benchmark: a fresh process on loopback, and a client that keeps its connection."""
 
 from __future__ import annotations
 
@@ -21,31 +21,28 @@ START_LIMIT_S = 60.0
 
 
 class Client:
-    """Speaks JSON over one connection that stays open. The standard library's, for it adds the least."""
+    """Sends JSON over one open connection; the standard library's client has the least overhead."""
 
     def __init__(self, port: int, timeout_s: float = 60.0) -> None:
         self._connection = http.client.HTTPConnection(HOST, port, timeout=timeout_s)
 
     def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """The answer's JSON. Raises `RuntimeError` unless the status is 200, `OSError` where nobody listens."""
+        """Raises `RuntimeError` unless the status is 200, `OSError` if there is no connection."""
         status, raw = self.raw(method, path, None if body is None else encoded(body))
         if status != 200:
             raise RuntimeError(f"{method} {path}: {status} {raw[:300]!r}")
         return json.loads(raw)
 
     def raw(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """Status and body as they come."""
         self._connection.request(method, path, body, {"Content-Type": "application/json"})
         response = self._connection.getresponse()
         return response.status, response.read()
 
     def close(self) -> None:
-        """Let go of the connection."""
         self._connection.close()
 
 
 def encoded(body: Mapping[str, object]) -> bytes:
-    """A request's body."""
     return json.dumps(body, ensure_ascii=False).encode()
 
 
@@ -69,7 +66,7 @@ class Server:
         self.process.wait(timeout=30)
 
     def client(self) -> Client:
-        """A connected client, as soon as the server listens. Raises `RuntimeError` where it never does."""
+        """A connected client, once the server listens. Raises `RuntimeError` if it does not start."""
         while time.perf_counter() - self.started < START_LIMIT_S:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the server ended with code {self.process.returncode}")
@@ -82,7 +79,7 @@ class Server:
         raise RuntimeError("the server did not begin to listen")
 
     def settle(self, client: Client) -> None:
-        """Wait until the pages are there, which are loaded beside the first requests; an API alone has none."""
+        """Wait for the pages, which are loaded while the first requests are answered."""
         while time.perf_counter() - self.started < START_LIMIT_S:
             status, _ = client.raw("GET", "/", None)
             if status != 503:
@@ -91,12 +88,12 @@ class Server:
         raise RuntimeError("the pages were not loaded")
 
     def memory_mb(self, field: str = "VmRSS") -> float:
-        """Megabytes resident now (``VmRSS``) or at most so far (``VmHWM``). Linux only."""
+        """Megabytes resident now (``VmRSS``) or at the peak (``VmHWM``). Linux only."""
         return memory_mb(self.process.pid, field)
 
 
 def memory_mb(pid: int, field: str = "VmRSS") -> float:
-    """Megabytes of one process, from ``/proc``. Raises `RuntimeError` where there is no such line."""
+    """Megabytes of one process, from ``/proc``. Raises `RuntimeError` if the field is missing."""
     for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024
@@ -104,16 +101,15 @@ def memory_mb(pid: int, field: str = "VmRSS") -> float:
 
 
 def own_environment() -> dict[str, str]:
-    """The environment without our own settings (a benchmark measures the defaults), compiled modules kept."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMEDIC_")}
+    """The environment without trainmedic's settings (benchmarks measure the defaults), with compiled modules."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMEDIC_")}
     # An installed package has its compiled modules; a checkout run with this variable would compile at every start.
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    kept.setdefault("PYTHONPYCACHEPREFIX", str(Path(".cache/benchmarks/pyc").absolute()))
-    return kept
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment.setdefault("PYTHONPYCACHEPREFIX", str(Path(".cache/benchmarks/pyc").absolute()))
+    return environment
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

@@ -2,8 +2,8 @@
 
     python -m benchmarks.startup
 
-Each start is a process of its own; the index is there already, as after the first start on a machine. The first start,
-which builds it, is shown too. Budget (median): 3 s. Exit code 1 where it is missed.
+Each start is a new process with an existing index, as after the first start on a machine; the first start, which builds
+it, is listed too. Budget (median): 3 s. Exit code 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ BUDGET_S = 3.0
 STARTS = 7
 
 
-def started(folder: Path, question: str) -> tuple[float, float]:
-    """Seconds until the server listens, and until its first answer is there."""
+def start_times(folder: Path, question: str) -> tuple[float, float]:
+    """Seconds until the server listens, and until its first answer."""
     with Server(folder) as server:
         client = server.client()
         listening = time.perf_counter() - server.started
@@ -33,27 +33,26 @@ def started(folder: Path, question: str) -> tuple[float, float]:
     return listening, answered
 
 
-def built(folder: Path) -> float:
+def build_time(folder: Path) -> float:
     """Seconds of ``trainmedic index build``, the process included."""
     environment = {**own_environment(), "TRAINMEDIC_DATA_DIR": str(folder)}
-    begun = time.perf_counter()
+    started = time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", SERVE, "index", "build"], env=environment, check=True, stdout=subprocess.DEVNULL
     )
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def main() -> int:
-    """Measure, print the table, and say whether the budget holds."""
     table = Table("cold start")
-    asked = questions((*ENGLISH, *CHINESE), 1)
+    texts = questions((*ENGLISH, *CHINESE), 1)
     with TemporaryDirectory() as first, TemporaryDirectory() as other:
-        building = started(Path(first), asked[-1])
-        times = [started(Path(first), question) for question in asked[:STARTS]]
+        building = start_times(Path(first), texts[-1])
+        times = [start_times(Path(first), question) for question in texts[:STARTS]]
         table.add("process start to listening", [listening for listening, _ in times], "s")
         table.add("process start to the first answer", [answered for _, answered in times], "s", BUDGET_S)
         table.add("the very first one, index built on the way", [building[1]], "s")
-        table.add("trainmedic index build", [built(Path(other)) for _ in range(2)], "s")
+        table.add("trainmedic index build", [build_time(Path(other)) for _ in range(2)], "s")
     return table.print()
 
 

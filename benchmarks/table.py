@@ -1,16 +1,24 @@
-"""The tables that benchmarks print, and whether their budgets hold."""
+"""Timing, and the tables that benchmarks print."""
 
 from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+
+def milliseconds(call: Callable[[], object]) -> float:
+    """The duration of one call."""
+    started = time.perf_counter()
+    call()
+    return (time.perf_counter() - started) * 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One figure measured several times. ``judged`` is what is held against ``budget``: the median where None."""
+    """One figure measured several times. ``judged``, by default the median, is compared with ``budget``."""
 
     what: str
     values: Sequence[float]
@@ -20,34 +28,30 @@ class Row:
 
     @property
     def figure(self) -> float:
-        """What the budget is about."""
         return statistics.median(self.values) if self.judged is None else self.judged
 
     @property
     def holds(self) -> bool:
-        """Whether the budget is kept; a row without one always holds."""
+        """Whether the figure is within the budget, if there is one."""
         return self.budget is None or self.figure <= self.budget
 
 
 @dataclass(slots=True)
 class Table:
-    """Rows in the order they were measured."""
-
     title: str
     rows: list[Row] = field(default_factory=list)
 
     def add(self, what: str, values: Sequence[float], unit: str, budget: float | None = None) -> None:
-        """Add a figure; the median is what a budget is about."""
         self.rows.append(Row(what=what, values=values, unit=unit, budget=budget))
 
     def print(self) -> int:
-        """Print as Markdown. 1 where a budget is missed, else 0."""
+        """Print as Markdown and return the exit code: 1 if a budget is missed."""
         lines = [f"### {self.title}", "", "| what | min | median | max | budget |", "|---|---|---|---|---|"]
         for row in self.rows:
             low, middle, high = min(row.values), statistics.median(row.values), max(row.values)
-            shown = " | ".join(f"{value:.3g}" if value < 100 else f"{value:.0f}" for value in (low, middle, high))
+            figures = " | ".join(f"{value:.3g}" if value < 100 else f"{value:.0f}" for value in (low, middle, high))
             budget = "" if row.budget is None else f"{row.budget:g} {'✓' if row.holds else '✗ missed'}"
-            lines.append(f"| {row.what}, {row.unit} | {shown} | {budget} |")
+            lines.append(f"| {row.what}, {row.unit} | {figures} | {budget} |")
         sys.stdout.write("\n".join(lines) + "\n\n")
         sys.stdout.flush()
         return 0 if all(row.holds for row in self.rows) else 1

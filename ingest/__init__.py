@@ -1,1 +1,1 @@
-"""Making knowledge: option catalogues, cleaned sources, drafted write-ups, the index. It answers no questions."""
+"""Making knowledge: option catalogues, cleaned sources, drafts of case pages. Nothing here answers questions."""

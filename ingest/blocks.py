@@ -1,22 +1,25 @@
-"""Text, Markdown and saved HTML to blocks. What HTML marks as furniture (menus, adverts, comments) is left out."""
+"""Split text, Markdown and saved HTML into blocks; HTML without its menus, adverts and comments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainmedic.ingest.document import Block, Raw
 from trainmedic.ingest.markdown import tokens
 
-_FURNITURE = (
+_FURNITURE_TAGS = (
     *("script", "style", "noscript", "template", "svg", "iframe", "form", "button"),
     *("nav", "header", "footer", "aside"),
 )
-_FURNITURE_NAMES = re.compile(
-    r"(?:^|[-_ ])(?:nav|menu|sidebar|breadcrumb|comment|footer|header|share|social|related|recommend|advert|ads?|"
-    r"banner|cookie|login|signin|subscribe|popup|modal|toolbar|copyright|pagination|toc)(?:[-_ ]|s?$)",
-    re.IGNORECASE,
+_FURNITURE_NAMES = frozenset(
+    (
+        *("nav", "menu", "sidebar", "breadcrumb", "comment", "footer", "header", "share", "social", "related"),
+        *("recommend", "advert", "ad", "banner", "cookie", "login", "signin", "subscribe", "popup", "modal"),
+        *("toolbar", "copyright", "pagination", "toc"),
+    )
 )
+"""Words of class names and ids, singular."""
 _ITEM = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
 _OPTION = re.compile(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
 _BULLETS = ("-", "*", "•")
@@ -25,13 +28,12 @@ _BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote
 
 
 def blocks(raw: Raw) -> tuple[Block, ...]:
-    """The blocks of a write-up, in order."""
     if raw.format == "html":
         return tuple(_html(raw.content))
     text = raw.content.replace("\r\n", "\n").replace("\r", "\n")
     if raw.format == "markdown":
         return tuple(_markdown(text))
-    # Only plain copies of a page have torn lines; Markdown was written as lines.
+    # Only plain copies of a page have split lines.
     return tuple(_plain(line.strip()) for line in joined(text.split("\n")) if line.strip())
 
 
@@ -66,7 +68,7 @@ def _line(line: str) -> Block:
 
 
 def _plain(line: str) -> Block:
-    """A line of plain text: a short one that ends no sentence is a heading."""
+    """A short line of plain text that does not end a sentence is a heading."""
     block = _line(line)
     if block.kind == "text" and len(line) <= 24 and not line.endswith(_SENTENCE_ENDS) and not _OPTION.match(line):
         return Block(kind="heading", text=line, level=2)
@@ -74,7 +76,7 @@ def _plain(line: str) -> Block:
 
 
 def joined(lines: list[str]) -> Iterator[str]:
-    """Joins lines that copying from a page tore apart: a lone bullet and its text, a sentence and its inline code."""
+    """Join lines that copying from a page has split: a lone bullet and its text, a sentence and its inline code."""
     pending = ""
     for line in lines:
         stripped = line.strip()
@@ -114,12 +116,12 @@ def _html(content: str) -> Iterator[Block]:
     from bs4 import BeautifulSoup, Tag
 
     soup = BeautifulSoup(content, "html.parser")
-    for tag in soup.find_all(list(_FURNITURE)):
+    for tag in soup.find_all(list(_FURNITURE_TAGS)):
         tag.decompose()
     for tag in soup.find_all(True):
         if isinstance(tag, Tag) and tag.attrs is not None:
-            names = " ".join([*tag.get_attribute_list("class"), *tag.get_attribute_list("id")][:8] if tag.attrs else [])
-            if tag.name not in ("html", "body", "article", "main") and _FURNITURE_NAMES.search(names or ""):
+            names = [*tag.get_attribute_list("class"), *tag.get_attribute_list("id")]
+            if tag.name not in ("html", "body", "article", "main") and _names_furniture(names):
                 tag.decompose()
     title = soup.find("h1") or soup.find("title")
     root = soup.find("article") or soup.find("main") or soup.body or soup
@@ -138,6 +140,11 @@ def _html(content: str) -> Iterator[Block]:
             yield Block(kind="heading", text=text, level=int(tag.name[1]))
         else:
             yield Block(kind="item" if tag.name == "li" else "text", text=text)
+
+
+def _names_furniture(names: Iterable[str | None]) -> bool:
+    words = " ".join(name for name in names if name).lower().replace("-", " ").replace("_", " ").split()
+    return any(word in _FURNITURE_NAMES or word.removesuffix("s") in _FURNITURE_NAMES for word in words)
 
 
 def _words(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A source to drafts in a folder: read, clean, drop copies, draft, write. The only part of ingest that writes."""
+"""From a source to a folder of drafts: read, clean, drop copies, draft, write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Related = Callable[[Document], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What one run did. ``known`` are articles whose draft was there already; they are left as they are."""
+    """What one run did. ``known`` are articles that had a draft already; it is left alone."""
 
     written: tuple[Draft, ...]
     known: tuple[str, ...]
@@ -28,33 +28,34 @@ class Summary:
 
 
 def none_related(document: Document) -> tuple[str, ...]:
-    """For callers without an index."""
     return ()
 
 
-def build(found: Iterable[Raw | Failure], folder: Path, related: Related = none_related) -> Summary:
+def build(source: Iterable[Raw | Failure], folder: Path, related: Related = none_related) -> Summary:
     """Write a draft page for each new article into ``folder``.
 
-    A reviewer may have worked on a draft since: a page that is there already is never overwritten.
+    An existing draft is never overwritten: a reviewer may have worked on it.
     """
-    items = list(found)
+    items = list(source)
     raws = [item for item in items if isinstance(item, Raw)]
     failures = [item for item in items if isinstance(item, Failure)]
     cleaned = clean(raws)
-    left = {document.origin for document in cleaned}
-    failures += [Failure(origin=raw.origin, reason="nothing but boilerplate") for raw in raws if raw.origin not in left]
+    with_text = {document.origin for document in cleaned}
+    failures += [
+        Failure(origin=raw.origin, reason="nothing but boilerplate") for raw in raws if raw.origin not in with_text
+    ]
     documents, copies = distinct(cleaned)
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Draft] = []
     known: list[str] = []
     for document in documents:
-        made = draft(document, related(document))
+        page = draft(document, related(document))
         # The digest at the end of the id survives a reviewer's renaming of the rest.
-        if any(folder.glob(f"*-{made.digest[:8]}.md")):
+        if any(folder.glob(f"*-{page.digest[:8]}.md")):
             known.append(document.origin)
             continue
-        write(folder / f"{made.id}.md", made.page)
-        written.append(made)
+        write(folder / f"{page.id}.md", page.page)
+        written.append(page)
     return Summary(
         written=tuple(written),
         known=tuple(known),
@@ -65,7 +66,7 @@ def build(found: Iterable[Raw | Failure], folder: Path, related: Related = none_
 
 
 def write(path: Path, text: str) -> None:
-    """Write a page whole or not at all."""
-    aside = path.with_suffix(".tmp")
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, path)
+    """Write atomically."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,8 +1,8 @@
-"""What a site puts around an article, removed: recommended projects, adverts, login prompts. The article stays whole.
+"""Remove what a site puts around an article: recommended projects, adverts, login prompts.
 
-Three kinds of evidence, from sure to weak: a line that says what it is ("recommended projects", "log in to
-comment"); a line shaped like a repository card; a line that stands in most write-ups of the same batch.
-Nothing is removed before the article has begun, and everything removed is kept beside it for review.
+Three kinds of evidence, strongest first: a line that says what it is ("recommended projects", "log in to comment"), a
+line shaped like a repository card, a line that most write-ups of the batch have. The removed lines are returned too,
+for review.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TAILS = frozenset(
         *("leave a comment", "leave a reply", "comment", "comments"),
     )
 )
-"""From such a line on, the rest of the page is not the article."""
+"""The article ends before such a line."""
 _PROMPTS = (
     *("登录后", "立即登录", "点击登录", "请先登录", "注册账号"),
     *("免费注册", "扫码", "关注公众号", "微信公众号", "点赞收藏"),
@@ -52,7 +52,7 @@ _PROMPT_STARTS = (
 )
 _PROMPT_ENDS = ("收起", "举报")
 _WHOLE_PROMPTS = frozenset(("广告", "赞助", "赞助商", "advertisement", "login", "log in", "signin", "sign in"))
-"""A short line of this kind is removed; a long one may be an article about logging in."""
+"""Only short lines are removed; a long one may belong to an article about logging in."""
 MAX_PROMPT = 60
 _LANGUAGES = (
     *("Python", "C++", "C", "Java", "JavaScript", "TypeScript", "Go", "Rust", "Dart", "Dockerfile", "Jinja"),
@@ -60,21 +60,21 @@ _LANGUAGES = (
 )
 _DIGITS = "0123456789"
 MIN_BATCH = 3
-"""Write-ups in a batch before repetition means anything."""
+"""Smallest batch in which repetition means anything."""
 MIN_LENGTH = 12
 """Shorter lines ("结论", "Fix") repeat in honest articles."""
 
 
 def clean(raws: Sequence[Raw]) -> tuple[Document, ...]:
-    """The articles of one batch, in order. A write-up of which nothing is left is dropped."""
+    """The articles of one batch, in order. A write-up with nothing but boilerplate is dropped."""
     parts = [blocks(raw) for raw in raws]
     repeated = frequent(parts)
     cleaned = (document(raw, part, repeated) for raw, part in zip(raws, parts, strict=True))
-    return tuple(one for one in cleaned if one.blocks)
+    return tuple(article for article in cleaned if article.blocks)
 
 
 def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:
-    """Lines that stand in at least half of the batch (three write-ups or more): the site's, not the authors'."""
+    """Lines in at least half of the write-ups: they are the site's, not the authors'."""
     if len(parts) < MIN_BATCH:
         return frozenset()
     counts = Counter(text for part in parts for text in {block.text for block in part if len(block.text) >= MIN_LENGTH})
@@ -83,33 +83,31 @@ def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:
 
 
 def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Document:
-    """One article out of its page."""
-    foreign = frozenset(repeated)
-    kept: list[Block] = []
+    repeated = frozenset(repeated)
+    article: list[Block] = []
     removed: list[str] = []
     for number, block in enumerate(part):
-        if kept and _is_tail(block.text):
+        if article and _is_tail(block.text):
             removed += [rest.text for rest in part[number:]]
             break
-        (removed.append(block.text) if furniture(block, foreign) else kept.append(block))
-    kept, counters = without_counters(kept)
-    title, kept = titled(kept, raw.origin)
+        (removed.append(block.text) if is_boilerplate(block, repeated) else article.append(block))
+    article, counters = without_counters(article)
+    title, article = split_title(article, raw.origin)
     return Document(
         origin=raw.origin,
         title=title,
-        blocks=tuple(kept),
-        language=language_of("\n".join(block.text for block in kept)),
+        blocks=tuple(article),
+        language=language_of("\n".join(block.text for block in article)),
         url=raw.url,
         removed=(*removed, *counters),
     )
 
 
-def furniture(block: Block, repeated: frozenset[str]) -> bool:
-    """Whether one block is the site's."""
+def is_boilerplate(block: Block, repeated: frozenset[str]) -> bool:
     text = block.text
     if block.kind == "code":
         return False
-    return text in repeated or _is_byline(text) or (len(text) <= MAX_PROMPT and _is_prompt(text)) or card(text)
+    return text in repeated or _is_byline(text) or (len(text) <= MAX_PROMPT and _is_prompt(text)) or is_card(text)
 
 
 def _is_tail(text: str) -> bool:
@@ -133,9 +131,11 @@ def _is_prompt(text: str) -> bool:
     )
 
 
-def card(text: str) -> bool:
-    """Whether a line is a repository card: its name twice at the start (title and description run together), a
-    count of stars and forks at the end."""
+def is_card(text: str) -> bool:
+    """Whether a line is a repository card.
+
+    Its name occurs twice at the start (title and description run together), and a count of stars and forks ends it.
+    """
     described = text.rstrip(_DIGITS)
     described, digits = described.rstrip(), len(text) - len(described)
     if not 2 <= digits <= 7 or not (
@@ -154,14 +154,14 @@ def _squeezed(text: str) -> str:
     return "".join(character for character in text.lower() if not character.isspace() and character not in "-_.")
 
 
-def without_counters(kept: Sequence[Block]) -> tuple[list[Block], list[str]]:
-    """A tail of lone numbers and language names (stars and forks of cards) cut off."""
-    end = len(kept)
-    while end > 1 and (_is_count(kept[end - 1].text) or kept[end - 1].text in _LANGUAGES):
+def without_counters(article: Sequence[Block]) -> tuple[list[Block], list[str]]:
+    """Cut off a tail of lone numbers and programming languages, which are the rest of repository cards."""
+    end = len(article)
+    while end > 1 and (_is_count(article[end - 1].text) or article[end - 1].text in _LANGUAGES):
         end -= 1
-    if len(kept) - end < 2:
-        return list(kept), []
-    return list(kept[:end]), [block.text for block in kept[end:]]
+    if len(article) - end < 2:
+        return list(article), []
+    return list(article[:end]), [block.text for block in article[end:]]
 
 
 def _is_count(text: str) -> bool:
@@ -169,11 +169,11 @@ def _is_count(text: str) -> bool:
     return text[:1].isdigit() and not text.rstrip("kKmM").rstrip().strip(_DIGITS + ".,")
 
 
-def titled(kept: list[Block], origin: str) -> tuple[str, list[Block]]:
-    """The title and the blocks after it: a first-level heading, else the first line where it is short enough."""
-    for number, block in enumerate(kept[:5]):
+def split_title(article: list[Block], origin: str) -> tuple[str, list[Block]]:
+    """The title and the other blocks: a first-level heading, else the first line if it is short, else the file name."""
+    for number, block in enumerate(article[:5]):
         if block.kind == "heading" and block.level == 1:
-            return block.text, kept[:number] + kept[number + 1 :]
-    if kept and len(kept[0].text) <= 120 and len(kept) > 1:
-        return kept[0].text, kept[1:]
-    return origin.rsplit("/", 1)[-1].rsplit(".", 1)[0], kept
+            return block.text, article[:number] + article[number + 1 :]
+    if len(article) > 1 and len(article[0].text) <= 120:
+        return article[0].text, article[1:]
+    return origin.rsplit("/", 1)[-1].rsplit(".", 1)[0], article

@@ -9,17 +9,17 @@ from trainmedic.ingest.document import Document
 SHINGLE = 6
 """Code points of one shingle: a Chinese phrase, an English word or so."""
 SAME = 0.6
-"""Shared part of the shorter text from which two articles are one."""
+"""Two articles are one if this part of the shorter occurs in the longer."""
 
 
 def shingles(text: str) -> frozenset[str]:
-    """All runs of `SHINGLE` letters and digits of a text, case and punctuation aside."""
+    """All sequences of `SHINGLE` letters and digits of a text, ignoring case and punctuation."""
     letters = "".join(character for character in text.lower() if character.isalnum())
     return frozenset(letters[start : start + SHINGLE] for start in range(max(0, len(letters) - SHINGLE + 1)))
 
 
 def containment(left: frozenset[str], right: frozenset[str]) -> float:
-    """The part of the smaller set that stands in the larger too; 0 for an empty one."""
+    """The share of the smaller set that is in the larger too; 0 if one is empty."""
     small = min(len(left), len(right))
     return len(left & right) / small if small else 0.0
 
@@ -27,14 +27,14 @@ def containment(left: frozenset[str], right: frozenset[str]) -> float:
 def distinct(documents: Sequence[Document]) -> tuple[tuple[Document, ...], tuple[tuple[str, str], ...]]:
     """The articles without copies, and for each copy (its origin, the origin it copies). The longer one stays."""
     order = sorted(range(len(documents)), key=lambda n: (-len(documents[n].text), documents[n].origin))
-    kept: list[int] = []
+    originals: list[int] = []
     sets: dict[int, frozenset[str]] = {}
     copies: list[tuple[str, str]] = []
     for number in order:
         sets[number] = shingles(documents[number].text)
-        twin = next((other for other in kept if containment(sets[number], sets[other]) >= SAME), None)
+        twin = next((other for other in originals if containment(sets[number], sets[other]) >= SAME), None)
         if twin is None:
-            kept.append(number)
+            originals.append(number)
         else:
             copies.append((documents[number].origin, documents[twin].origin))
-    return tuple(documents[number] for number in sorted(kept)), tuple(sorted(copies))
+    return tuple(documents[number] for number in sorted(originals)), tuple(sorted(copies))

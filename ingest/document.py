@@ -1,4 +1,4 @@
-"""A write-up on its way in: as fetched, and as cleaned."""
+"""A write-up as fetched, and as cleaned."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """One write-up as its source had it. ``format`` is text, markdown or html; ``origin`` names it for people."""
+    """One write-up as fetched. ``format`` is text, markdown or html; ``origin`` names it in messages."""
 
     origin: str
     content: str
@@ -17,7 +17,7 @@ class Raw:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Something a source could not give. A run goes on without it and says so."""
+    """Something that a source could not read."""
 
     origin: str
     reason: str
@@ -34,7 +34,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One write-up without what the site put around it. ``removed`` are the lines left out, for review."""
+    """One write-up without the site's boilerplate. ``removed`` are the lines left out, for review."""
 
     origin: str
     title: str

@@ -1,8 +1,7 @@
-"""A cleaned article to a draft case page. A draft is a starting point for a person: it is never shown to users.
+"""Turns a cleaned article into a draft case page, for a person to complete; drafts are never shown to users.
 
-What a program can know is filled in (framework, signals, settings and versions that the article names, the case it
-is probably about); what needs judgement is left to the reviewer: the evidence grade is ``reported``, because an
-article is nobody's confirmation of anything.
+Filled in are the framework, signals, settings and versions that the article names, and the case it is probably about.
+Judgement is left to the reviewer: the evidence grade is ``reported``, because an article confirms nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import yaml
 from trainmedic.ingest.document import Block, Document
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.pages.case import HEADINGS
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "fix": (
@@ -36,7 +35,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("confirm", "verif", "reproduc", "conclusion", "summary", "lesson"),
     ),
 }
-"""The section that an article's heading leads into, tried in this order."""
+"""Words of an article's headings by the section they begin, tried in this order."""
 TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
 
 
@@ -52,7 +51,6 @@ class Draft:
 
 
 def draft(document: Document, related: Sequence[str] = ()) -> Draft:
-    """The draft of one article."""
     digest = hashlib.sha256(document.text.encode()).hexdigest()
     evidence = parse(f"{document.title}\n{document.text}")
     identity = f"draft-{slug(document, evidence)}-{digest[:8]}"
@@ -67,7 +65,6 @@ def draft(document: Document, related: Sequence[str] = ()) -> Draft:
 
 
 def front_matter(document: Document, evidence: Evidence, identity: str, related: Sequence[str]) -> str:
-    """The page's front matter as YAML."""
     run = evidence.run
     data = {
         "id": identity,
@@ -87,27 +84,27 @@ def front_matter(document: Document, evidence: Evidence, identity: str, related:
         "related": list(related),
         "status": "draft",
     }
-    kept = {key: value for key, value in data.items() if value not in ([], {}, "")}
-    return yaml.safe_dump(kept, allow_unicode=True, sort_keys=False, width=110)
+    filled = {key: value for key, value in data.items() if value not in ([], {}, "")}
+    return yaml.safe_dump(filled, allow_unicode=True, sort_keys=False, width=110)
 
 
 def body(document: Document) -> str:
-    """Both languages' sections; the article's text in its own language, whole."""
-    found = sections(document.blocks)
+    """The sections of both languages; the whole article goes into those of its own."""
+    texts = sections(document.blocks)
     parts = []
     for language in ("en", "zh"):
         parts.append(f"## {language}\n")
         for heading, name in HEADINGS[language].items():
-            text = found.get(name, "") if language == document.language else ""
+            text = texts.get(name, "") if language == document.language else ""
             parts.append(f"### {heading}\n\n{text or TO_WRITE[language]}\n")
     return "\n".join(parts)
 
 
-def sections(found: Sequence[Block]) -> Mapping[str, str]:
+def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
     """The article's blocks by section. Nothing is lost: an unknown heading stays in the section before it."""
     parts: dict[str, list[str]] = {}
     current = "symptom"
-    for block in found:
+    for block in blocks:
         if block.kind == "heading":
             heading = block.text.casefold()
             current = next(

@@ -14,7 +14,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.service.answer import Answer, ReportView
@@ -39,7 +39,7 @@ CANDIDATES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedAnswer:
     """One question as far as it can be answered without a model: ``answer`` is complete by itself.
 
     ``earlier`` holds the earlier turns of the conversation that were read, ``supposed`` what the rules say of a change
@@ -72,7 +72,7 @@ class Advisor:
         self.remember(prepared, prepared.answer)
         return prepared.answer
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """The answer without a model, with everything that it rests on; nothing is stored yet.
 
         ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` if the
@@ -98,7 +98,7 @@ class Advisor:
             trace_id=trace_id,
             timings_ms=watch.laps,
         )
-        return Prepared(
+        return PreparedAnswer(
             request=request,
             attachments=request.attachments,
             earlier=message.turns,
@@ -146,7 +146,7 @@ class Advisor:
             for observer in self._observers:
                 observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
 
-    def remember(self, prepared: Prepared, answer: Answer) -> None:
+    def remember(self, prepared: PreparedAnswer, answer: Answer) -> None:
         """Store the turn with its final answer, and notify the observers."""
         if self.history is not None:
             evidence = prepared.context.evidence

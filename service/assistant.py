@@ -14,17 +14,17 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Draft, Executor, ModelText, Parts, deltas, run_inline
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
 from trainmedic.service.question.request import Ask
 
-Investigate: TypeAlias = Callable[[Prepared, ChatModel, Advisor, float, Executor], Parts]
+Investigate: TypeAlias = Callable[[PreparedAnswer, ChatModel, Advisor, float, Executor], Parts]
 """The text of one answer by an agent with tools; see `service.agent.agent.investigate`."""
 
 
@@ -55,7 +55,7 @@ class Assistant:
         if self.model is None or request.mode == "deterministic":
             answer = prepared.answer
             if self.model is not None:
-                answer = replace(answer, notices=(phrases.AS_ASKED.get(answer.language), *answer.notices[1:]))
+                answer = replace(answer, notices=(messages("as_asked", answer.language), *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             for delta in deltas(answer.sections):
                 yield delta
@@ -76,7 +76,9 @@ class Assistant:
         await run(lambda: self.advisor.remember(prepared, answer))
         yield answer
 
-    async def _restated(self, prepared: Prepared, model: ChatModel, trace_id: str, run: Executor) -> Prepared:
+    async def _restated(
+        self, prepared: PreparedAnswer, model: ChatModel, trace_id: str, run: Executor
+    ) -> PreparedAnswer:
         """Prepare again with the rewritten question, and use that if its answer is clearer."""
         words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
@@ -88,7 +90,7 @@ class Assistant:
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _investigated(self, prepared: Prepared, model: ChatModel, started: float, run: Executor) -> Parts:
+    async def _investigated(self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor) -> Parts:
         """The steps and the text of an investigation; the advisor's text if it fails."""
         assert self._load_agent is not None
         investigate = await run(self._load_agent)
@@ -96,7 +98,9 @@ class Assistant:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
-    async def _written(self, prepared: Prepared, model: ChatModel, started: float, run: Executor = run_inline) -> Parts:
+    async def _written(
+        self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor = run_inline
+    ) -> Parts:
         """The model's text of one answer; the advisor's text if the model fails."""
         composed = prepared.answer
         language = composed.language
@@ -104,7 +108,7 @@ class Assistant:
             # There are no sources for a text.
             for delta in deltas(composed.sections):
                 yield delta
-            yield _timed(replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),)), started)
+            yield _timed(replace(composed, notices=(messages("nothing_to_write", language),)), started)
             return
         generation = Generation(prepared, model)
         text = ModelText(lambda: opening_sections(prepared, generation.prompt.sources))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from trainmedic.kb.pages.case import CaseSet
+    from trainmedic.service.ranking import retrieve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,18 @@ class Hits:
 
     hits: tuple[Hit, ...]
     kb_version: str
+
+    @classmethod
+    def of(cls, hits: Iterable[retrieve.Hit], cases: CaseSet, language: Literal["en", "zh"]) -> Hits:
+        known = ((hit, cases.get(hit.case_id)) for hit in hits)
+        return cls(
+            hits=tuple(
+                Hit(case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=hit.why)
+                for hit, case in known
+                if case is not None
+            ),
+            kb_version=cases.version,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

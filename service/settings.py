@@ -1,4 +1,4 @@
-"""Every setting of the service, read once by the composition root. Flag > environment > file > default.
+"""The settings of the service, read once by the composition root: flag > environment > file > default.
 
 The table in docs/settings.md is generated from the descriptions here.
 """
@@ -25,7 +25,7 @@ WELL_KNOWN = {
     "slack_app_token": "SLACK_APP_TOKEN",
     "slack_signing_secret": "SLACK_SIGNING_SECRET",
 }
-"""Secrets that are also read under their usual names."""
+"""Secrets that are also read under their well-known names."""
 SECRET_FIELDS = (
     *WELL_KNOWN,
     "api_keys",
@@ -39,7 +39,7 @@ MEBIBYTE = 1024 * 1024
 
 
 def default_data_dir() -> Path:
-    """Where the index and the history live by default: the user's data folder, never the working directory."""
+    """The user's data folder, never the working directory."""
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "trainmedic"
 
@@ -56,7 +56,7 @@ class SlackChannel(BaseModel):
 
 
 class Settings(BaseSettings):
-    """Effective settings. Field names are the file's keys; environment variables are upper-case with the prefix."""
+    """Field names are the keys of the file; environment variables are upper-case with the prefix."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True)
 
@@ -164,7 +164,6 @@ class Settings(BaseSettings):
 
     @property
     def history_url(self) -> str:
-        """The SQL URL of the history."""
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
 
 
@@ -172,7 +171,7 @@ class SecretFiles(PydanticBaseSettingsSource):
     """``TRAINMEDIC_API_KEYS_FILE=/run/secrets/keys`` and the like; secrets under their well-known names."""
 
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        """The value under a usual name, or the content of the file named for this field, or None."""
+        """The value of the well-known variable, or the content of the file named for this field, or None."""
         well_known = WELL_KNOWN.get(field_name, "")
         if value := os.environ.get(well_known):
             return value, field_name, False
@@ -187,9 +186,8 @@ class SecretFiles(PydanticBaseSettingsSource):
             raise InvalidSettings(f"{name}: {path} cannot be read ({error.strerror})") from error
 
     def __call__(self) -> dict[str, Any]:
-        """All secrets given by a file or a usual name."""
-        found = {name: self.get_field_value(field, name)[0] for name, field in Settings.model_fields.items()}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {name: self.get_field_value(field, name)[0] for name, field in Settings.model_fields.items()}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
@@ -209,7 +207,7 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise `InvalidSettings` for a variable with our prefix that is no setting."""
+    """Raise `InvalidSettings` for a variable with our prefix that is not a setting."""
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG_VARIABLE}
     known |= {PREFIX + name.upper() + FILE_SUFFIX for name in SECRET_FIELDS}
     for name in sorted(environ):
@@ -218,7 +216,7 @@ def unknown_variables(environ: Mapping[str, str]) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
+    """Whether ``host`` is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -228,14 +226,14 @@ def is_loopback(host: str) -> bool:
 
 
 def effective(settings: Settings) -> dict[str, str]:
-    """All settings as text, secrets masked, in the order they are declared."""
-    shown = {}
+    """All settings as text in the order of declaration, secrets masked."""
+    texts = {}
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):
             value = "********" if value.get_secret_value() else ""
-        shown[name] = str(value)
-    return shown
+        texts[name] = str(value)
+    return texts
 
 
 def _suggest(name: str, known: Iterable[str]) -> str | None:

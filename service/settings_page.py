@@ -14,7 +14,7 @@ BEGIN, END = "<!-- begin: generated from service/settings.py -->\n", "<!-- end -
 
 
 def page(text: str) -> str:
-    """The page with a current table between its markers."""
+    """The page with the current table between its markers."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     rows = ["| setting | default | is |", "|---|---|---|"]

@@ -20,7 +20,8 @@ from starlette.testclient import TestClient
 from tests.bad_inputs import ASKED, BAD, DIGITS, Bad
 from tests.incidents import INCIDENTS, KTO_COMMAND, KTO_LOG, KTO_SINGLE, KTO_YAML, SWIFT_LOG, TRL_COMMAND, TRL_LOG
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import Limits, parse
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.parse.source import Limits
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer

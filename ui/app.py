@@ -1,4 +1,4 @@
-"""The composition root: settings in, an advisor and an application out. The only place where everything meets."""
+"""The composition root: builds the advisor and the application from the settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
 
 
 def embedder_of(settings: Settings) -> Embedder:
-    """The embedder that the settings name. Raises `InvalidSettings` or `StoreError`."""
+    """Raises `InvalidSettings` or `StoreError`."""
     return make_embedder(
         settings.embedder,
         base_url=settings.embedder_base_url,
@@ -70,9 +70,7 @@ def embedder_of(settings: Settings) -> Embedder:
 def concepts_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
     """The glossary concepts of each published case: of its title, symptoms and cause, in both languages."""
     concepts = {}
-    for case in cases.cases:
-        if case.status != "published":
-            continue
+    for case in cases.published:
         texts = [case.title.en, case.title.zh, *(s for group in case.symptoms.values() for s in group)]
         texts += [case.section("symptom", "en"), case.section("symptom", "zh"), case.section("cause", "en")]
         texts += [text for r in case.refutations for text in (r.claim.en, r.claim.zh)]
@@ -88,7 +86,6 @@ def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]
 
 
 def build_advisor(settings: Settings, *, with_history: bool = True, observers: Sequence[Observer] = ()) -> Advisor:
-    """An advisor over the knowledge that the settings name."""
     knowledge = load_knowledge(settings)
     history = None
     if with_history and settings.history_days > 0:
@@ -100,7 +97,7 @@ def build_advisor(settings: Settings, *, with_history: bool = True, observers: S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What any channel needs, and what has to run beside it."""
+    """The context shared by all channels, and the tasks to run beside them."""
 
     context: AppContext
     model: ChatModel | None
@@ -109,7 +106,7 @@ class Service:
 
 
 def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Service:
-    """Advisor, model and webhook as the settings name them, put together once for all channels."""
+    """Put advisor, model and webhook together, once for all channels."""
     from trainmedic.service.api.routes import Worker
 
     webhook = webhook_of(settings)
@@ -189,7 +186,7 @@ def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
 
 @asynccontextmanager
 async def serving(model: ChatModel) -> AsyncIterator[None]:
-    """Warm the model up beside the first requests, and close its connections at the end."""
+    """Warm up the model while the first requests come in, and close its connections at the end."""
     from trainmedic.service.llm.model import Message
     from trainmedic.service.llm.prompts import system_text
 
@@ -203,7 +200,7 @@ async def serving(model: ChatModel) -> AsyncIterator[None]:
 
 
 def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
-    """Asks the model's endpoint once, over a connection of its own, what is wrong with it."""
+    """A probe of the model's endpoint with a connection of its own; it returns the problem, or None."""
 
     async def probe() -> str | None:
         model = build_model(settings)
@@ -216,7 +213,7 @@ def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
 
 
 def build_model(settings: Settings) -> ChatModel:
-    """The model that the settings name, not contacted yet."""
+    """The configured model; no connection is made yet."""
     from trainmedic.service.llm.model import ChatModel, ModelOptions
 
     return ChatModel(

@@ -1,4 +1,4 @@
-"""The rules over the files of one run, with their patches. Loads no embedder, no web framework and no pydantic."""
+"""Run the rules on the files of one run, patches included. Imports no embedder, web framework or pydantic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.answer import ReportView
 from trainmedic.service.composition.views import report_view
 
@@ -30,7 +30,7 @@ def check(
 
 
 def examine(attachments: Sequence[Attachment], folders: Sequence[Path]) -> tuple[Evidence, Report]:
-    """The parsed files and the rules' findings, patches included. ``folders`` hold rule pages beside the shipped."""
+    """The parsed files and the rules' findings, patches included. ``folders`` hold further rule pages."""
     evidence = parse("", tuple(attachments))
     frameworks = {run.framework.value if run.framework else None for run in evidence.runs or (evidence.run,)}
     rules = load_rules(tuple(folders), frameworks)

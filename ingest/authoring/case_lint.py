@@ -31,7 +31,7 @@ ALGORITHMS = (
 STAGES = ("pretrain", "sft", "reward", "preference", "rl", "distill", "inference", "export")
 MIN_SYMPTOMS = 4
 GRADE_NEEDS = {"maintainer": "maintainer", "reporter": "reporter", "source-read": "source"}
-"""Evidence grade → what a source of the case must be."""
+"""Evidence grade → what at least one source must be."""
 
 _VERSION = re.compile(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
 
@@ -134,8 +134,9 @@ def _has_chinese(text: str) -> bool:
 
 def _missing(here: str, there: str) -> list[str]:
     """Code spans, fenced blocks and version numbers of ``here`` that do not occur in ``there``."""
-    found = parts(here)
-    return sorted({item for item in (*found.spans, *_VERSION.findall(found.prose), *found.blocks) if item not in there})
+    text = parts(here)
+    literals = (*text.spans, *_VERSION.findall(text.prose), *text.blocks)
+    return sorted({literal for literal in literals if literal not in there})
 
 
 def _texts(case: Case) -> Iterator[tuple[str, Text]]:

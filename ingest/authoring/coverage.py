@@ -1,4 +1,4 @@
-"""What the knowledge covers and where it has gaps, as one Markdown page. Pure: the same pages give the same text."""
+"""What the knowledge covers and where it has gaps, as one Markdown page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.pages.case import CaseSet
 
 FEW = 5
-"""A framework or class with fewer cases is named as a gap."""
+"""A framework or class with fewer cases is listed as a gap."""
 HEAD = """# What is covered
 
 Written by `trainmedic kb coverage` for each release; the command prints the current state. Every case and every rule is
@@ -26,15 +26,12 @@ class Pages:
         self._paths = paths
 
     def case(self, case_id: str) -> str:
-        """A link to a case's page."""
         return self._link("case", case_id)
 
     def rule(self, rule_id: str) -> str:
-        """A link to a rule's page."""
         return self._link("rule", rule_id)
 
     def folder(self, case: Case) -> str:
-        """The folder that a case's page lies in."""
         parts = self._paths.get(("case", case.id), "").split("/")
         return parts[-2] if len(parts) > 1 else case.frameworks[0]
 
@@ -100,9 +97,9 @@ def _by_framework(cases: Sequence[Case], rules: Sequence[Rule], pages: Pages) ->
         lines += [f"### {folder}", "", "| case | class | evidence | sources | rules |", "|---|---|---|---|---|"]
         for case in cases:
             if pages.folder(case) == folder:
-                found = ", ".join(f"{pages.rule(rule)} ({severity.get(rule, '?')})" for rule in case.rules) or "–"
+                detectors = ", ".join(f"{pages.rule(rule)} ({severity.get(rule, '?')})" for rule in case.rules) or "–"
                 title = f"{pages.case(case.id)}<br>{_cell(case.title.en)}<br>{_cell(case.title.zh)}"
-                lines.append(f"| {title} | {case.family} | {case.evidence} | {len(case.sources)} | {found} |")
+                lines.append(f"| {title} | {case.family} | {case.evidence} | {len(case.sources)} | {detectors} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -119,12 +116,15 @@ def _rules(rules: Sequence[Rule], pages: Pages) -> str:
 
 
 def _gaps(cases: Sequence[Case], pages: Pages) -> str:
-    """What is missing, said plainly."""
-    own = Counter(framework for case in cases for framework in case.frameworks)
-    present = Counter(case.family for case in cases)
+    by_framework = Counter(framework for case in cases for framework in case.frameworks)
+    by_family = Counter(case.family for case in cases)
     lines = ["## Gaps", ""]
-    lines += [f"- class {family}: {present[family]} cases" for family in FAMILIES if present[family] < FEW]
-    lines += [f"- framework {framework}: {own[framework]} cases" for framework in FRAMEWORKS if own[framework] < FEW]
+    lines += [f"- class {family}: {by_family[family]} cases" for family in FAMILIES if by_family[family] < FEW]
+    lines += [
+        f"- framework {framework}: {by_framework[framework]} cases"
+        for framework in FRAMEWORKS
+        if by_framework[framework] < FEW
+    ]
     thin = [case for case in cases if len(case.sources) < 2]
     lines += _listed("cases with a single source", thin, pages)
     lines += _listed(
@@ -136,8 +136,8 @@ def _gaps(cases: Sequence[Case], pages: Pages) -> str:
 
 
 def _listed(what: str, cases: Iterable[Case], pages: Pages) -> list[str]:
-    found = [pages.case(case.id) for case in cases]
-    return [f"- {what} ({len(found)}): {', '.join(found)}"] if found else []
+    links = [pages.case(case.id) for case in cases]
+    return [f"- {what} ({len(links)}): {', '.join(links)}"] if links else []
 
 
 def _cell(text: str) -> str:

@@ -32,7 +32,6 @@ def lint_rule(rule: Rule, parse: Parse) -> Iterator[PageProblem]:
 
 
 def run_example(rule: Rule, example: Example, parse: Parse) -> tuple[str, ...]:
-    """The problems of one example."""
     evidence = parse(example.question, example.attachments)
     ruleset = RuleSet(rules=(rule,))
     report = check(evidence, ruleset)
@@ -49,9 +48,9 @@ def run_example(rule: Rule, example: Example, parse: Parse) -> tuple[str, ...]:
         return (f"the rule cannot tell ({_why(unknown)})",) if unknown and not example.may_be_unknown else ()
     if fired or not unknown:
         return (f"the rule {'fires' if fired else 'is clear'}",)
-    asked = {missing.fact for finding in unknown for missing in finding.missing}
-    if asked != set(example.missing):
-        return (f"it asks for {', '.join(sorted(asked))}, not for {', '.join(sorted(example.missing))}",)
+    requested = {missing.fact for finding in unknown for missing in finding.missing}
+    if requested != set(example.missing):
+        return (f"it asks for {', '.join(sorted(requested))}, not for {', '.join(sorted(example.missing))}",)
     return ()
 
 
@@ -80,7 +79,7 @@ def _marks(example: Example, fired: list[Finding]) -> Iterator[str]:
 
 
 def _patches(example: Example, finding: Finding, evidence: Evidence, ruleset: RuleSet, parse: Parse) -> Iterator[str]:
-    """Every fix that edits must clear the rule, and the first of them must be the patch on the page."""
+    """Every patch must clear the rule, and the first must be the diff on the page."""
     report = with_patches(check(evidence, ruleset), evidence, ruleset, parse)
     patched = [fix for fired in report.fired if fired.run_id == finding.run_id for fix in fired.fixes if fix.patch]
     for fix in patched:
@@ -88,9 +87,9 @@ def _patches(example: Example, finding: Finding, evidence: Evidence, ruleset: Ru
             yield f"the fix {fix.text.en!r} does not clear the rule:\n{fix.patch}"
     if example.diff is not None:
         actual = (patched[0].patch or "") if patched else ""
-        wanted = _hunks(example.diff)
-        whole = any(line.startswith(" ") for line in wanted)
-        if [line for line in _hunks(actual) if whole or line[0] in "+-"] != wanted:
+        expected = _hunks(example.diff)
+        has_context = any(line.startswith(" ") for line in expected)
+        if [line for line in _hunks(actual) if has_context or line[0] in "+-"] != expected:
             yield f"the patch differs from the diff on the page; it is:\n{actual or '(none)'}"
 
 
@@ -101,7 +100,6 @@ def _hunks(diff: str) -> list[str]:
 
 
 def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
-    """Sections in both languages, enough examples of each kind, and the fields that justify the rule."""
     page = rule.page
     for language, headings in SECTIONS.items():
         for heading in headings:
@@ -117,7 +115,7 @@ def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
         if example.kind == "Cannot tell" and not example.missing:
             yield PageProblem(page.name, example.line, "name the facts that the rule asks for: 'missing: ...'")
     if not rule.since:
-        yield page.problem("since: give the version that brings the rule")
+        yield page.problem("since: give the first version with this rule")
     if not rule.cases:
         yield page.problem("cases: name the case that justifies the rule", "cases")
     if not rule.sources:
@@ -125,7 +123,7 @@ def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
 
 
 def can_be_unknown(rule: Rule) -> bool:
-    """Whether the rule needs a "Cannot tell" example: of two facts one may hold while the other is missing."""
+    """Whether the rule needs a "Cannot tell" example: one of its facts may hold while another is missing."""
     if rule.condition is None:
         return False
     facts = {key[1:2] for key in rule.condition.root.asks if key[0] in _CAN_BE_MISSING}

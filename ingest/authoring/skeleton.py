@@ -1,4 +1,4 @@
-"""The text of a new page. It loads, and lint asks for nothing but what is left empty."""
+"""The text of a new page. It loads, and lint complains only about the empty parts."""
 
 from __future__ import annotations
 
@@ -158,5 +158,5 @@ SKELETONS: Mapping[str, str] = {"case": CASE, "rule": RULE}
 
 
 def skeleton(kind: str, page_id: str, version: str, today: date) -> str:
-    """A new page of a kind (``case`` or ``rule``)."""
+    """``kind`` is ``case`` or ``rule``."""
     return SKELETONS[kind].format(id=page_id, version=version, today=today.isoformat())

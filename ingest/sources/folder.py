@@ -32,7 +32,6 @@ def read(location: str) -> Iterator[Raw | Failure]:
 
 
 def read_file(path: Path, origin: str) -> Raw | Failure:
-    """One file, or why it cannot be read."""
     try:
         if path.stat().st_size > MAX_BYTES:
             return Failure(origin=origin, reason=f"larger than {MAX_BYTES // 1024 // 1024} MiB")

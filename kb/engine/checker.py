@@ -92,8 +92,8 @@ def _judged(rule: Rule, facts: Facts) -> Outcome:
     """One rule on a run that it applies to."""
     if rule.condition is not None:
         return _condition(rule.condition, facts)
-    assert rule.module is not None, "a loaded rule has a condition or a module"
-    return _with_versions(rule.module(facts), rule.versions, facts)
+    assert rule.check is not None, "a loaded rule has a condition or a check"
+    return _with_versions(rule.check(facts), rule.versions, facts)
 
 
 def _reported(outcome: Outcome, facts: Facts) -> bool:

@@ -19,7 +19,7 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety
 
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
-"""`kb.parse.parse`: question and attachments → evidence."""
+"""`kb.parse.pipeline.parse`: question and attachments → evidence."""
 _LOGGED = frozenset(("log", "metrics", "traceback"))
 _HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _CONTEXT = 3

@@ -33,7 +33,7 @@ class FixSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One loaded page. ``condition`` or ``module`` decides; ``applies`` has the lists of words, not ``versions``."""
+    """One loaded page. ``condition`` or ``check`` decides; ``applies`` has the lists of words, not ``versions``."""
 
     id: str
     family: str
@@ -47,12 +47,12 @@ class Rule:
     applies: Mapping[str, tuple[str, ...]]
     versions: Mapping[str, str]
     condition: Expression | None
-    module: Check | None
+    check: Check | None
     message: Template
     fixes: tuple[FixSpec, ...]
     cases: tuple[str, ...]
     sources: tuple[Reference, ...]
-    when: str  # the condition's text, empty for a module
+    when: str  # the condition's text, empty for a check
     page: Page
 
 

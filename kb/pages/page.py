@@ -247,6 +247,8 @@ def load(
     problems: list[PageProblem] = []
     digest = hashlib.sha256()
     others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
+    for shared in sorted((kind.folder / "shared").glob("*.py")):
+        digest.update(shared.read_bytes())
     for root in (kind.folder, *folders):
         if not root.exists():
             problems.append(PageProblem(str(root), 1, "no such folder"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -23,7 +24,7 @@ STATUSES = ("preview", "stable", "deprecated")
 CONCLUSIONS = ("fault", "no_fault")
 SCOPES = ("framework", "algorithm", "stage", "model_family")
 REQUIRED = ("id", "title", "severity", "status", "message")
-OPTIONAL = ("since", "concludes", "symptoms", "applies", "when", "fix", "cases", "sources")
+OPTIONAL = ("since", "concludes", "symptoms", "applies", "when", "check", "fix", "cases", "sources")
 
 
 def load_rules(paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None) -> RuleSet:
@@ -55,9 +56,9 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
     words = words or vocabulary()
     fields = front.fields(REQUIRED, OPTIONAL)
     module = path.with_suffix(".py")
-    has_module = module.is_file()
-    if has_module == ("when" in fields):
-        raise PageError(page.problem(f"a rule has either 'when' or a module {module.name}", "when"))
+    if ("when" in fields) + ("check" in fields) + module.is_file() != 1:
+        raise PageError(page.problem(f"a rule has either 'when', 'check' or a module {module.name}", "when"))
+    has_check = "when" not in fields
     scopes, versions = _applies(fields)
     rule = Rule(
         id=page_id(fields, path),
@@ -71,13 +72,13 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
         symptoms=_symptoms(fields, words),
         applies=scopes,
         versions=versions,
-        condition=None if has_module else _condition(fields["when"], versions, words),
-        module=module_check(module) if has_module else None,
-        message=_template(fields["message"], words, has_module),
-        fixes=tuple(_fix(item, words, has_module) for item in fields.items("fix")),
+        condition=None if has_check else _condition(fields["when"], versions, words),
+        check=_check(fields, module) if has_check else None,
+        message=_template(fields["message"], words, has_check),
+        fixes=tuple(_fix(item, words, has_check) for item in fields.items("fix")),
         cases=fields.texts("cases"),
         sources=tuple(item.reference() for item in fields.items("sources")),
-        when="" if has_module else fields["when"].raw,
+        when="" if has_check else fields["when"].raw,
         page=page,
     )
     return rule, page
@@ -130,9 +131,9 @@ def _expression(field: Field, text: str, words: Vocabulary) -> Expression:
         raise _with_hint(field, error) from None
 
 
-def _template(field: Field, words: Vocabulary, has_module: bool) -> Template:
+def _template(field: Field, words: Vocabulary, has_check: bool) -> Template:
     try:
-        return compile_template(field.both(), words, has_module)
+        return compile_template(field.both(), words, has_check)
     except PageError:
         raise
     except InvalidPage as error:
@@ -143,7 +144,7 @@ def _with_hint(field: Field, error: InvalidPage) -> PageError:
     return field.error(f"{error.message} ({error.hint})" if error.hint else error.message)
 
 
-def _fix(entry: Field, words: Vocabulary, has_module: bool) -> FixSpec:
+def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
     fields = entry.fields(("safety",), ("set", "unset", "upgrade", "text", "when"))
     safety = Safety(fields["safety"].choice(tuple(Safety)))
     changes = {}
@@ -163,9 +164,30 @@ def _fix(entry: Field, words: Vocabulary, has_module: bool) -> FixSpec:
         set=MappingProxyType(changes),
         unset=unset,
         upgrade=fields.text("upgrade") or None,
-        text=_template(fields["text"], words, has_module) if "text" in fields else None,
+        text=_template(fields["text"], words, has_check) if "text" in fields else None,
         when=_expression(fields["when"], fields.text("when"), words) if "when" in fields else None,
     )
+
+
+def _check(fields: Fields, module: Path) -> Check:
+    if "check" not in fields:
+        return module_check(module)
+    name, _, function = fields.text("check").partition(".")
+    shared = KNOWLEDGE / "rules" / "shared"
+    if not (shared / f"{name}.py").is_file() or not function.isidentifier():
+        known = sorted(path.stem for path in shared.glob("[!_]*.py"))
+        raise fields["check"].error(f"must be MODULE.FUNCTION of kb/rules/shared{suggestion(name, known)}")
+    return shared_check(name, function)
+
+
+def shared_check(module: str, function: str) -> Check:
+    """A check of `kb.rules.shared`, imported at its first call: most rules never run."""
+
+    def check(facts: Facts) -> Outcome:
+        shared: Check = getattr(import_module(f"trainmedic.kb.rules.shared.{module}"), function)
+        return shared(facts)
+
+    return check
 
 
 def module_check(path: Path) -> Check:

@@ -1,4 +1,4 @@
-"""The whole way from inputs to `Evidence`: mask, decode, segment, read, join. See `kb.parse.parse`."""
+"""From inputs to `Evidence`: mask, decode, segment, read, join."""
 
 from __future__ import annotations
 
@@ -44,8 +44,13 @@ class _Found:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -> Evidence:
-    """See `kb.parse.parse`."""
+def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
+    """Everything that a question and its attachments prove. Never raises on user text.
+
+    Every input is masked before anything else reads it, and bounded by ``limits``. Nothing is dropped silently: the
+    receipt lists what was not read.
+    """
+    limits = limits or Limits()
     found = _Found()
     receipts: list[InputReceipt] = []
     sources: list[Source] = []
@@ -72,7 +77,11 @@ def read_all(question: str, attachments: Sequence[Attachment], limits: Limits) -
         rows=tuple(found.rows),
         tracebacks=tuple(found.tracebacks),
         signals=signals.signals(
-            found.rows, found.tracebacks, found.logs, found.prose, peak_learning_rate=_peak(configured[0])
+            found.rows,
+            found.tracebacks,
+            found.logs,
+            [signal for facts in found.prose for signal in facts.signals],
+            peak_learning_rate=_peak(configured[0]),
         ),
         versions=facts,
         regions=tuple(found.regions),
@@ -110,6 +119,12 @@ def _reader(kind: str) -> Callable[[Piece], Reading]:
     return read
 
 
+def _prose(piece: Piece) -> ProseFacts:
+    # Loaded on first use, like the readers: a check of one script must not compile its patterns.
+    facts: ProseFacts = import_module("trainmedic.kb.parse.prose").read(piece)
+    return facts
+
+
 def _block(block: Block, found: _Found, *, log: bool) -> None:
     piece, kind = block.piece, block.kind
     if not block.closed:
@@ -120,9 +135,7 @@ def _block(block: Block, found: _Found, *, log: bool) -> None:
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
-        from trainmedic.kb.parse import prose  # here: its patterns take longer to load than a configuration to check
-
-        found.prose.append(prose.read(piece))
+        found.prose.append(_prose(piece))
         if piece.source is not None and piece.source.lower().endswith(_WRITTEN):
             found.said += _lines(piece)
     if kind in ("log", "dump", "metrics"):

@@ -21,7 +21,7 @@ from langgraph.errors import GraphRecursionError
 from pydantic import BaseModel
 
 from trainmedic.kb.messages import load_messages
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.budget import STEPS, TIMES, InvestigationStopped
 from trainmedic.service.agent.finish import Draft, finish
 from trainmedic.service.agent.middleware import FirstTokenHandler, InvestigationMiddleware, TurnEnd
@@ -31,8 +31,8 @@ from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Executor, ModelText, Parts, deltas
-from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Sections
+from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.llm.chat_client import has_reasoning, text_of
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.verified_answer import opening_sections
@@ -44,7 +44,9 @@ _RECURSION_LIMIT = 6 * STEPS + 12
 """LangGraph's own limit, which our budget never reaches."""
 
 
-async def investigate(prepared: Prepared, model: ChatModel, advisor: Advisor, started: float, run: Executor) -> Parts:
+async def investigate(
+    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, started: float, run: Executor
+) -> Parts:
     """The steps and the text as they arrive, then the answer. Raises nothing.
 
     ``started`` is the time from which the deadline counts (`time.perf_counter`): `TIMES` times the model's own limit.
@@ -54,7 +56,7 @@ async def investigate(prepared: Prepared, model: ChatModel, advisor: Advisor, st
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
         for delta in deltas(composed.sections):  # an investigation has nothing to start from
             yield delta
-        yield replace(composed, notices=(phrases.NOTHING_TO_WRITE.get(language),))
+        yield replace(composed, notices=(answer_messages("nothing_to_write", language),))
         return
     # Without a cause, the model's text follows the template answer and is renumbered, so it cannot be streamed.
     streamed = StreamedText(quiet=not composed.causes)
@@ -87,7 +89,7 @@ async def investigate(prepared: Prepared, model: ChatModel, advisor: Advisor, st
         answer = _unfinished(composed, messages("why.steps", language))
     except Exception as error:  # LangChain may raise anything; the user still gets an answer
         _log.warning("an investigation ended with %s", type(error).__name__)
-        answer = _unfinished(composed, phrases.FAILURES["garbage"].get(language))
+        answer = _unfinished(composed, answer_messages("failures.garbage", language))
     if answer.mode == "deterministic":
         for delta in text.replace(composed, answer.notices[0]):
             yield delta
@@ -102,7 +104,7 @@ def _why(failure: ModelError, begun: bool, language: str) -> str:
     # A first request refused as malformed was refused because of its tools.
     if failure.invalid and not begun:
         return messages("why.no_tools", language)
-    return phrases.FAILURES[failure.kind].get(language)
+    return answer_messages(f"failures.{failure.kind}", language)
 
 
 async def _parts(task: Task, streamed: StreamedText) -> AsyncGenerator[StepView | str, None]:

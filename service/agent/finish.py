@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
-from trainmedic.service.advisor import Prepared
+from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.agent.budget import InvestigationStopped
 from trainmedic.service.agent.toolbox import ENTRY, Toolbox
 from trainmedic.service.answer import Answer, Citation, Section, markdown
@@ -32,7 +32,7 @@ class Draft:
     cut: bool = False
 
 
-def finish(prepared: Prepared, prompt: Prompt, toolbox: Toolbox, draft: Draft) -> tuple[Answer, Sections]:
+def finish(prepared: PreparedAnswer, prompt: Prompt, toolbox: Toolbox, draft: Draft) -> tuple[Answer, Sections]:
     """The answer with the model's text, verified against the prompt's sources and the tools' results; and the program's
     own sections after that text.
 
@@ -49,7 +49,7 @@ def finish(prepared: Prepared, prompt: Prompt, toolbox: Toolbox, draft: Draft) -
     return _name_options(answer), tail
 
 
-def _appended(prepared: Prepared, prompt: Prompt, draft: Draft, looked_up: Sequence[Case]) -> Answer:
+def _appended(prepared: PreparedAnswer, prompt: Prompt, draft: Draft, looked_up: Sequence[Case]) -> Answer:
     """The template answer, which says that no cause is known, followed by the model's text."""
     composed, language = prepared.answer, prepared.answer.language
     text = complete(draft.text) if draft.cut else draft.text

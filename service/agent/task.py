@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from importlib.resources import files
 
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.budget import Budget, reserved_tokens
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import Toolbox
@@ -36,7 +36,7 @@ class Task:
 
 
 async def start_investigation(
-    prepared: Prepared, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
+    prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
 ) -> Task:
     """Build the prompt, with space reserved for the tools and their results, and the toolbox."""
     limits = await model.limits()

@@ -14,7 +14,7 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.kb.model.place import Span
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.compose import place, quote
@@ -53,7 +53,7 @@ class Toolbox:
     """The tools of one question. ``mark`` delimits pasted text, and no pasted text contains it."""
 
     advisor: Advisor
-    prepared: Prepared
+    prepared: PreparedAnswer
     mark: str
     sources: dict[int, Source]
     first: int = 1

@@ -28,7 +28,7 @@ from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.question.request import Ask
 
 MODEL = "trainmedic"
@@ -183,14 +183,14 @@ def _is_kind(type: str) -> bool:
 
 def unread_text(unread: str, language: str) -> str:
     """The notice on unread parts before the answer's text, because most clients show nothing but the text."""
-    return f"> {phrases.NOT_TEXT.get(language).format(parts=unread)}\n\n" if unread else ""
+    return f"> {messages('not_text', language, parts=unread)}\n\n" if unread else ""
 
 
 def with_notice(answer: Answer, unread: str) -> Answer:
     """The answer with a notice that names the unread parts."""
     if not unread:
         return answer
-    return replace(answer, notices=(*answer.notices, phrases.NOT_TEXT.get(answer.language).format(parts=unread)))
+    return replace(answer, notices=(*answer.notices, messages("not_text", answer.language, parts=unread)))
 
 
 def head(id: str, kind: str) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from trainmedic.service.resources import (
     CasePage,
     CaseSummary,
     FeedbackReceipt,
-    Hit,
     Hits,
     RuleDocument,
     RulePage,
@@ -137,16 +136,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         """The cases nearest to a text."""
         filters = {name: value for name, value in body.filters.model_dump().items() if value is not None}
         hits = await worker.run(lambda: advisor.search(body.query, body.top_k, filters))
-        language = "zh" if body.language == "zh" else "en"
-        cases = [(hit, advisor.case(hit.case_id)) for hit in hits]
-        return Hits(
-            hits=tuple(
-                Hit(case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=hit.why)
-                for hit, case in cases
-                if case is not None
-            ),
-            kb_version=advisor.knowledge.cases.version,
-        )
+        return Hits.of(hits, advisor.knowledge.cases, "zh" if body.language == "zh" else "en")
 
     @router.post("/feedback")
     async def feedback(body: FeedbackIn) -> FeedbackReceipt:

@@ -10,9 +10,9 @@ from typing import Literal
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Finding, Severity, Status, Text
+from trainmedic.kb.model.report import Finding, Severity, Status
 from trainmedic.service.answer import CauseView, Citation, RefutationView, Section
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
 from trainmedic.service.composition.what_if import supposition
@@ -83,8 +83,8 @@ def compose(
     citations = Citations(language)
     sections = [*opening(diagnosis, context, citations, supposed)]
     if same:
-        text = phrases.UNCHANGED if supposed is None else phrases.UNCHANGED_AS_IS
-        sections.append(Section(kind="unchanged", body=text.get(language)))
+        name = "unchanged" if supposed is None else "unchanged_as_is"
+        sections.append(Section(kind="unchanged", body=messages(name, language)))
     lead, likely = diagnosis.lead, diagnosis.likely
     if lead is None:
         sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
@@ -130,29 +130,29 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     """What was read, and if there was any, what was masked and what could not be read."""
     inputs = []
     for item in receipt.inputs:
-        name = shown_name(item.name) if item.name else phrases.QUESTION.get(language)
-        cut = phrases.CUT.get(language) if item.truncated else ""
-        inputs.append(phrases.LINES.get(language).format(name=name, kind=item.kind, lines=item.lines, cut=cut))
+        name = shown_name(item.name) if item.name else messages("question", language)
+        cut = messages("cut", language) if item.truncated else ""
+        inputs.append(messages("lines", language, name=name, kind=item.kind, count=item.lines, cut=cut))
     joiner = "、" if language == "zh" else ", "
-    lines = [phrases.RECEIPT.get(language).format(inputs=joiner.join(inputs))] if inputs else []
+    lines = [messages("receipt", language, inputs=joiner.join(inputs))] if inputs else []
     if receipt.masked:
         masked = joiner.join(f"{count} × {kind}" for kind, count in receipt.masked)
-        lines.append(phrases.MASKED.get(language).format(masked=masked))
+        lines.append(messages("masked", language, masked=masked))
     if receipt.problems:
         problems = joiner.join(
             f"{place(p.span, language)} {p.code}" if p.span else p.code for p in receipt.problems[:MAX_EVIDENCE]
         )
-        lines.append(phrases.PROBLEMS.get(language).format(problems=problems))
+        lines.append(messages("problems", language, problems=problems))
     return lines
 
 
 def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
     wrong = any(f.severity is Severity.ERROR and f.concludes == "fault" for f in context.report.fired)
     if diagnosis.verdict == "not_in_kb" and wrong:
-        return phrases.LEAD["not_in_kb_found"].get(language)
+        return messages("lead.not_in_kb_found", language)
     if diagnosis.verdict != "no_fault":
-        return phrases.LEAD[diagnosis.verdict].get(language)
-    return phrases.LEAD["healthy" if context.evidence.rows else "healthy_config"].get(language)
+        return messages(f"lead.{diagnosis.verdict}", language)
+    return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)
 
 
 def _with_cause(
@@ -160,12 +160,12 @@ def _with_cause(
 ) -> Iterator[Section]:
     language, case = citations.language, cause.case
     marker = citations.case(case)
-    title = phrases.LEAD[diagnosis.verdict].get(language).format(title=case.title.get(language), marker=f"[{marker}]")
+    title = messages(f"lead.{diagnosis.verdict}", language, title=case.title.get(language), marker=f"[{marker}]")
     yield Section(kind="lead", body=title, markers=(marker,))
     if diagnosis.verdict == "no_fault":
         # "Nothing is wrong" rests on the log; how likely this explanation of it is would read as a doubt about that.
-        grade = phrases.GRADE[case.evidence].get(language)
-        yield Section(kind="grade", body=phrases.GRADED.get(language).format(grade=grade))
+        grade = messages(f"grade.{case.evidence}", language)
+        yield Section(kind="grade", body=messages("graded", language, grade=grade))
     else:
         yield Section(kind="confidence", body=_confidence(cause, language))
     fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
@@ -183,9 +183,11 @@ def _with_cause(
 
 
 def _confidence(cause: Cause, language: str) -> str:
-    return phrases.SURE.get(language).format(
-        confidence=phrases.CONFIDENCE[cause.confidence].get(language),
-        grade=phrases.GRADE[cause.case.evidence].get(language),
+    return messages(
+        "sure",
+        language,
+        confidence=messages(f"confidence.{cause.confidence}", language),
+        grade=messages(f"grade.{cause.case.evidence}", language),
     )
 
 
@@ -225,7 +227,7 @@ def _names(case: Case, context: Context, language: str) -> Sections:
     """What the recommended options are called in the user's framework, if it spells them differently."""
     framework, pairs = other_names(case, context.evidence)
     names = ", ".join(f"`{there}` → `{here}`" for there, here in pairs)
-    return _plain("names", phrases.NAMES_HERE.get(language).format(framework=framework, names=names) if names else "")
+    return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
 def _patch(fired: Sequence[Finding], language: str) -> Sections:
@@ -234,8 +236,8 @@ def _patch(fired: Sequence[Finding], language: str) -> Sections:
         view = finding_view(finding, language)
         if view.patch is None:
             continue
-        note = phrases.PATCH.get(language).format(clears=", ".join(view.clears)) if view.clears else ""
-        note += phrases.APPEARS.get(language).format(appears=", ".join(view.appears)) if view.appears else ""
+        note = messages("patch", language, clears=", ".join(view.clears)) if view.clears else ""
+        note += messages("appears", language, appears=", ".join(view.appears)) if view.appears else ""
         fence = "`" * max(3, 1 + max((len(ticks) for ticks in _TICKS.findall(view.patch)), default=0))
         diff = f"{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
         return (*_plain("change", view.fix), *_plain("diff", diff))
@@ -252,10 +254,10 @@ def _seen(kind: str, findings: Sequence[Finding], citations: Citations) -> Secti
         for span in finding.evidence[:MAX_EVIDENCE]:
             where = place(span, language)
             if span.default:
-                lines.append("  - " + phrases.DEFAULT.get(language).format(place=where))
+                lines.append("  - " + messages("default", language, place=where))
             else:
                 markers.append(citations.place(span))
-                quoted = phrases.AT.get(language).format(place=where, text=quote(span).replace("`", "'"))
+                quoted = messages("at", language, place=where, text=quote(span).replace("`", "'"))
                 lines.append(f"  - {quoted} [{markers[-1]}]")
     return _list(kind, items, markers, "\n".join(lines))
 
@@ -266,7 +268,7 @@ def _others(diagnosis: Diagnosis, lead: Cause | None, citations: Citations) -> S
     for cause in diagnosis.causes:
         if cause is not lead:
             markers.append(citations.case(cause.case))
-            confidence = phrases.CONFIDENCE[cause.confidence].get(language)
+            confidence = messages(f"confidence.{cause.confidence}", language)
             items.append(f"{cause.case.title.get(language)} ({confidence}) [{markers[-1]}]")
     return _headed("other", _list("other", items, markers), language)
 
@@ -306,7 +308,7 @@ def _headed(name: str, sections: Sections, language: str) -> Sections:
     """The sections, the first of them under the heading ``name``."""
     if not sections:
         return ()
-    return (replace(sections[0], heading=phrases.HEADINGS[name].get(language)), *sections[1:])
+    return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
 
 
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
@@ -334,7 +336,7 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
 
 def place(span: Span, language: str) -> str:
     """``train.sh:12:3``, or the question's own name."""
-    name = shown_name(span.attachment) if span.attachment is not None else phrases.QUESTION.get(language)
+    name = shown_name(span.attachment) if span.attachment is not None else messages("question", language)
     return f"{name}:{span.line}:{span.column}"
 
 
@@ -357,6 +359,3 @@ def quote(span: Span) -> str:
 def plain_text(markdown: str) -> str:
     """Markdown without its marks; links keep their words."""
     return _MARKS.sub("", _LINK.sub(r"\1", markdown)).strip()
-
-
-NO_MODEL: Text = phrases.NO_MODEL

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.service.answer import Answer, Language, markdown
-from trainmedic.service.composition import phrases
-from trainmedic.service.composition.compose import NO_MODEL, cause_views, compose
+from trainmedic.service.composition.compose import cause_views, compose
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.series import series_views
 from trainmedic.service.composition.views import (
     finding_view,
@@ -36,7 +36,7 @@ def template_answer(
     evidence, report = context.evidence, context.report
     repeated = repeats(message.turns, diagnosis, evidence)
     sections, citations = compose(diagnosis, context, language, supposed, same=repeated)
-    unread = (phrases.UNREAD_TURNS.get(language).format(count=message.unread),) if message.unread else ()
+    unread = (messages("unread_turns", language, count=message.unread),) if message.unread else ()
     return Answer(
         id="",
         conversation_id="",
@@ -56,7 +56,7 @@ def template_answer(
         receipt=receipt_view(evidence.receipt),
         kb_version=kb_version,
         ruleset_version=report.ruleset_version,
-        notices=(NO_MODEL.get(language), *unread),
+        notices=(messages("no_model", language), *unread),
     )
 
 

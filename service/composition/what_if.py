@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from trainmedic.kb.model.report import Status
 from trainmedic.service.answer import Section
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.ranking.diagnose import Cause
 from trainmedic.service.ranking.features import in_range
-from trainmedic.service.what_if.apply import ALREADY, Changed, Effect, WhatIf
+from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
 MAX_TITLES = 5
 """Findings named for one effect; the rest is counted."""
@@ -20,25 +20,25 @@ _PLAIN = str.maketrans("`\n", "' ")
 def supposition(what_if: WhatIf, lead: Cause | None, marker: Callable[[Effect], int], language: str) -> Section:
     """The section on a supposed change. ``marker`` assigns the citation of a rule."""
     not_tried = [
-        phrases.SUPPOSED_NOT.get(language).format(name=_code(change.name), why=change.why.get(language))
+        messages("supposed_not", language, name=_code(change.name), why=change.why.get(language))
         for change in what_if.unknown
         if change.why != ALREADY
     ]
     joiner = "、" if language == "zh" else ", "
     if not what_if.changed:
         names = [f"`{_code(change.name)}`" for change in what_if.unknown if change.why == ALREADY]
-        already = [phrases.SUPPOSED_SAME.get(language).format(names=joiner.join(names))] if names else []
+        already = [messages("supposed_same", language, names=joiner.join(names))] if names else []
         return Section(kind="supposed", body="\n\n".join((*already, *not_tried)))
-    head = phrases.SUPPOSED.get(language).format(changes=joiner.join(_change(c, language) for c in what_if.changed))
+    head = messages("supposed", language, changes=joiner.join(_change(c, language) for c in what_if.changed))
     markers: list[int] = []
     items: list[str] = []
     for name in ("clears", "appears", "stays", "logged"):
         if effects := getattr(what_if, name):
             titles = _titles(effects, marker, markers, language)
-            items.append(phrases.SUPPOSED_EFFECTS[name].get(language).format(titles=titles))
+            items.append(messages(f"supposed_effects.{name}", language, titles=titles))
     if not what_if.clears and not what_if.appears:
-        items.insert(0, phrases.SUPPOSED_EFFECTS["nothing"].get(language))
-    standing = phrases.SUPPOSED_CAUSE[stands(what_if, lead)].get(language) if lead is not None else ""
+        items.insert(0, messages("supposed_effects.nothing", language))
+    standing = messages(f"supposed_cause.{stands(what_if, lead)}", language) if lead is not None else ""
     parts = (head, "\n".join(f"- {item}" for item in items), standing, *not_tried)
     body = "\n\n".join(part for part in parts if part)
     return Section(kind="supposed", body=body, items=tuple(items), markers=tuple(dict.fromkeys(markers)))
@@ -76,11 +76,11 @@ def settled(found: WhatIf, lead: Cause | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _change(change: Changed, language: str) -> str:
+def _change(change: AppliedChange, language: str) -> str:
     name, after = _code(change.name), _code(change.after)
     if change.before is None:
-        return phrases.SUPPOSED_NEW.get(language).format(name=name, after=after)
-    return phrases.SUPPOSED_ONE.get(language).format(name=name, after=after, before=_code(change.before))
+        return messages("supposed_new", language, name=name, after=after)
+    return messages("supposed_one", language, name=name, after=after, before=_code(change.before))
 
 
 def _titles(effects: Sequence[Effect], marker: Callable[[Effect], int], markers: list[int], language: str) -> str:

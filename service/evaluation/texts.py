@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from statistics import median
 
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import T, final_answer
 from trainmedic.service.assistant import Assistant
@@ -96,11 +96,11 @@ class _Overheard(ChatModel):
 async def written(item: Item, advisor: Advisor, model: ChatModel, *, restate: bool = True) -> Written:
     """One question answered as the service answers it."""
     overheard = _Overheard(model)
-    seen: list[Prepared] = []
+    seen: list[PreparedAnswer] = []
 
     async def run(call: Callable[[], T]) -> T:
         result = await asyncio.to_thread(call)
-        seen.extend([result] if isinstance(result, Prepared) else [])
+        seen.extend([result] if isinstance(result, PreparedAnswer) else [])
         return result
 
     try:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from trainmedic.kb.frameworks.names import is_option
 from trainmedic.kb.model.case import Case
-from trainmedic.service.advisor import Prepared
+from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown
-from trainmedic.service.composition import phrases
 from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import Prompt, Source
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 from trainmedic.service.what_if.apply import Effect
@@ -20,7 +20,13 @@ MAX_FLAGGED = 10
 
 
 def verified_answer(
-    prepared: Prepared, prompt: Prompt, draft: str, model: str, *, cut: bool = False, looked_up: Sequence[Case] = ()
+    prepared: PreparedAnswer,
+    prompt: Prompt,
+    draft: str,
+    model: str,
+    *,
+    cut: bool = False,
+    looked_up: Sequence[Case] = (),
 ) -> tuple[Answer, Sections]:
     """The answer with the model's text, verified; and the program's own sections after that text. Pure.
 
@@ -54,13 +60,13 @@ def verified_answer(
     return answer, tail
 
 
-def opening_sections(prepared: Prepared, sources: Sequence[Source]) -> Sections:
+def opening_sections(prepared: PreparedAnswer, sources: Sequence[Source]) -> Sections:
     """The sections before a text that a model writes from these sources."""
     citations = ModelCitations(sources, prepared.answer.language)
     return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
 
 
-def grounding_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
+def grounding_of(prepared: PreparedAnswer, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """The sources and claims that the model's sentences are checked against."""
     evidence = prepared.context.evidence
     return Grounding(
@@ -72,7 +78,7 @@ def grounding_of(prepared: Prepared, prompt: Prompt, looked_up: Sequence[Case] =
     )
 
 
-def denials(prepared: Prepared, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
+def denials(prepared: PreparedAnswer, looked_up: Sequence[Case] = ()) -> tuple[Denial, ...]:
     """What the text must not say: claims that a listed or looked-up case refutes, and the opposite of a finding."""
     language = prepared.answer.language
     causes = [cause.case for cause in prepared.diagnosis.causes]
@@ -112,26 +118,26 @@ class ModelCitations(Citations):
 
 def text_notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """Notices about changes to the model's text, and about sources that did not fit into the prompt."""
-    notices = [phrases.CUT_SHORT.get(language)] if cut else []
+    notices = [messages("cut_short", language)] if cut else []
     if checked.withdrawn:
-        notices.append(phrases.WITHDRAWN.get(language).format(count=len(checked.withdrawn)))
+        notices.append(messages("withdrawn", language, count=len(checked.withdrawn)))
     if checked.leaked:
-        notices.append(phrases.LEAKED.get(language).format(count=len(checked.leaked)))
+        notices.append(messages("leaked", language, count=len(checked.leaked)))
     if checked.flagged:
-        notices.append(phrases.FLAGGED.get(language).format(names=_listed(checked.flagged, language)))
+        notices.append(messages("flagged", language, names=_listed(checked.flagged, language)))
     if unknown := checked.stats.get("unknown_markers", 0):
-        notices.append(phrases.UNKNOWN_MARKERS.get(language).format(count=unknown))
+        notices.append(messages("unknown_markers", language, count=unknown))
     if prompt.left_out:
-        notices.append(phrases.LEFT_OUT.get(language).format(what=", ".join(map(shown_name, prompt.left_out))))
+        notices.append(messages("left_out", language, what=", ".join(map(shown_name, prompt.left_out))))
     return tuple(notices)
 
 
 def _listed(names: Sequence[str], language: str) -> str:
     shown = ", ".join(f"`{name}`" for name in names[:MAX_FLAGGED])
     more = len(names) - MAX_FLAGGED
-    return phrases.AND_MORE.get(language).format(names=shown, count=more) if more > 0 else shown
+    return messages("and_more", language, names=shown, count=more) if more > 0 else shown
 
 
 def failure_notice(kind: str, language: str) -> str:
     """The notice for a `ModelError` of this kind."""
-    return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[kind].get(language))
+    return messages("model_failed", language, why=messages(f"failures.{kind}", language))

@@ -19,7 +19,7 @@ from trainmedic.kb.language import language_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.history import Turn
 from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.query import MAX_QUESTION

@@ -23,7 +23,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Safety, Severity, Text
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.what_if.parse import UNSET, Change, InvalidChange, parse_change
 
 MAX_CHANGES = 12
@@ -49,7 +49,7 @@ NO_ROOM = Text(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class AppliedChange:
     """One change that was made. ``before`` is None where nothing was known; values as they are shown to users."""
 
     name: str
@@ -68,7 +68,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown:
+class RejectedChange:
     """A change that was not made, and why."""
 
     name: str
@@ -84,12 +84,12 @@ class WhatIf:
     a unified diff of the pasted (masked) text, empty where the text could not be edited.
     """
 
-    changed: tuple[Changed, ...] = ()
+    changed: tuple[AppliedChange, ...] = ()
     clears: tuple[Effect, ...] = ()
     appears: tuple[Effect, ...] = ()
     stays: tuple[Effect, ...] = ()
     logged: tuple[Effect, ...] = ()
-    unknown: tuple[Unknown, ...] = ()
+    unknown: tuple[RejectedChange, ...] = ()
     patch: str = ""
 
 
@@ -129,15 +129,15 @@ class _Changes:
     def __init__(self, evidence: Evidence, rules: RuleSet) -> None:
         self.read = evidence
         self.rules = rules
-        self.changed: list[Changed] = []
-        self.unknown: list[Unknown] = []
+        self.changed: list[AppliedChange] = []
+        self.unknown: list[RejectedChange] = []
         self.versions: dict[str, VersionFact] = {}
         self.settings: dict[str, Value] = {}
         self.spelled = frozenset(rule.id for rule in rules.rules if rule.family == OPTIONS)
 
     def refuse(self, name: str, why: Text) -> None:
         """Note a change that is not made."""
-        self.unknown.append(Unknown(name=" ".join(name.split())[:MAX_NAME], why=why))
+        self.unknown.append(RejectedChange(name=" ".join(name.split())[:MAX_NAME], why=why))
 
     def make(self, name: str, raw: str) -> None:
         """Make one change, or note why not."""
@@ -190,7 +190,7 @@ class _Changes:
             return
         self.versions[change.name] = fact
         self.changed.append(
-            Changed(name=change.name, before=known.exact if known else None, after=change.raw, version=fact)
+            AppliedChange(name=change.name, before=known.exact if known else None, after=change.raw, version=fact)
         )
 
     def _set(self, change: Change) -> None:
@@ -207,7 +207,7 @@ class _Changes:
                 self.refuse(change.given, NO_ROOM)
                 return
             self.settings[name] = change.value
-        self.changed.append(Changed(name=name, before=before, after=change.shown))
+        self.changed.append(AppliedChange(name=name, before=before, after=change.shown))
 
     def _edited(self, name: str, change: Change) -> bool:
         """Whether an edit of the pasted text makes the setting so."""
@@ -256,7 +256,7 @@ class _Changes:
             return
         self.read = reread(self.read, patched((edit,), self.read.sources), parse)
         before = written[-1].raw or "true" if written else None
-        self.changed.append(Changed(name=change.name, before=before, after=change.shown))
+        self.changed.append(AppliedChange(name=change.name, before=before, after=change.shown))
 
 
 def _assumed(name: str, value: Value) -> Setting:

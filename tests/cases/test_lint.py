@@ -18,7 +18,7 @@ from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 
 def toy() -> Case:

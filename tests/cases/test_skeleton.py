@@ -12,7 +12,7 @@ from trainmedic.ingest.authoring.skeleton import skeleton
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 TODAY = date(2026, 11, 22)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 HEAD = "Traceback (most recent call last):\n"
 

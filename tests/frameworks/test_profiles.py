@@ -60,7 +60,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import title
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.model.place import Attachment
 
 def run(text, question="", name="run.sh"):

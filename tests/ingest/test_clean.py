@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.ingest.clean import MIN_BATCH, card, clean
+from trainmedic.ingest.clean import MIN_BATCH, clean, is_card
 from trainmedic.ingest.document import Document, Raw
 from trainmedic.kb.language import language_of
 
@@ -61,10 +61,10 @@ def test_what_was_removed_is_kept_for_review() -> None:
 
 
 def test_a_repository_card_is_recognised_by_its_shape() -> None:
-    assert card("MiniMax-M2MiniMax-M2是高效MoE模型,在编码上表现卓越。Python00")
-    assert card("HunyuanVideo-1.5暂无简介00")
-    assert not card("MiniMax-M2 的学习率应设为 5e-7，训练 2000 步")
-    assert not card("梯度范数在第 100 步达到 1000")
+    assert is_card("MiniMax-M2MiniMax-M2是高效MoE模型,在编码上表现卓越。Python00")
+    assert is_card("HunyuanVideo-1.5暂无简介00")
+    assert not is_card("MiniMax-M2 的学习率应设为 5e-7，训练 2000 步")
+    assert not is_card("梯度范数在第 100 步达到 1000")
 
 
 def test_a_line_that_stands_in_most_of_a_batch_is_the_sites() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import argv
 from trainmedic.kb.parse.readers.shell import Command
 from trainmedic.kb.parse.source import Piece

@@ -6,7 +6,7 @@ import pytest
 
 from tests.parse.reading import Checked
 from trainmedic.kb.model.run import Origin, Unresolved
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import dump
 from trainmedic.kb.parse.source import Piece
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.kb.parse import Limits, parse
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.parse.source import Limits
 
 VERL = """set -x
 MODEL=${MODEL:-Qwen/Qwen3-8B}

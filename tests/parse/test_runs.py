@@ -9,7 +9,7 @@ import pytest
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 KTO = (
     "deepspeed --module openrlhf.cli.train_kto \\\n   --pretrain Qwen/Qwen2-7B \\\n"

@@ -31,7 +31,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Severity, Status
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 TEXT = "deepspeed train_kto --vanilla_loss --micro_train_batch_size 1"
 
@@ -150,7 +150,7 @@ def test_a_rule_that_raises_is_reported_and_the_rest_run() -> None:
     def broken(facts: Facts) -> Outcome:
         raise ZeroDivisionError("oh")
 
-    rules = ruleset(rule("fires-too"), replace(rule("raises-here"), condition=None, module=broken))
+    rules = ruleset(rule("fires-too"), replace(rule("raises-here"), condition=None, check=broken))
     report = check(command(), rules)
     assert [found.rule_id for found in report.fired] == ["fires-too"]
     assert [(each.rule_id, each.message) for each in report.failures] == [("raises-here", "ZeroDivisionError: oh")]
@@ -158,7 +158,7 @@ def test_a_rule_that_raises_is_reported_and_the_rest_run() -> None:
 
 
 def module_rule(outcome: Outcome, applies: str = "{framework: [openrlhf]}") -> Rule:
-    return replace(rule(applies=applies, message="{micro_batch}"), condition=None, module=lambda facts: outcome)
+    return replace(rule(applies=applies, message="{micro_batch}"), condition=None, check=lambda facts: outcome)
 
 
 def test_a_module_answers_with_the_same_three_values() -> None:

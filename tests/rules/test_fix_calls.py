@@ -9,7 +9,7 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.fixes import _Plan
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Scalar
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 SCRIPT = (
     'model = AutoModelForSequenceClassification.from_pretrained("Qwen/Qwen2-7B", torch_dtype=torch.half)\n'

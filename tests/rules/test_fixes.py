@@ -35,7 +35,7 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Status
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 
 def source(text: str, name: str | None = "train.sh") -> Source:

@@ -8,7 +8,7 @@ from tests.rules.support import evidence, option, run
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN, Result
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 
 def facts(question: str = "", **files: str) -> Facts:

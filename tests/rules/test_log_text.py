@@ -16,7 +16,7 @@ from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Attachment, Span
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 NOTICE = "`use_cache=True` is incompatible with gradient checkpointing"
 
@@ -184,8 +184,8 @@ def test_a_long_log_is_looked_through_quickly() -> None:
     facts_of = Facts(evidence)
     began = time.perf_counter()
     for rule in mine:
-        if rule.module is not None:
-            rule.module(facts_of)
+        if rule.check is not None:
+            rule.check(facts_of)
     assert time.perf_counter() - began < 3
     assert not [
         failure for failure in check(evidence, rules).failures if failure.rule_id.startswith(("log-", "series-"))

@@ -6,7 +6,7 @@ import pytest
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.rules.shared.option_offences import Offence, hint, report, successor
 from trainmedic.kb.rules.shared.option_readers import (
     ELSEWHERE,

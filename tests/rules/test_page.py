@@ -45,7 +45,10 @@ def test_a_page_becomes_a_rule() -> None:
         (page().replace('zh: "一个缺陷"', 'zh: ""'), 3, "title.zh: must not be empty"),
         (page().replace(', zh: "一个缺陷"', ""), 3, "both languages"),
         (page(when="micro_batc == 1"), 8, "micro_batc"),
-        (page(when=""), 1, "either 'when' or a module"),
+        (page(when=""), 1, "either 'when', 'check' or a module"),
+        (page(when="").replace("status:", "check: option_check.renamed\nstatus:"), 5, "did you mean 'option_checks'?"),
+        (page(when="").replace("status:", "check: option_checks\nstatus:"), 5, "must be MODULE.FUNCTION"),
+        (page().replace("status:", "check: option_checks.renamed\nstatus:"), 9, "either 'when', 'check' or a module"),
         (page().replace("when: 'vanilla_loss'", "when: 3"), 8, "must be a condition"),
         (page(message="{micro_batc}"), 9, "micro_batc"),
         (page(message="a } b"), 9, "lone"),
@@ -226,6 +229,14 @@ def test_the_version_changes_with_a_rules_module(tmp_path: Path) -> None:
     assert first.get("a-defect") is not None
     module.write_text("def check(facts):\n    return None\n")
     assert load_rules((tmp_path,)).version != first.version
+
+
+def test_a_page_may_name_a_shared_check(tmp_path: Path) -> None:
+    (tmp_path / "a-defect.md").write_text(page(when="").replace("status:", "check: option_checks.renamed\nstatus:"))
+    rule = load_rules((tmp_path,)).get("a-defect")
+    assert rule is not None
+    assert rule.check is not None
+    assert rule.check(facts(evidence())).value is False
 
 
 def test_rules_are_indexed_by_framework_and_deprecated_ones_never_run(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Fix
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
    --pretrain Qwen/Qwen2-7B \\
@@ -112,7 +112,7 @@ def test_a_rule_that_raises_fires_nowhere() -> None:
     def broken(facts: Facts) -> Outcome:
         raise ZeroDivisionError
 
-    rules = ruleset(rule("has-vanilla", when="vanilla_loss"), replace(rule("raises"), condition=None, module=broken))
+    rules = ruleset(rule("has-vanilla", when="vanilla_loss"), replace(rule("raises"), condition=None, check=broken))
     two = COMMAND + "\n" + COMMAND.replace("--micro_train_batch_size 1", "--micro_train_batch_size 2")
     given = parse("", (Attachment(name="two.sh", content=two),))
     assert len(given.runs) == 2

@@ -27,7 +27,7 @@ def test_every_rule_renders_whole_in_either_language(rule: Rule, language: str) 
 
 
 def test_a_rule_with_a_module_says_so_instead_of_a_condition() -> None:
-    rule = next(rule for rule in RULES if rule.module is not None)
+    rule = next(rule for rule in RULES if rule.check is not None)
     assert "```\nmodule\n```" in render(rule, "en")
 
 

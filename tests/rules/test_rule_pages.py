@@ -21,7 +21,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.body import KINDS, Example, read_body
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 
 RULES = load_rules()
 TOY = case()
@@ -131,7 +131,7 @@ def test_a_rule_that_may_lack_a_fact_needs_an_example_of_it() -> None:
     two = rule(when='vanilla_loss and version("openrlhf", "<1")')
     assert can_be_unknown(two)
     assert not can_be_unknown(rule(when="vanilla_loss"))
-    assert not can_be_unknown(replace(two, condition=None, module=lambda facts: Outcome(value=False)))
+    assert not can_be_unknown(replace(two, condition=None, check=lambda facts: Outcome(value=False)))
     assert any("Cannot tell: 0 example(s)" in p for p in problems(GOOD, when='vanilla_loss and version("trl", "<1")'))
 
 
@@ -139,7 +139,7 @@ def test_a_rule_that_raises_fails_its_examples() -> None:
     def broken(facts: object) -> Outcome:
         raise KeyError("oh")
 
-    made = replace(rule(body=GOOD), condition=None, module=broken)
+    made = replace(rule(body=GOOD), condition=None, check=broken)
     assert "the rule raised KeyError" in next(lint_rule(made, read)).message
 
 

@@ -12,7 +12,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.rules.shared.log_series import (
     break_of,
     configured,

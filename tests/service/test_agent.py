@@ -25,7 +25,7 @@ from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.service.history import History
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.question.request import Ask
@@ -218,7 +218,7 @@ def test_text_that_closes_no_block_is_no_reasoning_unless_it_was_cut_off(knowled
     assert asked.answer.mode == "llm"
     cut = ask(knowledge_advisor, about(), Reply(THINKING, *SAID.pieces, finish="length"), fake=fake)
     assert "weather" not in cut.streamed + cut.answer.answer
-    alone(cut, knowledge_advisor, about(), phrases.FAILURES["garbage"].en)
+    alone(cut, knowledge_advisor, about(), answer_messages("failures.garbage", "en"))
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
@@ -227,7 +227,7 @@ def test_a_block_that_never_closes_is_not_shown(knowledge_advisor: Advisor, fini
     asked = ask(knowledge_advisor, about(), reply)
     assert "weather" not in asked.streamed + asked.answer.answer
     assert "forward kernel only" in asked.answer.answer
-    assert (phrases.CUT_SHORT.en in asked.answer.notices) == (finish == "length")
+    assert (answer_messages("cut_short", "en") in asked.answer.notices) == (finish == "length")
 
 
 def test_reasoning_that_the_server_separates_does_not_change_the_text(knowledge_advisor: Advisor) -> None:
@@ -316,7 +316,7 @@ def test_unsupported_text_is_labelled_flagged_or_removed(knowledge_advisor: Advi
     assert "the model's inference" in answer.answer.partition("yesterday")[2].split("\n")[0]
     assert any("--heal_everything" in each for each in answer.notices)
     assert "[99]" not in answer.answer
-    assert phrases.UNKNOWN_MARKERS.en.format(count=1) in answer.notices
+    assert answer_messages("unknown_markers", "en", count=1) in answer.notices
 
 
 def test_what_a_case_from_a_tool_refutes_is_removed_too(knowledge_advisor: Advisor) -> None:
@@ -327,7 +327,7 @@ def test_what_a_case_from_a_tool_refutes_is_removed_too(knowledge_advisor: Advis
     answer = ask(knowledge_advisor, about(), read, said).answer
     assert "forward kernel only" in answer.answer
     assert "Downgrade peft" not in answer.answer
-    assert phrases.WITHDRAWN.en.format(count=1) in answer.notices
+    assert answer_messages("withdrawn", "en", count=1) in answer.notices
 
 
 @pytest.mark.parametrize("looks", [(), (EAGER,)], ids=["at once", "after the same look-up"])
@@ -349,7 +349,7 @@ def test_a_text_that_reaches_its_limit_loses_its_unfinished_sentence_and_says_so
     answer = ask(knowledge_advisor, about(), EAGER, cut).answer
     assert "forward kernel only" in answer.answer
     assert "The rest of this" not in answer.answer
-    assert phrases.CUT_SHORT.en in answer.notices
+    assert answer_messages("cut_short", "en") in answer.notices
 
 
 def test_our_instructions_are_never_quoted(knowledge_advisor: Advisor) -> None:
@@ -470,7 +470,7 @@ def test_the_smaller_context_of_the_endpoint_counts(knowledge_advisor: Advisor) 
 
 def test_a_silent_model_is_stopped(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, SILENT, first_token_s=1.5)
-    alone(asked, knowledge_advisor, about(), phrases.FAILURES["slow"].en)
+    alone(asked, knowledge_advisor, about(), answer_messages("failures.slow", "en"))
     assert [step.tool for step in asked.answer.steps] == ["check_changed"]
 
 
@@ -479,7 +479,7 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
     dripping = Reply(*["word "] * 200, between_s=0.05)
     asked = ask(knowledge_advisor, about(), *slow, dripping, timeout_s=0.6, first_token_s=0.6)
     assert asked.answer.mode == "deterministic"
-    assert asked.answer.notices == (messages("unfinished", "en", why=phrases.FAILURES["slow"].en),)
+    assert asked.answer.notices == (messages("unfinished", "en", why=answer_messages("failures.slow", "en")),)
     assert asked.answer.timings_ms["model"] < 2 * 600 + 500
 
 
@@ -507,7 +507,9 @@ def test_if_the_model_fails_the_template_answer_is_returned(
 ) -> None:
     asked = ask(knowledge_advisor, about(), *before, reply)
     kinds = ("cut", "absent") if kind == "cut" else (kind,)
-    assert asked.answer.notices[0] in {messages("unfinished", "en", why=phrases.FAILURES[each].en) for each in kinds}
+    assert asked.answer.notices[0] in {
+        messages("unfinished", "en", why=answer_messages(f"failures.{each}", "en")) for each in kinds
+    }
     assert asked.answer.answer == own_answer(knowledge_advisor, about()).answer
     assert settled(asked.answer) == settled(own_answer(knowledge_advisor, about()))
     assert len(asked.answer.steps) == len(before)
@@ -528,7 +530,7 @@ def test_an_unreachable_endpoint_is_reported_as_absent(knowledge_advisor: Adviso
             return await final_answer(Assistant(knowledge_advisor, model, load_agent=load_agent).stream(about()))
 
     answer = asyncio.run(scenario())
-    assert answer.notices == (messages("unfinished", "en", why=phrases.FAILURES["absent"].en),)
+    assert answer.notices == (messages("unfinished", "en", why=answer_messages("failures.absent", "en")),)
     assert answer.mode == "deterministic"
 
 
@@ -543,7 +545,7 @@ def test_a_model_behind_an_open_breaker_is_not_called(knowledge_advisor: Advisor
                 return await asked_of(model, knowledge_advisor, about(), server), len(server.texts) - before
 
     asked, more = asyncio.run(scenario())
-    alone(asked, knowledge_advisor, about(), phrases.FAILURES["open"].en)
+    alone(asked, knowledge_advisor, about(), answer_messages("failures.open", "en"))
     assert more == 0
 
 
@@ -559,7 +561,7 @@ def test_every_turn_takes_a_slot_and_gives_it_back(knowledge_advisor: Advisor) -
 
     first, second = asyncio.run(scenario())
     assert first.answer.mode == "llm"
-    alone(second, knowledge_advisor, about(), phrases.FAILURES["busy"].en)
+    alone(second, knowledge_advisor, about(), answer_messages("failures.busy", "en"))
 
 
 def test_a_disconnect_stops_the_model(knowledge_advisor: Advisor) -> None:
@@ -597,7 +599,7 @@ def test_if_the_agent_raises_there_is_still_an_answer(
 
     monkeypatch.setattr(agent, "create_agent", lambda *_, **__: broken())
     asked = ask(knowledge_advisor, about(), SAID)
-    alone(asked, knowledge_advisor, about(), phrases.FAILURES["garbage"].en)
+    alone(asked, knowledge_advisor, about(), answer_messages("failures.garbage", "en"))
 
 
 # --- what was pasted stays data -------------------------------------------------------------------------------------
@@ -618,7 +620,7 @@ def test_a_pasted_order_to_call_tools_changes_no_decision(knowledge_advisor: Adv
     assert settled(asked.answer) == settled(knowledge_advisor.ask(request))
     assert asked.answer.verdict == "answered"
     assert "no_fault" not in asked.answer.answer
-    assert phrases.WITHDRAWN.get(language).format(count=1) in asked.answer.notices
+    assert answer_messages("withdrawn", language, count=1) in asked.answer.notices
 
 
 def test_pasted_text_is_delimited_by_marks_that_it_cannot_contain(knowledge_advisor: Advisor) -> None:
@@ -674,13 +676,13 @@ def test_without_a_cause_the_findings_follow_the_template_answer(knowledge_advis
 def test_without_anything_to_investigate_the_model_is_not_called(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, Ask(question="What is the capital of France?", mode="investigate"), SAID)
     assert asked.requests == ()
-    assert asked.answer.notices == (phrases.NOTHING_TO_WRITE.en,)
+    assert asked.answer.notices == (answer_messages("nothing_to_write", "en"),)
 
 
 def test_without_a_model_the_template_answer_says_so(knowledge_advisor: Advisor) -> None:
     for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None, load_agent=load_agent)):
         answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
-        assert (answer.mode, answer.notices) == ("deterministic", (phrases.NO_MODEL.en,))
+        assert (answer.mode, answer.notices) == ("deterministic", (answer_messages("no_model", "en"),))
 
 
 async def _directly(call: Any) -> Any:

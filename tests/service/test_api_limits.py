@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.routes import Overloaded, Worker
 from trainmedic.service.question.request import Ask
@@ -217,7 +217,7 @@ class Gated(Advisor):
         self.asked = 0
         self._lock = threading.Lock()
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         with self._lock:
             self.working += 1
             self.asked += 1

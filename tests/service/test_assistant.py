@@ -17,11 +17,11 @@ from tests.incidents import INCIDENTS, KTO_COMMAND, Incident
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.history import Feedback
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
@@ -100,7 +100,7 @@ def ask(
 class Unclear(Advisor):
     """Finds nothing, unless the question comes in other words too."""
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> Prepared:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """What the real one finds, or less of it."""
         found = super().prepare(request, trace_id, restated)
         if restated:
@@ -128,7 +128,7 @@ def markers_in(text: str) -> set[int]:
 
 
 def notice(name: str, language: str = "en") -> str:
-    return phrases.MODEL_FAILED.get(language).format(why=phrases.FAILURES[name].get(language))
+    return messages("model_failed", language, why=messages(f"failures.{name}", language))
 
 
 # --- what the model may change, and what not ------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_a_marker_of_nothing_is_gone_and_said_to_be(knowledge_advisor: Advisor) 
     asked = ask(knowledge_advisor, about(KTO), Reply("The mean over an empty class is NaN [1]", "[77", "] [", "78]."))
     assert not markers_in(asked.streamed) & {77, 78}
     assert not markers_in(asked.answer.answer) & {77, 78}
-    assert phrases.UNKNOWN_MARKERS.en.format(count=2) in asked.answer.notices
+    assert messages("unknown_markers", "en", count=2) in asked.answer.notices
 
 
 def test_what_no_source_says_is_labelled(knowledge_advisor: Advisor) -> None:
@@ -225,7 +225,7 @@ def test_what_a_case_refutes_is_taken_out_and_said_to_be(
     answer = ask(knowledge_advisor, about(KTO, language), Reply(f"{kept} {refuted}")).answer
     assert kept[:8] in answer.answer
     assert refuted[:8] not in answer.answer
-    assert phrases.WITHDRAWN.get(language).format(count=1) in answer.notices
+    assert messages("withdrawn", language, count=1) in answer.notices
 
 
 @pytest.mark.parametrize("incident", INCIDENTS, ids=lambda incident: incident.name)
@@ -249,7 +249,7 @@ def test_a_text_of_which_nothing_can_stand_is_replaced(knowledge_advisor: Adviso
     asked = ask(knowledge_advisor, about(KTO), Reply("Try to lower the learning rate [1]."))
     alone = knowledge_advisor.ask(about(KTO))
     assert (asked.answer.mode, asked.answer.answer) == ("deterministic", alone.answer)
-    assert asked.answer.notices == (notice("garbage"), phrases.WITHDRAWN.en.format(count=1))
+    assert asked.answer.notices == (notice("garbage"), messages("withdrawn", "en", count=1))
     assert asked.streamed.endswith(alone.answer)
 
 
@@ -358,8 +358,7 @@ def test_too_many_texts_at_once_are_said_to_be(knowledge_advisor: Advisor) -> No
 
 def test_every_failure_has_words_in_both_languages() -> None:
     kinds = "absent slow refused overloaded server_error cut garbage unknown_model too_long busy open"
-    assert set(phrases.FAILURES) == set(kinds.split())
-    assert all(text.en and text.zh for text in phrases.FAILURES.values())
+    assert {name.partition(".")[2] for name in messages if name.startswith("failures.")} == set(kinds.split())
 
 
 # --- when it is not asked -------------------------------------------------------------------------------------------
@@ -381,7 +380,7 @@ def test_a_deterministic_answer_is_the_advisors_and_calls_nobody(knowledge_advis
 def test_without_a_model_there_is_the_advisors_answer(knowledge_advisor: Advisor) -> None:
     pieces, answer = asyncio.run(parts_of(Assistant(knowledge_advisor), about(KTO)))
     assert "".join(pieces) == knowledge_advisor.ask(about(KTO)).answer
-    assert answer.notices == (phrases.NO_MODEL.en,)
+    assert answer.notices == (messages("no_model", "en"),)
 
 
 @pytest.mark.parametrize(
@@ -397,7 +396,7 @@ def test_where_nothing_is_known_no_text_is_asked_for(knowledge_advisor: Advisor,
     assert asked.answer.verdict == alone.verdict == verdict
     assert asked.prompts == []
     assert asked.answer.answer == alone.answer
-    assert asked.answer.notices == (phrases.NOTHING_TO_WRITE.en,)
+    assert asked.answer.notices == (messages("nothing_to_write", "en"),)
 
 
 # --- a change that is only supposed --------------------------------------------------------------------------------
@@ -459,7 +458,7 @@ def test_turns_that_were_not_read_again_are_said_whoever_writes(advisor: Advisor
     (unread,) = advisor.prepare(request).answer.notices[1:]
     answer = ask(advisor, request, Reply("KL of a pair with itself is zero [1].")).answer
     assert unread in answer.notices
-    assert phrases.NO_MODEL.en not in answer.notices
+    assert messages("no_model", "en") not in answer.notices
 
 
 # --- another wording ------------------------------------------------------------------------------------------------
@@ -562,7 +561,7 @@ def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
     request = Ask(question=KTO.en, attachments=(*KTO.files, long))
     asked = ask(knowledge_advisor, request, Reply("The mean over an empty class is NaN [1]."), context_tokens=2600)
     (said,) = asked.answer.notices
-    assert said.startswith("Not shown to the model for lack of room: ")
+    assert said.startswith("Not shown to the model, to fit its context: ")
     assert "notes.txt" in said
     assert "about nothing" not in asked.prompts[0]
 
@@ -624,7 +623,7 @@ def test_a_text_ended_by_its_limit_loses_its_last_sentence_and_says_so(
     answer = ask(knowledge_advisor, about(KTO, language), Reply(kept, cut, finish="length")).answer
     assert kept[:8] in answer.answer
     assert cut.strip() not in answer.answer
-    assert answer.notices[0] == phrases.CUT_SHORT.get(language)
+    assert answer.notices[0] == messages("cut_short", language)
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
@@ -646,14 +645,14 @@ def test_what_was_thought_before_a_block_that_only_ends_is_not_in_the_answer(kno
 def test_instructions_recited_are_counted_apart_from_sentences_withdrawn(knowledge_advisor: Advisor) -> None:
     said = f"The mean over an empty class is NaN [1].\n\n{system_text()}\n\nTry to lower the learning rate [1]."
     notices = ask(knowledge_advisor, about(KTO), Reply(said)).answer.notices
-    assert phrases.WITHDRAWN.en.format(count=1) in notices
-    assert any(each.startswith(phrases.LEAKED.en.partition("{")[0]) for each in notices)
+    assert messages("withdrawn", "en", count=1) in notices
+    assert any(each.startswith(messages("leaked", "en").partition("{")[0]) for each in notices)
 
 
 def test_asked_for_no_model_the_answer_does_not_say_that_there_is_none(knowledge_advisor: Advisor) -> None:
     for language, request in (("en", about(KTO)), ("zh", about(KTO, "zh"))):
         asked = ask(knowledge_advisor, replace(request, mode="deterministic"), Reply("never"))
-        assert asked.answer.notices == (phrases.AS_ASKED.get(language),)
+        assert asked.answer.notices == (messages("as_asked", language),)
         assert asked.requests == ()
 
 
@@ -667,7 +666,7 @@ def test_a_prompt_that_the_server_finds_too_long_is_made_shorter_and_asked_once_
     assert asked.answer.mode == "llm"
     first, second = asked.prompts
     assert len(second) < len(first)
-    assert any("lack of room" in each for each in asked.answer.notices)
+    assert any("to fit its context" in each for each in asked.answer.notices)
 
 
 @pytest.mark.parametrize("name", ["[99] x.sh", "[1](http://evil.example).sh", "www.evil.example", "<b>[2]`.sh"])

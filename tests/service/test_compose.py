@@ -54,14 +54,14 @@ def test_markers_and_citations_are_the_same_set(language: str) -> None:
 
 def test_the_receipt_opens_the_answer() -> None:
     text, _ = answered("en")
-    assert text.startswith("> Read: train.sh (command, lines: 3).")
+    assert text.startswith("> Read: train.sh (command, 3 lines).")
 
 
 def test_the_receipt_says_what_was_masked_and_what_was_not_read() -> None:
     receipt = Receipt(masked=(("hf_token", 2),), problems=(Problem(code="yaml_error", message="m", span=span()),))
     assert receipt_lines(receipt, "en") == [
-        "Masked before anything else saw it: 2 × hf_token.",
-        "Not read as it stands: train.sh:3:2 yaml_error.",
+        "Masked before processing: 2 × hf_token.",
+        "Parsed with problems: train.sh:3:2 yaml_error.",
     ]
 
 
@@ -69,13 +69,13 @@ def test_an_unrelated_finding_is_listed_apart() -> None:
     other = finding("rule-b", symptoms=("oom",), cases=(), severity=Severity.WARNING)
     shared = context(evidence("loss_nan"), finding(), other)
     text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
-    assert text.index("### Also found in what you pasted") < text.index("rule-b says so")
+    assert text.index("### Also found in your input") < text.index("rule-b says so")
 
 
 def test_a_default_is_said_to_be_one() -> None:
     shared = context(evidence("loss_nan"), finding(evidence=(span(default=True),)))
     text, _ = text_of(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
-    assert "train.sh:3:2: not written, a default" in text
+    assert "train.sh:3:2: not set, framework default" in text
 
 
 def test_a_quoted_backtick_cannot_end_the_quotation() -> None:
@@ -158,7 +158,7 @@ def test_an_answer_that_is_the_same_as_before_says_so() -> None:
 def test_without_a_case_an_error_in_the_paste_is_what_is_said_first(severity: Severity, said: bool) -> None:
     shared = context(evidence("loss_nan"), finding(severity=severity))
     text, _ = text_of(Diagnosis(verdict="not_in_kb", causes=(), missing=()), shared, "en")
-    assert ("the rules found a fault in what you pasted" in text) is said
+    assert ("the rules found a fault in your input" in text) is said
     assert ("holds no case" in text) is not said
 
 
@@ -184,5 +184,5 @@ def test_the_items_of_a_list_stand_alone() -> None:
     shared = context(evidence("loss_nan"), finding())
     sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     items = {section.kind: section.items for section in sections}
-    assert items["receipt"] == ("Read: train.sh (command, lines: 3).",)
+    assert items["receipt"] == ("Read: train.sh (command, 3 lines).",)
     assert items["seen"] == ("rule-a says so [2]",)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.api.openai import Message, question_of
 from trainmedic.service.llm.prompts import build
@@ -36,7 +36,7 @@ def files(turn: Mapping[str, Any]) -> tuple[Attachment, ...]:
     return tuple(Attachment(**each) for each in turn["attachments"])
 
 
-def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> Prepared:
+def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str) -> PreparedAnswer:
     """The last turn's answer, with all that it rests on."""
     for turn in turns:
         request = Ask(question=turn["question"], attachments=files(turn), conversation_id=conversation)
@@ -45,7 +45,7 @@ def told(advisor: Advisor, turns: Sequence[Mapping[str, Any]], conversation: str
     return prepared
 
 
-def said(advisor: Advisor, *questions: str) -> Prepared:
+def said(advisor: Advisor, *questions: str) -> PreparedAnswer:
     turns: list[dict[str, Any]] = [{"question": question, "attachments": []} for question in questions]
     turns[0]["attachments"] = [{"name": KTO.name, "content": SCRIPT}]
     return told(advisor, turns, "c")
@@ -102,7 +102,7 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
     start = after.answer.index("**Supposing `zero_stage` = `2` (now `3`)**")
     assert start < after.answer.index(before.causes[0].title)
     assert "still found: " in after.answer
-    assert "The likeliest cause still stands." in after.answer
+    assert "The likeliest cause still holds." in after.answer
     assert (after.verdict, causes(after)) == (before.verdict, causes(before))
     cited = {citation.id for citation in after.citations if citation.kind == "rule"}
     assert PAIRS in cited

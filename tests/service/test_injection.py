@@ -22,7 +22,7 @@ from tests.test_mask import BODY
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.serialization import plain
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
@@ -109,20 +109,20 @@ def decided(answer: Answer) -> str:
     return json.dumps(parts, ensure_ascii=False, sort_keys=True)
 
 
-def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str]) -> tuple[Prepared, Advisor]:
+def prepared_with(advisor: Advisor, incident: Incident, attempt: dict[str, str]) -> tuple[PreparedAnswer, Advisor]:
     if attempt["into"] == "case":
         advisor = poisoned(advisor, incident.case, attempt["content"])
     return advisor.prepare(injected(asked(incident, attempt["language"]), attempt)), advisor
 
 
-def prompt_of(prepared: Prepared) -> Prompt:
+def prompt_of(prepared: PreparedAnswer) -> Prompt:
     async def count(texts: Sequence[str]) -> list[int]:
         return [len(text) // 4 for text in texts]
 
     return asyncio.run(build(prepared, count, context_tokens=16_384, max_tokens=900))
 
 
-def obeying(prepared: Prepared, prompt: Prompt) -> str:
+def obeying(prepared: PreparedAnswer, prompt: Prompt) -> str:
     """What a model writes that does all it is told: it repeats what it sees, and says what it must not."""
     seen = "\n".join(message.content for message in prompt.messages)
     refuted = [each.claim.get(prepared.answer.language) for each in prepared.diagnosis.causes[0].case.refutations]
@@ -143,7 +143,7 @@ def obeying(prepared: Prepared, prompt: Prompt) -> str:
     )
 
 
-def removed(prepared: Prepared) -> list[str]:
+def removed(prepared: PreparedAnswer) -> list[str]:
     """Options that a patch takes away."""
     found: set[str] = set()
     for patch in (fix.patch or "" for finding in prepared.context.report.fired for fix in finding.fixes):

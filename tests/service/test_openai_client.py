@@ -19,7 +19,7 @@ from tests.fake_model import NAME, FakeModel, Reply, failing
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from tests.vllm.service import served
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "a-key-of-the-service"
@@ -189,7 +189,7 @@ def test_parts_that_are_no_text_are_named_before_the_answer_and_in_its_notices(a
     parts = [{"type": "text", "text": QUESTION}, IMAGE, IMAGE, SOUND, {"type": "[1](http://x)", "text": "a"}]
     got = ask(client, [user(parts)])
     named = "`image_url` (2), `input_audio` (1), `other` (1)"
-    notice = phrases.NOT_TEXT.en.format(parts=named)
+    notice = messages("not_text", "en", parts=named)
     assert got.text == f"> {notice}\n\n{got.answer['answer']}"
     assert got.answer["notices"][-1] == notice
     assert got.answer["causes"][0]["case_id"] == CASE
@@ -197,7 +197,7 @@ def test_parts_that_are_no_text_are_named_before_the_answer_and_in_its_notices(a
 
 def test_they_are_named_in_the_language_of_the_question(client: OpenAI) -> None:
     got = streamed(client, [user([{"type": "text", "text": "训练到一半 loss 变成 nan，怎么办？"}, IMAGE])])
-    assert got.text.startswith(f"> {phrases.NOT_TEXT.zh.format(parts='`image_url` (1)')}")
+    assert got.text.startswith(f"> {messages('not_text', 'zh', parts='`image_url` (1)')}")
 
 
 def test_the_client_lists_the_one_model_and_knows_no_other(client: OpenAI) -> None:
@@ -282,7 +282,7 @@ def test_a_model_that_is_down_costs_the_text_alone(ask: Way, advisor: Advisor, t
     with FakeModel(failing(400, "no")) as fake, written(advisor, fake, tmp_path) as url, connected(url) as client:
         got = ask(client, [user(QUESTION)])
     assert got.answer["mode"] == "deterministic"
-    assert phrases.FAILURES["refused"].en in got.answer["notices"][0]
+    assert messages("failures.refused", "en") in got.answer["notices"][0]
     assert got.answer["answer"] in got.text
     assert got.answer["causes"][0]["case_id"] == CASE
     assert got.usage == (0, 0, 0)

@@ -12,7 +12,7 @@ import pytest
 from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
-from trainmedic.service.advisor import Advisor, Prepared
+from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import MissingView
 from trainmedic.service.composition.compose import MAX_QUOTE
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
@@ -41,7 +41,7 @@ async def words(texts: Sequence[str]) -> list[int]:
     return [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
 
 
-def built(prepared: Prepared, context_tokens: int = PLENTY, max_tokens: int = 500) -> Prompt:
+def built(prepared: PreparedAnswer, context_tokens: int = PLENTY, max_tokens: int = 500) -> Prompt:
     return asyncio.run(build(prepared, words, context_tokens=context_tokens, max_tokens=max_tokens))
 
 
@@ -49,7 +49,7 @@ def user(prompt: Prompt) -> str:
     return prompt.messages[1].content
 
 
-def about(advisor: Advisor, question: str = KTO.en, *files: Attachment, language: str = "auto") -> Prepared:
+def about(advisor: Advisor, question: str = KTO.en, *files: Attachment, language: str = "auto") -> PreparedAnswer:
     return advisor.prepare(Ask(question=question, attachments=files or KTO.files, language=language))  # type: ignore[arg-type]
 
 
@@ -278,7 +278,7 @@ def test_a_long_earlier_question_is_shortened(advisor: Advisor) -> None:
 # --- how it is counted ----------------------------------------------------------------------------------------------
 
 
-def counted(prepared: Prepared, context_tokens: int, per_word: int = 1) -> tuple[Prompt, list[int]]:
+def counted(prepared: PreparedAnswer, context_tokens: int, per_word: int = 1) -> tuple[Prompt, list[int]]:
     """The prompt, and how many texts were counted each time."""
     asked: list[int] = []
 

@@ -6,7 +6,7 @@ import pytest
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.question.query_text import query_text
 from trainmedic.service.question.request import Ask

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
 from trainmedic.service.composition.series import MAX_POINTS, MAX_SERIES, series_views, thinned
 

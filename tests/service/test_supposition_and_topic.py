@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.supposition import supposition_in, with_counterparts
 from trainmedic.service.question.topic import relation_of, topic_of

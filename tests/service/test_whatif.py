@@ -12,7 +12,7 @@ from trainmedic.kb.frameworks.canonical import SETTINGS
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.what_if.apply import MAX_CHANGES, Effect, WhatIf, what_if
 
 KTO = """deepspeed --module openrlhf.cli.train_kto \\

@@ -20,8 +20,9 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.ui.cli import CLEAN, USAGE, main
 from trainmedic.ui.present.slack import FEEDBACK
-from trainmedic.ui.slack import configured, words
+from trainmedic.ui.slack import configured
 from trainmedic.ui.slack.bot import COMMAND, DIAGNOSE
+from trainmedic.ui.slack.scopes import SCOPES
 
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
@@ -42,7 +43,7 @@ def test_the_manifest_is_printed_without_any_token(own_slack: None, capsys: pyte
 def test_the_manifest_asks_for_what_the_bot_uses_and_keeps_slacks_limits() -> None:
     app = manifest()
     scopes = app["oauth_config"]["scopes"]
-    assert set(scopes["bot"]) == set(words.FEATURES)
+    assert set(scopes["bot"]) == set(SCOPES)
     assert {*scopes["bot"], *scopes["bot_optional"]} <= ALL_SCOPES
     events = app["settings"]["event_subscriptions"]
     assert set(events["bot_events"]) <= ALL_EVENTS

@@ -37,12 +37,12 @@ def test_feedback_is_stored_and_the_last_word_counts(
     async def act(bot: SlackBot) -> None:
         answer = await answered(strict)
         await strict.until_acked(strict.clicks(answer, FEEDBACK, positive=True))
-        await strict.until_whispered("it helped", user=ANN)
+        await strict.until_whispered("Thank you, noted", user=ANN)
         stored = feedback_on(advisor, bot)
         assert stored is not None
         assert stored.reaction == "up"
         strict.clicks(answer, FEEDBACK, user=BEN, positive=False)
-        await strict.until_whispered("did not help", user=BEN)
+        await strict.until_whispered("Say in the thread", user=BEN)
         stored = feedback_on(advisor, bot)
         assert stored is not None
         assert stored.reaction == "down"
@@ -133,12 +133,12 @@ def test_a_human_is_asked_in_the_thread_with_a_summary(strict: LocalSlack, with_
     async def act(bot: SlackBot) -> None:
         answer = await answered(strict, f"KTO loss <!channel> is NaN {QUESTION}")
         await strict.until_acked(strict.clicks(answer, HUMAN))
-        summary = await strict.until_said("asks for a human", thread_ts=answer.thread_ts)
+        summary = await strict.until_said("asks for a person", thread_ts=answer.thread_ts)
         assert "<!subteam^S0HELP> <@U0ANN>" in summary.shown
         assert "Question: KTO loss" in summary.shown
         assert "<!channel>" not in summary.shown
         assert "Candidates: OpenRLHF KTO loss is NaN with --vanilla_loss (high)" in summary.shown
-        await strict.until_whispered("A human has been asked")
+        await strict.until_whispered("A person has been asked")
 
     with_bot(act, slack_human_group="S0HELP")
 
@@ -150,9 +150,9 @@ def test_from_a_private_conversation_a_human_is_asked_in_the_channel_for_that(
         said = strict.says(QUESTION, channel=DM)
         answer = await strict.until_said("Ask a human", thread_ts=said.ts)
         strict.clicks(answer, HUMAN)
-        summary = await strict.until_said("asks for a human", channel=GENERAL)
+        summary = await strict.until_said("asks for a person", channel=GENERAL)
         assert "https://tm.example/?answer=" in summary.sent["blocks"][-1]["elements"][-1]["text"]
-        await strict.until_whispered("A human has been asked")
+        await strict.until_whispered("A person has been asked")
 
     with_bot(act, slack_human_channel=GENERAL, public_url="https://tm.example/")
 

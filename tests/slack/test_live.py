@@ -273,7 +273,7 @@ def test_a_question_that_takes_long_to_read_is_seen_to_be_read(
         answerer.go.set()
         said = strict.says(f"<@U0BOT> {QUESTION}")
         started = await strict.until_call("chat.startStream")
-        assert "Read what was pasted" in json.dumps(started.args["chunks"])
+        assert "Read the input" in json.dumps(started.args["chunks"])
         answerer.start.set()
         final = await strict.until_said("Helped", thread_ts=said.ts)
         assert final.markdown.startswith("**🔎 Cause found**")

@@ -16,7 +16,7 @@ from tests.slack.fake.blocks import check_blocks
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Citation, Language, MaskedView, Section, Verdict
 from trainmedic.service.question.request import Ask
-from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, messages, weight
+from trainmedic.ui.present.slack import ELEMENT, MESSAGE, Extras, lead, render_answer, weight
 from trainmedic.ui.present.slack_text import FALLBACK, escape, fallback, link, neutral, split_markdown, wrapped
 
 TEXTS = st.text(alphabet="ab \n`~#<>&*|[]()!@$é中\u2028", max_size=400)
@@ -96,11 +96,11 @@ def test_the_notification_is_short_and_escaped() -> None:
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Answer) -> None:
-    [reply] = messages(answer, Extras(public_url="https://tm.example", human=True, share=True))
+    [reply] = render_answer(answer, Extras(public_url="https://tm.example", human=True, share=True))
     check_blocks(list(reply.blocks))
     shown = json.dumps(reply.blocks, ensure_ascii=False)
     for part in (
-        "Cause found", "confidence: high", "In what you pasted", "Fix", "```diff", "Does not help", "Read:",
+        "Cause found", "confidence: high", "In your input", "Fix", "```diff", "Does not help", "Read:",
         "https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Helped", "Ask a human",
         "Share", "Mark resolved", "(openrlhf-kto-vanilla-loss",
     ):  # fmt: skip
@@ -110,7 +110,7 @@ def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Answer) -> 
 
 
 def test_confidence_is_said_once(answer: Answer) -> None:
-    [reply] = messages(answer)
+    [reply] = render_answer(answer)
     assert reply.blocks[0]["text"].lower().count("confidence:") == 1
 
 
@@ -121,7 +121,7 @@ def test_any_answer_keeps_slacks_limits(answer: Answer, text: str, many: int, ti
     )
     notices = tuple(title for _ in range(many))
     long = with_text(answer, f"{text}\n\n" * 40, citations=cited, notices=notices)
-    replies = messages(long, Extras(public_url="https://tm.example", not_read=notices, human=True, share=True))
+    replies = render_answer(long, Extras(public_url="https://tm.example", not_read=notices, human=True, share=True))
     for reply in replies:
         check_blocks(list(reply.blocks))
         assert reply.blocks
@@ -131,28 +131,28 @@ def test_any_answer_keeps_slacks_limits(answer: Answer, text: str, many: int, ti
 
 def test_a_text_of_fifty_thousand_characters_arrives_whole(answer: Answer) -> None:
     words = [f"w{number}" for number in range(9_000)]
-    replies = messages(with_text(answer, " ".join(words)))
+    replies = render_answer(with_text(answer, " ".join(words)))
     assert len(replies) >= 5
     shown = " ".join(block["text"] for reply in replies for block in reply.blocks if block["type"] == "markdown")
     assert letters(shown).endswith(letters(" ".join(words)))
 
 
 def test_a_long_line_of_small_print_is_continued(answer: Answer) -> None:
-    [reply] = messages(replace(answer, notices=("n" * (ELEMENT + 5),)))
+    [reply] = render_answer(replace(answer, notices=("n" * (ELEMENT + 5),)))
     texts = [e["text"] for block in reply.blocks if block["type"] == "context" for e in block["elements"]]
     assert "n" * ELEMENT in texts
     assert "nnnnn" in texts
 
 
 def test_the_model_is_named_where_it_wrote(answer: Answer) -> None:
-    [reply] = messages(replace(answer, mode="llm", model="qwen3-8b"))
+    [reply] = render_answer(replace(answer, mode="llm", model="qwen3-8b"))
     assert "Text by qwen3-8b" in json.dumps(reply.blocks)
 
 
 def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
-    [without] = messages(with_masked(answer, "email"))
+    [without] = render_answer(with_masked(answer, "email"))
     assert "secret still stands" not in json.dumps(without.blocks)
-    [reply] = messages(with_masked(answer, "huggingface_token"))
+    [reply] = render_answer(with_masked(answer, "huggingface_token"))
     assert "secret still stands" in json.dumps(reply.blocks)
 
 
@@ -160,7 +160,7 @@ def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_verdict_has_words_in_both_languages(answer: Answer, verdict: Verdict, language: Language) -> None:
     changed = replace(answer, verdict=verdict, language=language, causes=())
-    [reply] = messages(changed)
+    [reply] = render_answer(changed)
     first = reply.blocks[0]["text"].split("\n")[0]
     assert bool(re.search(r"[\u4e00-\u9fff]", first)) == (language == "zh")
     assert lead(changed).startswith(first)

@@ -18,7 +18,7 @@ from tests.store.endpoint import Answer, Endpoint, failing, words
 from tests.store.knowledge import cases, glossary, rules
 from trainmedic.kb.errors import InvalidSettings, StoreError
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import embedder as module
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.embedder import PROBES, REQUEST_TEXTS, REST_S, Embedder, OpenAIEmbedder, make_embedder

@@ -236,7 +236,7 @@ def test_a_check_of_nothing_but_binary_files_has_checked_nothing(
     assert main(["check", str(tmp_path / "model.bin")]) == FAILED
     shown = capsys.readouterr()
     assert "model.bin is not text" in shown.out
-    assert shown.err == "trainmedic: no file is text; nothing was checked\n"
+    assert shown.err == "trainmedic: none of the given files is readable text\n"
 
 
 def test_a_folder_of_own_rules_is_used(tmp_path: Path, script: Path, capsys: pytest.CaptureFixture[str]) -> None:

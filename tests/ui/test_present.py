@@ -73,7 +73,7 @@ def test_text_names_place_rule_fix_and_counts() -> None:
     assert "fix: keep one" in shown
     assert "needs: Which TRL?" in shown
     assert "not read: conf/my run.yaml:9:1: line 9 cannot be read" in shown
-    assert shown.endswith("1 errors, 0 warnings, 0 notes, 1 could not be checked\n")
+    assert shown.endswith("1 error, 0 warnings, 0 notes, 1 could not be checked\n")
 
 
 def test_text_is_chinese_where_asked() -> None:
@@ -86,7 +86,7 @@ def looked_at() -> ReportView:
 
 
 def test_text_without_findings_says_in_what_there_were_none() -> None:
-    assert text.report(looked_at()).endswith("No findings. Looked at: trl; versions: 1.\n")
+    assert text.report(looked_at()).endswith("No findings. Checked: trl; 1 version.\n")
     assert text.report(report()).endswith(
         "No findings: no option, version or log line of a training run was recognised.\n"
     )
@@ -109,7 +109,7 @@ def test_text_shows_patches_only_where_asked() -> None:
 
 def test_a_default_and_a_place_in_the_question_are_named() -> None:
     shown = text.report(report(finding(evidence=(place(attachment=None, default=True),))))
-    assert "question:2:1: not written, a default" in shown
+    assert "question:2:1: not set, framework default" in shown
 
 
 def test_an_annotation_has_its_place_and_cannot_start_a_command() -> None:

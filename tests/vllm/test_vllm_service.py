@@ -22,7 +22,7 @@ from tests.vllm.server import NAME, RUNNING, WRITTEN, Server, metrics
 from tests.vllm.service import Event, events, served, serving
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.probes import CACHE_S
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.settings import Settings
@@ -277,7 +277,7 @@ def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
         answer = rest[-1].data
         assert rest[-1].name == "answer"
         assert answer["mode"] == "deterministic"
-        assert phrases.FAILURES["cut"].en in answer["notices"][0]
+        assert messages("failures.cut", "en") in answer["notices"][0]
         assert settled(answer) == settled(alone)
         assert answer["answer"] == alone["answer"]
         assert alone["answer"] in "".join(event.data["text"] for event in rest[:-1])
@@ -298,5 +298,6 @@ def test_a_server_that_dies_in_mid_text_costs_the_text_alone(
 
 def reason(notices: Sequence[str]) -> str:
     """The kind of failure that the notice names, in Chinese."""
-    (kind,) = [kind for kind, text in phrases.FAILURES.items() if text.zh in notices[0]]
+    failures = {name.partition(".")[2]: forms["zh"] for name, forms in messages.items() if name.startswith("failures.")}
+    (kind,) = [kind for kind, text in failures.items() if text in notices[0]]
     return kind

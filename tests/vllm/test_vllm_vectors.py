@@ -12,7 +12,7 @@ from tests.vllm import tiny
 from tests.vllm.server import NAME, Server
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.embedder import MAX_CHARACTERS, OpenAIEmbedder, make_embedder
 from trainmedic.service.question.query import build_query

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.question.request import safely_named
 
 PEEK = 200_000

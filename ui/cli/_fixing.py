@@ -1,42 +1,41 @@
-"""Applying safe fixes to files in place. Only what was meant changes: encoding, line ends and odd bytes stay."""
+"""Apply safe fixes to files in place. Encoding, line ends and undecodable bytes stay as they are."""
 
 from __future__ import annotations
 
 import codecs
-import re
+import io
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.parse.intake import decode
 
-_BREAK = re.compile(r"\r\n|\r|\n")
-_BEYOND = "\U0010ffff"
-"""Stands for one stretch of bytes that are no UTF-8; a noncharacter, so no text has it."""
+_PLACEHOLDER = "\U0010ffff"
+"""Replaces a stretch of bytes that are not UTF-8; a noncharacter, so it occurs in no text."""
 
 
 @dataclass(slots=True)
 class File:
-    """A file's text as the parser counts its lines and columns, and the way back to its bytes."""
+    """A file's text with the parser's lines and columns, and what is needed to turn it back into bytes."""
 
     text: str
     encoding: str
     mark: bytes = b""
-    odd: list[bytes] = field(default_factory=list)
+    undecodable: list[bytes] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
-        """The file's bytes."""
-        parts = self.text.split(_BEYOND) if self.odd else [self.text]
-        whole = [parts[0].encode(self.encoding)]
-        for kept, part in zip(self.odd, parts[1:], strict=True):
-            whole += [kept, part.encode(self.encoding)]
-        return self.mark + b"".join(whole)
+        parts = self.text.split(_PLACEHOLDER) if self.undecodable else [self.text]
+        encoded = [parts[0].encode(self.encoding)]
+        for stretch, part in zip(self.undecodable, parts[1:], strict=True):
+            encoded += [stretch, part.encode(self.encoding)]
+        return self.mark + b"".join(encoded)
 
 
-def opened(raw: bytes) -> File | None:
-    """The file behind ``raw``, or None where its bytes could not be written back unchanged."""
+def read(raw: bytes) -> File | None:
+    """The file behind ``raw``, or None if it could not be written back unchanged."""
     decoded = decode(raw)
     if decoded is None:
         return None
@@ -48,7 +47,7 @@ def opened(raw: bytes) -> File | None:
             file = File(text=raw[2:].decode(encoding), encoding=encoding, mark=raw[:2])
         elif encoding.startswith("utf-8"):
             mark = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
-            file = _with_odd_bytes(raw[len(mark) :], mark)
+            file = _read_utf8(raw[len(mark) :], mark)
         else:
             file = File(text=raw.decode(encoding), encoding=encoding)
         return file if file.to_bytes() == raw else None
@@ -56,8 +55,8 @@ def opened(raw: bytes) -> File | None:
         return None
 
 
-def _with_odd_bytes(raw: bytes, mark: bytes) -> File:
-    """UTF-8 with one character for every stretch of bad bytes, as the decoder's replacement has it."""
+def _read_utf8(raw: bytes, mark: bytes) -> File:
+    """One placeholder for each stretch of bad bytes, as many characters as the parser's decoder makes of them."""
     file = File(text="", encoding="utf-8", mark=mark)
     parts, rest = [], memoryview(raw)
     while rest:
@@ -65,26 +64,28 @@ def _with_odd_bytes(raw: bytes, mark: bytes) -> File:
             parts.append(codecs.utf_8_decode(rest, "strict", True)[0])
             break
         except UnicodeDecodeError as error:
-            parts += [codecs.utf_8_decode(rest[: error.start], "strict", True)[0], _BEYOND]
-            file.odd.append(bytes(rest[error.start : error.end]))
+            parts += [codecs.utf_8_decode(rest[: error.start], "strict", True)[0], _PLACEHOLDER]
+            file.undecodable.append(bytes(rest[error.start : error.end]))
             rest = rest[error.end :]
     file.text = "".join(parts)
     return file
 
 
-def changed(file: File, edits: Iterable[Edit]) -> bool:
-    """Make ``edits`` in ``file``. False, and nothing is changed, where one does not fit the text that stands there."""
-    starts = [0, *(found.end() for found in _BREAK.finditer(file.text))]
-    breaks = Counter(_BREAK.findall(file.text))
-    newline = breaks.most_common(1)[0][0] if breaks else "\n"
-    shown = mask(file.text).text  # spans hold masked text
+def apply(file: File, edits: Iterable[Edit]) -> bool:
+    """Make all ``edits`` in ``file``, or none and return False if one does not fit the text."""
+    lines = list(io.StringIO(file.text, newline=""))
+    starts = [0, *accumulate(map(len, lines))]
+    breaks = Counter(line[len(line.rstrip("\r\n")) :] for line in lines)
+    newline = max(("\n", "\r\n", "\r"), key=lambda ending: breaks[ending])
+    masked = mask(file.text).text  # spans hold masked text
     places: list[tuple[int, int, str]] = []
     for edit in edits:
         span = edit.span
         if span.end_line > len(starts):
             return False
         start, end = starts[span.line - 1] + span.column - 1, starts[span.end_line - 1] + span.end_column - 1
-        if _BREAK.sub("\n", shown[start:end]).replace(_BEYOND, "\ufffd") != span.text:
+        current = masked[start:end].replace("\r\n", "\n").replace("\r", "\n")
+        if current.replace(_PLACEHOLDER, "\ufffd") != span.text:
             return False
         places.append((start, end, edit.replacement.replace("\n", newline)))
     for start, end, replacement in sorted(places, reverse=True):

@@ -1,11 +1,12 @@
-"""Reading the files that a verb was given."""
+"""The command line's input: files, the question, the language."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
@@ -17,19 +18,17 @@ STDIN_NAME = "stdin"
 
 
 class Unreadable(TrainmedicError):
-    """A named file cannot be read."""
-
     code = "unreadable"
     kind = "unavailable"
 
 
 def attachments(names: Sequence[str]) -> tuple[Attachment, ...]:
-    """The files as they are; ``-`` is standard input. Raises `Unreadable`."""
+    """The named files, ``-`` being standard input. Raises `Unreadable`."""
     return tuple(Attachment(name=STDIN_NAME if name == STDIN else name, content=content(name)) for name in names)
 
 
 def content(name: str) -> bytes:
-    """The bytes of one file. Of one over `MAX_BYTES` the middle is left out: its line breaks stay, and nothing else."""
+    """The bytes of one file, bounded by `MAX_BYTES`. Raises `Unreadable`."""
     try:
         if name == STDIN:
             return bounded(sys.stdin.buffer)
@@ -42,7 +41,7 @@ def content(name: str) -> bytes:
 
 
 def bounded(stream: BinaryIO) -> bytes:
-    """The whole stream, or its head and its tail with the line breaks of what stood between."""
+    """The whole stream, or its head and tail with only the line breaks between them, which keeps line numbers right."""
     head = stream.read(MAX_BYTES // 2)
     tail, breaks = b"", 0
     while chunk := stream.read(MAX_BYTES // 4):
@@ -53,10 +52,10 @@ def bounded(stream: BinaryIO) -> bytes:
     return head + b"\n" * breaks + tail
 
 
-def question(given: str) -> str:
-    """The question as given; ``-`` reads it from standard input, in whatever encoding. Raises `Unreadable`."""
-    if given != STDIN:
-        return given
+def question(argument: str) -> str:
+    """The question, read from standard input if it is ``-``. Raises `Unreadable`."""
+    if argument != STDIN:
+        return argument
     decoded = decode(content(STDIN))
     if decoded is None:
         raise Unreadable("the question on standard input is not text")
@@ -64,15 +63,14 @@ def question(given: str) -> str:
 
 
 def write(name: str, data: bytes) -> None:
-    """Write a file. Raises `Unreadable`."""
     try:
         Path(name).write_bytes(data)
     except OSError as error:
         raise Unreadable(f"{name} cannot be written: {error.strerror}") from error
 
 
-def language_of(wanted: str, environ_language: str) -> str:
-    """``en`` or ``zh``: as wanted, else as the terminal is set."""
-    if wanted != "auto":
-        return wanted
-    return "zh" if environ_language.lower().startswith("zh") else "en"
+def language_of(choice: str) -> Literal["en", "zh"]:
+    """The chosen language; for ``auto`` that of the terminal."""
+    locale = os.environ.get("LC_ALL") or os.environ.get("LANG", "")
+    code = locale if choice == "auto" else choice
+    return "zh" if code.lower().startswith("zh") else "en"

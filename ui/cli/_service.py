@@ -14,7 +14,7 @@ from trainmedic.service.settings import Settings, load_settings
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """The effective settings: the verb's flags over environment and file."""
+    """The settings of file and environment, overridden by the verb's flags."""
     flags = {name: getattr(options, name, None) for name in Settings.model_fields}
     if flags.get("language") == "auto":
         flags["language"] = None
@@ -22,7 +22,6 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def advisor_of(options: argparse.Namespace, *, with_history: bool = False) -> Advisor:
-    """An advisor for one call."""
     from trainmedic.ui.app import build_advisor
 
     return build_advisor(settings_of(options), with_history=with_history)
@@ -34,10 +33,12 @@ def answer_of(options: argparse.Namespace, request: Ask, on_step: Callable[[Step
     advisor = advisor_of(options)
     if not settings.model_base_url or request.mode == "deterministic":
         return advisor.ask(request)
-    return asyncio.run(_written(advisor, settings, request, on_step or (lambda step: None)))
+    return asyncio.run(_model_answer(advisor, settings, request, on_step or (lambda step: None)))
 
 
-async def _written(advisor: Advisor, settings: Settings, request: Ask, on_step: Callable[[StepView], None]) -> Answer:
+async def _model_answer(
+    advisor: Advisor, settings: Settings, request: Ask, on_step: Callable[[StepView], None]
+) -> Answer:
     from trainmedic.service.answering import run_inline
     from trainmedic.service.assistant import Assistant
     from trainmedic.ui.app import build_model, load_agent

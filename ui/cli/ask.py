@@ -19,7 +19,6 @@ MODES = "deterministic: no model; investigate: the model looks things up first (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.add_argument("question", metavar="QUESTION", help="what you see; - reads it from standard input")
     parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
     parser.add_argument("--json", action="store_true", help="the whole answer object")
@@ -29,7 +28,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the answer as Markdown, or as JSON."""
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.question.request import Ask
     from trainmedic.ui.cli._service import answer_of
@@ -41,11 +39,10 @@ def run(options: argparse.Namespace) -> int:
         top_k=options.top_k,
         mode=options.mode,
     )
-    answer = answer_of(options, request, _tell)
+    answer = answer_of(options, request, _print_step)
     sys.stdout.write(to_json(answer, indent=2) + "\n" if options.json else answer.answer + "\n")
     return 0
 
 
-def _tell(step: StepView) -> None:
-    """One line for a step of an investigation, as it happens."""
+def _print_step(step: StepView) -> None:
     print(f"{step.number}. {step.what}", file=sys.stderr, flush=True)

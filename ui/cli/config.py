@@ -7,12 +7,10 @@ import sys
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.add_argument("--json", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one setting per line."""
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.settings import effective
     from trainmedic.ui.cli._service import settings_of

@@ -1,6 +1,6 @@
-"""Measure the answers over a set of questions: right cause first, in the first three, verdicts, false answers.
+"""Measure the answers to a set of questions: right cause first, in the first three, verdicts, false answers.
 
-With --llm the language model of the settings writes every text, and its texts are measured too.
+With --llm the configured language model writes the answers, and its texts are measured too.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.add_argument(
         "--set", type=Path, default=Path("tests/eval"), metavar="PATH", help="JSONL of questions, or a folder of them"
     )
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="all")
-    parser.add_argument("--misses", action="store_true", help="list what was not answered as it should be")
+    parser.add_argument("--misses", action="store_true", help="list the questions answered wrongly")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--fit", type=Path, metavar="FILE", help="fit the ranking on the split tune; write it to FILE")
-    parser.add_argument("--llm", action="store_true", help="let the model of the settings write, and measure its texts")
+    parser.add_argument("--llm", action="store_true", help="let the configured model write, and measure its texts")
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="with --llm: questions asked at once (1)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the figures."""
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.evaluation.causes import evaluate, misses, read_items, table
     from trainmedic.ui.cli._input import Unreadable
@@ -39,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.set.exists():
         raise Unreadable(f"{options.set} does not exist")
-    items = [i for i in read_items(options.set) if options.split in ("all", i.split)]
+    items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
     advisor = advisor_of(options)
     if options.fit is not None:
         from trainmedic.service.evaluation.fit import fitted
@@ -55,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         evaluation = evaluate(items, advisor.ask)
     if options.json:
-        shown: dict[str, object] = {"overall": evaluation.overall, "groups": evaluation.groups}
+        figures: dict[str, object] = {"overall": evaluation.overall, "groups": evaluation.groups}
         if texts is not None:
-            shown["texts"] = texts
-        sys.stdout.write(to_json(shown, indent=2) + "\n")
+            figures["texts"] = texts
+        sys.stdout.write(to_json(figures, indent=2) + "\n")
     else:
         sys.stdout.write(table(evaluation))
         if texts is not None:
@@ -71,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Advisor) -> tuple[Evaluation, TextFigures]:
-    """The figures with the model of the settings. Raises `InvalidSettings` where none is set."""
+    """Raises `InvalidSettings` if no model is configured."""
     import asyncio
 
     from trainmedic.kb.errors import InvalidSettings
@@ -83,7 +81,7 @@ def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Adv
     if not settings.model_base_url:
         raise InvalidSettings("--llm needs a language model", hint="set TRAINMEDIC_MODEL_BASE_URL")
 
-    async def measured() -> tuple[Evaluation, TextFigures]:
+    async def measure() -> tuple[Evaluation, TextFigures]:
         model = build_model(settings)
         try:
             parallel, restate = max(1, options.parallel), settings.model_restate
@@ -91,4 +89,4 @@ def _with_model(options: argparse.Namespace, items: Sequence[Item], advisor: Adv
         finally:
             await model.aclose()
 
-    return asyncio.run(measured())
+    return asyncio.run(measure())

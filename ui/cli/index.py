@@ -13,7 +13,6 @@ import sys
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's sub-verbs."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("build", help="make a new index and switch to it")
     actions.add_parser("verify", help="check the files of the index in use")
@@ -23,7 +22,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the action, then print the status."""
     from trainmedic.kb.glossary.terms import load_glossary
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.rule import load_rules

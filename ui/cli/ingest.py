@@ -12,15 +12,14 @@ from pathlib import Path
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
-    parser.add_argument("source", metavar="SOURCE", help="where from: folder (or directly the path of one)")
+    parser.add_argument("source", metavar="SOURCE", help="a kind of source (folder), or the path of a folder")
     parser.add_argument("location", metavar="LOCATION", nargs="?", help="the folder or file")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where drafts go (the data folder's drafts/)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder of the drafts (drafts/ in the data folder)")
     parser.add_argument("--json", action="store_true")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the drafts and say what became of each article. Exit code 3 where nothing could be read."""
+    """Exit code 3 if nothing could be read."""
     from trainmedic.ingest.build import build
     from trainmedic.ingest.document import Document
     from trainmedic.ingest.sources import names, source
@@ -44,11 +43,11 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(to_json(summary, indent=2) + "\n")
     else:
-        for made in summary.written:
-            about = f"  (about {', '.join(made.related)}?)" if made.related else ""
-            sys.stdout.write(f"{made.origin} → {made.id}{about}\n")
+        for draft in summary.written:
+            about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
+            sys.stdout.write(f"{draft.origin} → {draft.id}{about}\n")
     for origin in summary.known:
-        print(f"{origin}: drafted before", file=sys.stderr)
+        print(f"{origin}: already drafted", file=sys.stderr)
     for copy, original in summary.copies:
         print(f"{copy}: the same article as {original}", file=sys.stderr)
     for failure in summary.failures:

@@ -1,7 +1,7 @@
 """Work with the knowledge base: lint, list, show, new, coverage.
 
 lint      check pages (all, or the given ones): format, links, both languages; run the rules' examples
-list      list cases and rules, or the words that pages use (signals, settings)
+list      list cases and rules, or the names that pages use (signals, settings)
 show      print one case or rule as Markdown
 new       write the skeleton of a case or rule page
 coverage  print what is covered by framework and class, with links and gaps, as Markdown
@@ -45,7 +45,7 @@ def _lint(options: argparse.Namespace) -> int:
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.rule import load_rules
-    from trainmedic.kb.parse import parse
+    from trainmedic.kb.parse.pipeline import parse
 
     folders = [*options.kb, *_configured()]
     only: set[str] | None = None
@@ -65,7 +65,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Path]]:
-    """The names of the given pages, and those paths that lie in no folder of pages that is loaded anyway."""
+    """The names of the given pages, and the paths that are in none of the folders."""
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.pages.case import CASES
     from trainmedic.kb.pages.page import discover
@@ -86,7 +86,6 @@ def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Pa
 
 
 def _configured() -> tuple[Path, ...]:
-    """The folders of a team's own pages, from the settings."""
     from trainmedic.service.settings import load_settings
 
     return load_settings().extra_pages
@@ -108,8 +107,8 @@ def _list(options: argparse.Namespace) -> int:
 
     if options.kind in ("signals", "settings"):
         words = vocabulary()
-        listed = words.signals if options.kind == "signals" else words.settings
-        sys.stdout.write("".join(f"{word}\n" for word in sorted(listed)))
+        names = words.signals if options.kind == "signals" else words.settings
+        sys.stdout.write("".join(f"{name}\n" for name in sorted(names)))
         return 0
     folders = _configured()
     if options.kind != "rules":

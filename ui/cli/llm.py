@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from trainmedic.service.settings import Settings
 
 MODEL = "Qwen/Qwen3-8B-FP8"
-"""Fits a card of 24 GB with room for eight prompts of 8192 tokens. docs/model.md has the arithmetic."""
+"""Fits a 24 GB GPU with room for eight prompts of 8192 tokens; docs/model.md has the arithmetic."""
 PORT = 8010
 SHARE = 0.92
-"""Share of the card's memory to use. vLLM's own default leaves two of 24 GB unused."""
+"""Share of the GPU's memory to use; vLLM's default leaves 2 of 24 GB unused."""
 INSTALL = "pip install 'trainmedic[vllm]'"
 PARSERS = (
     (r"qwen3-?coder|qwen3\.[5-9]", "qwen3_coder"),
@@ -50,24 +50,21 @@ PARSERS = (
     (r"minimax-?m2", "minimax_m2"),
     (r"seed-?oss", "seed_oss"),
 )
-"""vLLM's tool-call parser for each model family; the first pattern found in the name wins.
+"""vLLM's tool-call parser for each model family; the first match in the name wins.
 https://docs.vllm.ai/en/latest/features/tool_calling/"""
 PARSER = "hermes"
-"""For all others: the format that most fine-tunes are trained on."""
+"""For all other models: the format that most fine-tunes are trained on."""
 NO_TOOLS = "none"
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
 
 class VllmMissing(TrainmedicError):
-    """vLLM is not installed."""
-
     code = "vllm_missing"
     kind = "unavailable"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.add_argument("--model", help=f"folder of weights, or a model of the hub ({MODEL})")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; beyond loopback a key is required")
     parser.add_argument("--port", type=_positive, default=PORT, help=f"port to listen on ({PORT})")
@@ -85,7 +82,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replace this process by the server. With ``--print``, only show the command."""
+    """Replace this process by the server, or with ``--print`` only show the command."""
     from trainmedic.service.settings import is_loopback, load_settings
 
     settings = load_settings()
@@ -129,7 +126,6 @@ def program() -> list[str] | None:
 
 
 def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
-    """The model and everything after it."""
     model = options.model or MODEL
     chosen = {
         "--served-model-name": settings.model_name or _served_name(model),
@@ -152,13 +148,12 @@ def flags(options: argparse.Namespace, settings: Settings) -> list[str]:
 
 
 def tool_parser(model: str) -> str:
-    """The parser by the model's name, and for a folder of weights by its configuration too."""
+    """vLLM's parser for a model, from its name and, for a folder of weights, its configuration."""
     names = f"{Path(model).name} {_architecture(Path(model) / 'config.json')}".casefold().replace("_", "-")
     return next((parser for pattern, parser in PARSERS if re.search(pattern, names)), PARSER)
 
 
 def _architecture(path: Path) -> str:
-    """The ``model_type`` of a configuration; empty if it cannot be read."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -172,7 +167,7 @@ def _served_name(model: str) -> str:
 
 
 def _from_hub(model: str | None) -> bool:
-    """Whether the user named a model that is not a folder here."""
+    """Whether ``model`` names a model of the hub and not a local folder."""
     return model is not None and not Path(model).exists()
 
 
@@ -187,5 +182,5 @@ def _is_distribution() -> bool:
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError("it must be at least 1")
+        raise argparse.ArgumentTypeError("must be at least 1")
     return number

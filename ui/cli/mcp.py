@@ -20,18 +20,15 @@ if TYPE_CHECKING:
 
 
 class McpMissing(TrainmedicError):
-    """The protocol's library is not installed."""
-
     code = "mcp_unavailable"
     kind = "unavailable"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """No options: everything is a setting."""
+    """This verb has no options: everything is a setting."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until the client closes standard input."""
     from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)

@@ -7,7 +7,6 @@ import sys
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.add_argument("query", metavar="QUERY")
     parser.add_argument("--top-k", type=int, default=10, choices=range(1, 51), metavar="N")
     parser.add_argument("--framework", help="only cases of this framework")
@@ -16,7 +15,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the hits, best first, each with its score and its reasons."""
     from trainmedic.kb.serialization import to_json
     from trainmedic.ui.cli._service import advisor_of
 

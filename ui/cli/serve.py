@@ -12,20 +12,18 @@ from trainmedic.kb.errors import TrainmedicError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options; each overrides its setting."""
     parser.add_argument("--host", help="address to listen on (127.0.0.1); beyond loopback a key is required")
     parser.add_argument("--port", type=int, help="port to listen on (8000)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Load the knowledge, then listen until interrupted."""
     import uvicorn
 
     from trainmedic.ui.app import build_app
     from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
-    _listenable(settings.host, settings.port)  # before the knowledge is loaded, and in one line
+    _require_free(settings.host, settings.port)  # uvicorn would find out only after the knowledge is loaded
     app = build_app(settings)
     # The knowledge is never freed; without this, each full garbage collection scans all of it for 0.1 s.
     gc.collect()
@@ -37,13 +35,13 @@ def run(options: argparse.Namespace) -> int:
         port=settings.port,
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=3,  # an open page keeps an event stream that never ends
+        timeout_graceful_shutdown=3,  # the event stream of an open page never ends
     )
     return 0
 
 
-def _listenable(host: str, port: int) -> None:
-    """Raise `TrainmedicError` if the address is in use or not of this machine."""
+def _require_free(host: str, port: int) -> None:
+    """Raise `TrainmedicError` if the address is in use or does not belong to this machine."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:

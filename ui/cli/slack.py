@@ -21,14 +21,12 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.add_argument("--manifest", action="store_true", help="print the manifest of the Slack app, start nothing")
     parser.add_argument("--host", help="address to listen on for HTTP events (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on for HTTP events (8000)")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until interrupted."""
     if options.manifest:
         from importlib.resources import files
 

@@ -10,14 +10,13 @@ Slack or a webhook if given. With a command, its output passes through and its e
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
@@ -29,27 +28,27 @@ if TYPE_CHECKING:
     from trainmedic.ui.watch.notify import Notifier
     from trainmedic.ui.watch.watcher import Watcher
 
-BETWEEN_S = 0.5
+POLL_S = 0.5
 COMMAND, OUTPUT = "command", "output.log"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's options."""
     parser.usage = "trainmedic watch [LOG] [options] [-- COMMAND ...]"
     parser.set_defaults(command=[])
-    parser.add_argument("log", nargs="?", metavar="LOG", help="the log to follow; with a command, both are watched")
-    parser.add_argument("--config", action="append", default=[], metavar="FILE", help="a file that belongs to the run")
+    parser.add_argument(
+        "log", nargs="?", metavar="LOG", help="log to follow; with a command, its output is watched too"
+    )
+    parser.add_argument("--config", action="append", default=[], metavar="FILE", help="file that belongs to the run")
     parser.add_argument("--strict", action="store_true", help="do not launch if the check finds an error")
-    parser.add_argument("--once", action="store_true", help="read LOG to its end and leave, instead of following it")
-    parser.add_argument("--slack", metavar="CHANNEL", help="post to this channel too (SLACK_BOT_TOKEN)")
+    parser.add_argument("--once", action="store_true", help="read LOG once and exit instead of following it")
+    parser.add_argument("--slack", metavar="CHANNEL", help="also post to this channel (needs SLACK_BOT_TOKEN)")
     parser.add_argument("--webhook", metavar="URL", help="post the diagnosis as JSON")
-    parser.add_argument("--server", metavar="URL", help="ask this service instead of the knowledge installed here")
+    parser.add_argument("--server", metavar="URL", help="ask this service instead of the installed knowledge")
     parser.add_argument("--key", metavar="KEY_FILE", help="file with the key of that service")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check, then watch until interrupted or until the command ends."""
     from trainmedic.service.settings import load_settings
     from trainmedic.ui.watch import diagnosing, launch
     from trainmedic.ui.watch.watcher import Watcher
@@ -57,8 +56,7 @@ def run(options: argparse.Namespace) -> int:
     log, command = options.log, options.command
     if not log and not command:
         raise InvalidRequest("nothing to watch", hint="trainmedic watch LOG, or: trainmedic watch -- COMMAND")
-    wanted = language_of(options.language, os.environ.get("LC_ALL") or os.environ.get("LANG", ""))
-    language: Literal["en", "zh"] = "zh" if wanted == "zh" else "en"
+    language = language_of(options.language)
     settings = load_settings()
     configuration = [*attachments(tuple(dict.fromkeys((*options.config, *launch.configs(command)))))]
     if command:
@@ -68,11 +66,8 @@ def run(options: argparse.Namespace) -> int:
     if errors and options.strict and command:
         sys.stderr.write("trainmedic: not launched (--strict)\n")
         return FINDINGS
-    diagnose = diagnosing.in_process(settings, language)
-    if options.server:
-        key = Path(options.key).read_text(encoding="utf-8").strip() if options.key else None
-        service = diagnosing.by_service(options.server, key, language)
-        diagnose = diagnosing.with_fallback(service, diagnose)
+    key = Path(options.key).read_text(encoding="utf-8").strip() if options.server and options.key else None
+    diagnose = diagnosing.source(settings, language, options.server, key)
     notify = notifier(options, settings)
     if not command:
         return follow(Path(log), Watcher(log, configuration, diagnose, notify), once=options.once)
@@ -82,7 +77,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
-    """The terminal, and what the options add."""
     from trainmedic.ui.watch import notify
 
     notifiers: list[Notifier] = [notify.to_terminal]
@@ -94,12 +88,11 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
         notifiers.append(notify.to_slack(options.slack, token, url, public_url=public, buttons=bool(options.server)))
     if options.webhook:
         notifiers.append(notify.to_webhook(options.webhook))
-
     return notify.all_of(notifiers)
 
 
 def follow(path: Path, watcher: Watcher, *, once: bool) -> int:
-    """Follow a log until interrupted; with ``once`` to its end."""
+    """Follow a log until interrupted, or with ``once`` to its end."""
     from trainmedic.ui.watch.follow import GrowingFile
 
     if once and not path.is_file():
@@ -112,7 +105,7 @@ def follow(path: Path, watcher: Watcher, *, once: bool) -> int:
             if once:
                 break
             watcher.look()
-            time.sleep(BETWEEN_S)
+            time.sleep(POLL_S)
     except KeyboardInterrupt:
         pass
     finally:
@@ -126,27 +119,27 @@ def launch_and_watch(command: Sequence[str], watcher: Watcher, log: Path | None)
     from trainmedic.ui.watch import launch
     from trainmedic.ui.watch.follow import GrowingFile
 
-    over = Event()
+    ended = Event()
     file = GrowingFile(log, from_end=True) if log else None
 
     def look() -> None:
-        ended = False
-        while not ended:
-            ended = over.wait(BETWEEN_S)
+        last = False
+        while not last:
+            last = ended.wait(POLL_S)
             while file is not None and (text := file.read()):
                 watcher.add(text)
             watcher.look()
 
-    looking = Thread(target=look, daemon=True)
-    looking.start()
+    poller = Thread(target=look, daemon=True)
+    poller.start()
     try:
         code = launch.run(command, watcher.add)
     except OSError as error:
         sys.stderr.write(f"trainmedic: {command[0]} cannot be started: {error.strerror}\n")
         return FAILED
     finally:
-        over.set()
-        looking.join()
+        ended.set()
+        poller.join()
         if file is not None:
             file.close()
     watcher.end()

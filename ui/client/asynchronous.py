@@ -94,7 +94,7 @@ class AsyncClient:
             async with self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise requests.failure(response)
+                    raise requests.response_error(response)
                 async for event in EventSource(response).aiter_sse():
                     part = requests.stream_part(event, response)
                     if part is not None:
@@ -134,7 +134,6 @@ class AsyncClient:
             offset, total = offset + len(page.items), page.total if page.items else 0
 
     async def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
-        """One case."""
         return await self._send(requests.case(case_id, language))
 
     async def rules(
@@ -150,7 +149,6 @@ class AsyncClient:
             offset, total = offset + len(page.items), page.total if page.items else 0
 
     async def rule(self, rule_id: str, *, language: PageLanguage = "en") -> RuleDocument:
-        """One rule."""
         return await self._send(requests.rule(rule_id, language))
 
     async def feedback(self, answer_id: str, reaction: Reaction, *, reason: str = "", comment: str = "") -> None:
@@ -175,7 +173,7 @@ class AsyncClient:
             response: httpx.Response = await retrying(
                 self._http.request, call.method, call.path, json=call.body, params=call.params
             )
-            return requests.answered(call, response)
+            return requests.result(call, response)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -183,4 +181,4 @@ class AsyncClient:
         try:
             yield
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise requests.broken(error, self._base_url) from error
+            raise requests.connection_error(error, self._base_url) from error

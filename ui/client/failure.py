@@ -9,7 +9,7 @@ class ServiceError(Exception):
     Codes are those of the API (docs/api.md), and of the client itself: ``unreachable`` (no connection, or it broke),
     ``timeout`` (the client's own; the service's has the same name), ``interrupted`` (a stream ended early),
     ``bad_response`` (not an answer of this API), ``bad_signature`` (a webhook's). ``status`` is the HTTP status, None
-    where there was no response; ``trace_id`` is what the operator of the service can look up.
+    without a response; ``trace_id`` lets the operator of the service find the request in the logs.
     """
 
     def __init__(

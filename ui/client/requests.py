@@ -25,7 +25,7 @@ Mode = Literal["auto", "deterministic", "investigate"]
 Reaction = Literal["up", "down", "resolved"]
 PAGE = 100
 PASSING = frozenset({429, 502, 503, 504})
-"""Statuses of a request that was not worked on."""
+"""Statuses of requests that the service did not process."""
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
 _HINT = "is base_url that of trainmedic?"
@@ -33,7 +33,7 @@ _HINT = "is base_url that of trainmedic?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[T]):
-    """One request. ``accepted`` are error statuses whose body is still a ``kind``."""
+    """One request. ``accepted`` are error statuses whose body is still of ``kind``."""
 
     method: str
     path: str
@@ -55,7 +55,7 @@ class Call(Generic[T]):
 
 
 def read_files(*paths: str | Path) -> dict[str, str]:
-    """Files as attachments, named as given. Bytes that are no UTF-8 are replaced. Raises `OSError`."""
+    """Files as attachments, named as given. Undecodable bytes are replaced. Raises `OSError`."""
     return {str(path): Path(path).read_bytes().decode("utf-8", "replace") for path in paths}
 
 
@@ -67,7 +67,6 @@ def ask_body(
     top_k: int,
     mode: Mode,
 ) -> dict[str, Any]:
-    """The body of a question."""
     body: dict[str, Any] = {
         "question": question,
         "attachments": files(attachments),
@@ -79,51 +78,45 @@ def ask_body(
 
 
 def files(attachments: Mapping[str, str] | None) -> list[dict[str, str]]:
-    """Attachments on the wire."""
     return [{"name": name, "content": content} for name, content in (attachments or {}).items()]
 
 
 def ask(body: Mapping[str, Any]) -> Call[Answer]:
-    """A question."""
     return Call(method="POST", path="/v1/ask", kind=Answer, body=body)
 
 
 def check(attachments: Mapping[str, str], language: PageLanguage) -> Call[Report]:
-    """The rules alone."""
     body = {"attachments": files(attachments), "language": language}
     return Call(method="POST", path="/v1/check", kind=Report, body=body)
 
 
 def search(query: str, top_k: int, filters: Mapping[str, str | None], language: Language) -> Call[Hits]:
-    """The cases nearest to a text."""
-    chosen = {name: value for name, value in filters.items() if value is not None}
-    body = {"query": query, "top_k": top_k, "filters": chosen, "language": language}
+    body = {"query": query, "top_k": top_k, "filters": without_none(filters), "language": language}
     return Call(method="POST", path="/v1/search", kind=Hits, body=body)
 
 
+def without_none(filters: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in filters.items() if value is not None}
+
+
 def page(kind: type[T], path: str, offset: int, filters: Mapping[str, str | None]) -> Call[T]:
-    """One page of a list."""
-    params = {name: value for name, value in filters.items() if value is not None}
-    return Call(method="GET", path=path, kind=kind, params={**params, "offset": str(offset), "limit": str(PAGE)})
+    params = {**without_none(filters), "offset": str(offset), "limit": str(PAGE)}
+    return Call(method="GET", path=path, kind=kind, params=params)
 
 
 def case(case_id: str, language: PageLanguage) -> Call[CaseDocument]:
-    """One case."""
     return Call(method="GET", path=f"/v1/cases/{segment(case_id)}", kind=CaseDocument, params={"language": language})
 
 
 def rule(rule_id: str, language: PageLanguage) -> Call[RuleDocument]:
-    """One rule."""
     return Call(method="GET", path=f"/v1/rules/{segment(rule_id)}", kind=RuleDocument, params={"language": language})
 
 
 def answer(answer_id: str) -> Call[Answer]:
-    """An answer given before."""
     return Call(method="GET", path=f"/v1/answers/{segment(answer_id)}", kind=Answer)
 
 
 def feedback(answer_id: str, reaction: Reaction, reason: str, comment: str) -> Call[FeedbackReceipt]:
-    """Feedback on an answer."""
     body = {"answer_id": answer_id, "reaction": reaction, "reason": reason, "comment": comment}
     return Call(method="POST", path="/v1/feedback", kind=FeedbackReceipt, body=body)
 
@@ -133,24 +126,23 @@ VERSION = Call(method="GET", path="/version", kind=Versions)
 
 
 def segment(id: str) -> str:
-    """An id as one segment of a path. Raises `ServiceError` for one that cannot be any."""
+    """An id as one segment of a path. Raises `ServiceError` if it cannot be one."""
     if not id or set(id) <= {"."}:
         raise ServiceError("not_found", f"no such id: {id!r}")
     return quote(id, safe="")
 
 
 def options(base_url: str, api_key: str | None, timeout_s: float) -> dict[str, Any]:
-    """The options of an httpx client."""
     headers = {"User-Agent": "trainmedic-client", "Accept": "application/json, text/event-stream"}
     if api_key:
         headers["Authorization"] = f"Bearer {api_key}"
     return {"base_url": base_url, "headers": headers, "timeout": httpx.Timeout(timeout_s)}
 
 
-def answered(call: Call[T], response: httpx.Response) -> T:
+def result(call: Call[T], response: httpx.Response) -> T:
     """The value in a response. Raises `ServiceError`."""
     if not response.is_success and response.status_code not in call.accepted:
-        raise failure(response)
+        raise response_error(response)
     return value(call.kind, response.text, response)
 
 
@@ -168,8 +160,8 @@ def value(kind: type[T], text: str, response: httpx.Response) -> T:
         ) from error
 
 
-def failure(response: httpx.Response) -> ServiceError:
-    """The error of a response whose body has been read."""
+def response_error(response: httpx.Response) -> ServiceError:
+    """The error in a response; its body must have been read."""
     try:
         error = dict(response.json()["error"])
         code, message, hint = str(error["code"]), str(error["message"]), error.get("hint")
@@ -180,8 +172,7 @@ def failure(response: httpx.Response) -> ServiceError:
     return ServiceError(code, message, hint=hint, trace_id=trace_id, status=response.status_code)
 
 
-def broken(error: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, base_url: str) -> ServiceError:
-    """The error of a failed connection."""
+def connection_error(error: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError, base_url: str) -> ServiceError:
     if isinstance(error, httpx.TimeoutException):
         return ServiceError("timeout", f"{base_url} did not answer in time", hint="a longer timeout_s may help")
     if isinstance(error, SSEError):
@@ -195,14 +186,13 @@ def stream_part(event: ServerSentEvent, response: httpx.Response) -> Delta | Ste
     Raises `ServiceError` for an error reported by the service, and for anything that is not of this API.
     """
     if event.event == "error":
-        raise reported(event.data, response)
+        raise event_error(event.data, response)
     kinds: dict[str, type[Delta | Step | Answer]] = {"answer.delta": Delta, "answer.step": Step, "answer": Answer}
     kind = kinds.get(event.event)
     return value(kind, event.data, response) if kind is not None else None
 
 
-def reported(data: str, response: httpx.Response) -> ServiceError:
-    """The error of an ``error`` event."""
+def event_error(data: str, response: httpx.Response) -> ServiceError:
     try:
         error = dict(json.loads(data)["error"])
     except (ValueError, TypeError, KeyError):
@@ -214,5 +204,4 @@ def reported(data: str, response: httpx.Response) -> ServiceError:
 
 
 def interrupted() -> ServiceError:
-    """The error for a stream that ended before its answer."""
     return ServiceError("interrupted", "the stream ended before its answer", hint="ask again")

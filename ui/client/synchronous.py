@@ -91,7 +91,7 @@ class Client:
             with self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response:
                 if not response.is_success:
                     response.read()
-                    raise requests.failure(response)
+                    raise requests.response_error(response)
                 for event in EventSource(response).iter_sse():
                     part = requests.stream_part(event, response)
                     if part is not None:
@@ -131,7 +131,6 @@ class Client:
             offset, total = offset + len(page.items), page.total if page.items else 0
 
     def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
-        """One case."""
         return self._send(requests.case(case_id, language))
 
     def rules(
@@ -147,7 +146,6 @@ class Client:
             offset, total = offset + len(page.items), page.total if page.items else 0
 
     def rule(self, rule_id: str, *, language: PageLanguage = "en") -> RuleDocument:
-        """One rule."""
         return self._send(requests.rule(rule_id, language))
 
     def feedback(self, answer_id: str, reaction: Reaction, *, reason: str = "", comment: str = "") -> None:
@@ -172,7 +170,7 @@ class Client:
             response: httpx.Response = retrying(
                 self._http.request, call.method, call.path, json=call.body, params=call.params
             )
-            return requests.answered(call, response)
+            return requests.result(call, response)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -180,4 +178,4 @@ class Client:
         try:
             yield
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            raise requests.broken(error, self._base_url) from error
+            raise requests.connection_error(error, self._base_url) from error

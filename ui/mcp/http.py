@@ -81,7 +81,7 @@ class Endpoint:
                 raise NotServing("the service is starting or stopping", hint="try again")
             if self._app is None:
                 ready: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
-                # A task of its own: the library's task group must end in the task that started it.
+                # In a separate task, because the library's task group must end in the task that started it.
                 self._task = asyncio.create_task(self._serve(ready), name="mcp")
                 self._app = await ready
             return self._app
@@ -126,7 +126,7 @@ def make_mcp_app(context: AppContext) -> tuple[ASGIApp, Any]:
 
 
 def allowed_hosts(context: AppContext) -> tuple[str, ...]:
-    """Host names under which the service may be called. Empty, for any, if calls need a key, which no web page has."""
+    """Host names allowed in calls; empty, for any, if calls need a key, because no web page has one."""
     settings = context.settings
     if settings.keys:
         return ()

@@ -27,7 +27,8 @@ from trainmedic.kb.pages.case_render import render as render_case
 from trainmedic.kb.pages.rule_render import render as render_rule
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.question.request import Ask
-from trainmedic.ui.mcp.shapes import CaseHit, CaseHits, CasePage, CheckResult, Diagnosis, File, RulePage
+from trainmedic.service.resources import Hits
+from trainmedic.ui.mcp.shapes import CaseHits, CasePage, CheckResult, Diagnosis, File, RulePage
 
 if TYPE_CHECKING:
     from trainmedic.ui.context import AppContext
@@ -42,10 +43,10 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 INSTRUCTIONS = """\
 trainmedic finds out why an LLM training run is broken and what to change, in English and Chinese.
 Call `diagnose` with the user's own words and everything pasted: launch command, configs, log tail, pip list. Act on \
-the first cause only where the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
+the first cause only if the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
 `not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
 Call `check_config` for files before a run, `search_cases` to look something up, and `get_case` and `explain_rule` \
-for the pages behind an id. Secrets in what is sent are masked; nothing is executed.
+for the pages behind an id. Secrets in the input are masked; nothing is executed.
 """
 log = logging.getLogger("trainmedic.mcp")
 
@@ -74,13 +75,13 @@ class Server(MCPServer[Any]):
 
 
 def refusal(name: str, error: ToolError) -> str:
-    """The client's message for a failed call. Unexpected errors are logged, masked."""
+    """The message for a failed call. Unexpected errors go to the log, masked."""
     cause = error.__cause__
     if isinstance(cause, TrainmedicError):
         return error_line(cause)
     if isinstance(cause, ValidationError):
-        wrong = cause.errors(include_input=False, include_url=False, include_context=False)[:5]
-        parts = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in wrong]
+        errors = cause.errors(include_input=False, include_url=False, include_context=False)[:5]
+        parts = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in errors]
         return error_line(InvalidRequest("; ".join(parts)))
     if cause is None:
         return error_line(NotFound(f"no tool {name[:MAX_ID]!r}"))
@@ -175,15 +176,7 @@ language model, nothing stored."""
             raise InvalidRequest("top_k: between 1 and 50")
         advisor, filters = self._advisor, {"framework": framework} if framework else None
         hits = await self._context.executor(lambda: advisor.search(query, top_k, filters))
-        cases = [(hit, advisor.case(hit.case_id)) for hit in hits]
-        return CaseHits(
-            hits=[
-                CaseHit(case_id=case.id, title=case.title.get(language), score=round(hit.score, 6), why=list(hit.why))
-                for hit, case in cases
-                if case is not None
-            ],
-            kb_version=advisor.knowledge.cases.version,
-        )
+        return CaseHits.model_validate(Hits.of(hits, advisor.knowledge.cases, language))
 
     async def get_case(self, case_id: Id, language: TextLanguage = "en") -> CasePage:
         """One case by its id: symptom, cause, fix, what does not help, how to confirm, versions, sources."""
@@ -218,11 +211,9 @@ language model, nothing stored."""
         )
 
     async def case_page(self, case_id: str, language: str = "en") -> str:
-        """A case as Markdown."""
         return (await self._page(self.get_case, case_id, language)).markdown
 
     async def rule_page(self, rule_id: str, language: str = "en") -> str:
-        """A rule as Markdown."""
         return (await self._page(self.explain_rule, rule_id, language)).markdown
 
     async def _page(self, read: Any, id: str, language: str) -> CasePage | RulePage:
@@ -235,7 +226,7 @@ language model, nothing stored."""
         return page
 
     def _bounded(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
-        """The files as the core takes them. Raises `TooLarge`."""
+        """Raises `TooLarge`."""
         files = files or []
         most = self._context.settings.max_attachments
         if len(files) > most:

@@ -103,7 +103,6 @@ class Diagnosis(BaseModel):
 
     @classmethod
     def of(cls, answer: Answer) -> Diagnosis:
-        """The answer as the tool returns it."""
         return cls(
             answer_id=answer.id,
             conversation_id=answer.conversation_id,
@@ -139,7 +138,6 @@ class CheckResult(BaseModel):
 
     @classmethod
     def of(cls, report: ReportView) -> CheckResult:
-        """The report as the tool returns it."""
         return cls(
             findings=[Finding.model_validate(finding) for finding in report.findings],
             framework=report.run.framework,
@@ -151,7 +149,7 @@ class CheckResult(BaseModel):
         )
 
 
-class CaseHit(BaseModel):
+class CaseHit(Part):
     """One case found, and why."""
 
     case_id: str
@@ -160,7 +158,7 @@ class CaseHit(BaseModel):
     why: list[str]
 
 
-class CaseHits(BaseModel):
+class CaseHits(Part):
     """Cases, nearest first."""
 
     hits: list[CaseHit]

@@ -17,7 +17,7 @@ from urllib.parse import quote as percent
 from trainmedic.kb.model.report import Text
 from trainmedic.service.answer import Answer
 from trainmedic.service.answer import markdown as markdown_of
-from trainmedic.service.composition import phrases
+from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
 
 Block = dict[str, Any]
@@ -86,7 +86,7 @@ class Extras:
     asker: str = ""
 
 
-def messages(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
+def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
     """The whole answer as one message or, where it is long, several: text, then small print, then buttons."""
     body = f"{verdict_line(answer)}\n\n{text_of(answer)}"
     blocks = [markdown(piece) for piece in split_markdown(neutral(body), BODY)]
@@ -118,9 +118,10 @@ def verdict_line(answer: Answer) -> str:
     parts = [f"**{VERDICTS[answer.verdict].get(language)}**"]
     if answer.verdict in GROUNDED and answer.causes:
         first = answer.causes[0]
-        sure, grade = phrases.CONFIDENCE[first.confidence], phrases.GRADE[first.evidence_grade]
-        parts.append(CONFIDENCE.get(language).format(confidence=sure.get(language)))
-        parts.append(EVIDENCE.get(language).format(grade=grade.get(language)))
+        confidence = answer_messages(f"confidence.{first.confidence}", language)
+        grade = answer_messages(f"grade.{first.evidence_grade}", language)
+        parts.append(CONFIDENCE.get(language).format(confidence=confidence))
+        parts.append(EVIDENCE.get(language).format(grade=grade))
     return " · ".join(parts)
 
 

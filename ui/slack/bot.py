@@ -25,7 +25,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from trainmedic.kb.mask import mask
 from trainmedic.service.settings import MEBIBYTE, is_loopback
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.clicks import Clicks, place_of
 from trainmedic.ui.slack.files import Downloads
@@ -33,6 +32,7 @@ from trainmedic.ui.slack.gather import Gatherer, Place
 from trainmedic.ui.slack.incoming import is_written, mentions
 from trainmedic.ui.slack.live import StreamLimits
 from trainmedic.ui.slack.memory import SeenEvents
+from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import Poster
 from trainmedic.ui.slack.question_handler import LEAVING_S, QuestionHandler, Tools
 from trainmedic.ui.slack.scopes import Identity, check_app_token, identify
@@ -44,6 +44,8 @@ bolt_log.setLevel(logging.INFO)  # below that, Slack's libraries log what people
 # It reads SLACK_BOT_TOKEN too and warns that it does not need it.
 bolt_log.addFilter(lambda record: "`token` will be unused" not in record.getMessage())
 COMMAND = "/trainmedic"
+PROMPTS = ("nan", "memory", "rewards", "command")
+"""Suggested questions: names below ``prompts`` in messages.toml."""
 DIAGNOSE = "trainmedic_diagnose"
 """The message shortcut."""
 TIMEOUT_S = 15
@@ -135,7 +137,7 @@ class SlackBot:
                 log.warning(
                     "the Slack app lacks the permission %s: %s; add it and reinstall the app",
                     scope,
-                    words.FEATURES[scope].en,
+                    messages(f"features.{scope}", "en"),
                 )
             self.desk = QuestionHandler(self._tools(calls, token))
             self.app = self._app(token)
@@ -304,7 +306,7 @@ class SlackBot:
             language = self.desk.language(place.channel, written.text)
             log.warning("too many questions at once; one is sent away")
             if addressed:
-                self.desk.start(self.desk.say(place, words.BUSY.get(language), url=url))
+                self.desk.start(self.desk.say(place, messages("busy", language), url=url))
             return
         self.desk.start(self.desk.in_thread(place, written, in_thread=in_thread, addressed=addressed, url=url))
 
@@ -313,9 +315,9 @@ class SlackBot:
         channel, user = str(command.get("channel_id", "")), str(command.get("user_id", ""))
         language = self.desk.language(channel, text)
         if text.lower() in HELP_WORDS:
-            await ack(words.HELP.get(language))
+            await ack(messages("help", language))
             return
-        await ack(words.WORKING.get(language))
+        await ack(messages("working", language))
         place = Place(
             team=str(command.get("team_id") or self.identity.team),
             channel=channel,
@@ -348,8 +350,14 @@ class SlackBot:
     async def _prompts(self, channel: str, user: str) -> None:
         """Suggest what to ask. Without a thread: under agent_view a call with one does nothing."""
         language = await self._locale(user)
-        prompts = [{"title": title.get(language), "message": text.get(language)} for title, text in words.PROMPTS]
-        title = words.PROMPTS_TITLE.get(language)
+        prompts = [
+            {
+                "title": messages(f"prompts.{name}.title", language),
+                "message": messages(f"prompts.{name}.text", language),
+            }
+            for name in PROMPTS
+        ]
+        title = messages("prompts_title", language)
         try:
             await self.desk.tools.calls(
                 "assistant_threads_setSuggestedPrompts", channel_id=channel, prompts=prompts, title=title

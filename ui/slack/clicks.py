@@ -17,16 +17,16 @@ from trainmedic.ui.present.slack import (
     SHARE,
     VERDICTS,
     Reply,
-    messages,
     packed,
     plain,
+    render_answer,
     small_print,
 )
 from trainmedic.ui.present.slack_text import escape, link, wrapped
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Place
 from trainmedic.ui.slack.memory import PostedAnswer
+from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.question_handler import QuestionHandler, said
 from trainmedic.ui.slack.review import FOLDER, write_draft
 
@@ -68,7 +68,7 @@ class Clicks:
     async def _feedback(self, place: Place, named: Mapping[str, str], language: str, url: str) -> None:
         reaction = "up" if named.get("reaction") == "up" else "down"
         await self._store(named, reaction)
-        await self._desk.say(place, words.THANKS[reaction].get(language), url=url, alone=True)
+        await self._desk.say(place, messages(f"thanks.{reaction}", language), url=url, alone=True)
 
     async def _store(self, named: Mapping[str, str], reaction: str) -> None:
         feedback = Feedback(answer_id=named.get("answer", ""), reaction=reaction, reason="slack")
@@ -89,7 +89,7 @@ class Clicks:
         draft = await self._tools.context.executor(
             lambda: write_draft(folder, posted.answer, posted.question, posted.attachments, afterwards, permalink)
         )
-        text = words.RESOLVED.get(language).format(user=place.user, draft=draft)
+        text = messages("resolved", language, user=place.user, draft=draft)
         await self._desk.say(place, text, url=url, alone=not since)
 
     async def _afterwards(self, place: Place, since: str) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Clicks:
         posted = await self._desk.recall(named.get("answer", ""))
         settings = self._tools.context.settings
         group = f"<!subteam^{settings.slack_human_group}>" if settings.slack_human_group else ""
-        asks = words.ASKED_HUMAN.get(language).format(group=group, user=place.user).strip()
+        asks = messages("asked_human", language, group=group, user=place.user).strip()
         private = place.direct or alone
         public_url = settings.public_url.rstrip("/")
         address = await self._permalink(place) if settings.slack_human_channel and not private else ""
@@ -125,14 +125,14 @@ class Clicks:
             await self._tools.poster.post(settings.slack_human_channel, None, [reply])
         elif not private:
             await self._tools.poster.post(place.channel, place.thread_ts, [reply])
-        await self._desk.say(place, words.HUMAN_TOLD.get(language), url=url, alone=True)
+        await self._desk.say(place, messages("human_told", language), url=url, alone=True)
 
     async def _share(self, place: Place, named: Mapping[str, str], language: str, url: str, *, in_thread: bool) -> None:
         posted = await self._desk.recall(named.get("answer", ""))
-        by = words.SHARED.get(language).format(user=place.user)
+        by = messages("shared", language, user=place.user)
         question = f"> {quoted(posted.question)}" if posted.question.strip() else ""
         heading = Reply(text=by, blocks=(said(f"{by}\n{question}".strip()).blocks[0],))
-        first, *rest = messages(posted.answer, self._desk.extras(place))
+        first, *rest = render_answer(posted.answer, self._desk.extras(place))
         replies = [*packed([*heading.blocks, *first.blocks], first.text), *rest]
         thread_ts = place.thread_ts if in_thread else None
         try:
@@ -150,18 +150,18 @@ class Clicks:
 
 def summary(asks: str, posted: PostedAnswer, language: str, address: str = "") -> Reply:
     """What a human needs to take over: the question, the verdict, the candidates, what is not known."""
-    answer, named = posted.answer, words.SUMMARY
+    answer = posted.answer
     colon = "：" if language == "zh" else ": "
-    lines = [f"{named['question'].get(language)}{colon}{quoted(posted.question)}"]
-    lines.append(f"{named['verdict'].get(language)}{colon}{VERDICTS[answer.verdict].get(language)}")
+    lines = [f"{messages('summary.question', language)}{colon}{quoted(posted.question)}"]
+    lines.append(f"{messages('summary.verdict', language)}{colon}{VERDICTS[answer.verdict].get(language)}")
     causes = [f"{escape(cause.title)} ({cause.confidence})" for cause in answer.causes[:3]]
     if causes:
-        lines.append(f"{named['causes'].get(language)}{colon}{'; '.join(causes)}")
+        lines.append(f"{messages('summary.causes', language)}{colon}{'; '.join(causes)}")
     missing = [escape(item.ask) for item in answer.missing[:3]]
     if missing:
-        lines.append(f"{named['missing'].get(language)}{colon}{' '.join(missing)}")
+        lines.append(f"{messages('summary.missing', language)}{colon}{' '.join(missing)}")
     if address:
-        lines.append(link(address, named["where"].get(language)))
+        lines.append(link(address, messages("summary.where", language)))
     body = "\n".join(lines)
     return Reply(text=asks, blocks=(*said(asks).blocks, *small_print([p for p in wrapped(body, 900)])))
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
+from trainmedic.ui.slack.messages import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ class Fetched:
 
 
 class NotRead(Exception):
-    """Why a file is not read: a key of `words.NOT_READ`."""
+    """Why a file is not read: a name below ``not_read`` in messages.toml."""
 
     def __init__(self, reason: str, **values: object) -> None:
         super().__init__(reason)
@@ -80,7 +80,7 @@ class Downloads:
                 name, content = await self._file(item, name)
                 read.append(Attachment(name=name, content=content))
             except NotRead as reason:
-                told = words.NOT_READ[reason.reason].get(language).format(**reason.values)
+                told = messages(f"not_read.{reason.reason}", language, **reason.values)
                 not_read.append(f"{name} ({told})")
         return Fetched(attachments=tuple(read), not_read=tuple(not_read))
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.history import Turn
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.files import Downloads
 from trainmedic.ui.slack.incoming import IncomingMessage, has_words, spoken, written
+from trainmedic.ui.slack.messages import messages
 
 PAGE = 200
 MAX_MESSAGES = 1_000
@@ -81,7 +81,7 @@ class Gatherer:
                 thread = await self.thread(place)
             except (SlackRefused, SlackLost) as error:
                 why = f"{error.error} {error.needed}".strip() if isinstance(error, SlackRefused) else "no answer"
-                note = words.UNREADABLE_THREAD.get(language).format(why=why)
+                note = messages("unreadable_thread", language, why=why)
         asked = [turn.question for turn in turns]
         parts: list[str] = []
         beside: list[Attachment] = []

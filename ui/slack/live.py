@@ -29,15 +29,15 @@ from trainmedic.ui.present.slack import (
     footer,
     lead,
     markdown,
-    messages,
     packed,
+    render_answer,
     text_of,
     weight,
 )
 from trainmedic.ui.present.slack_text import fallback, neutral, split_markdown
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import RateLimited, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Place
+from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import Poster
 
 log = logging.getLogger("trainmedic.slack")
@@ -138,15 +138,15 @@ class Live:
     def open(self, language: str) -> None:
         """A question was taken on. That is shown when even what is certain takes longer than a moment."""
         self._language = language
-        self._card("read", words.READING.get(language), "in_progress")
+        self._card("read", messages("reading", language), "in_progress")
         self._flusher = asyncio.create_task(self._flushing())
 
     def begin(self, draft: Answer) -> None:
         """What is certain at once."""
         self._language = draft.language
         self._lead = self._text = lead(draft)
-        self._card("read", words.READING.get(self._language), "complete")
-        self._card("write", words.WRITING.get(self._language), "in_progress")
+        self._card("read", messages("reading", self._language), "complete")
+        self._card("write", messages("writing", self._language), "in_progress")
 
     def step(self, step: StepView) -> None:
         """One step of an investigation."""
@@ -173,7 +173,7 @@ class Live:
         for id, card in list(self._cards.items()):
             if card["status"] == "in_progress":  # left so, it would be shown as an error
                 self._card(id, card["title"], "complete")
-        replies = messages(answer, extras)
+        replies = render_answer(answer, extras)
         if self.ts and not self._broken:
             try:
                 if self._native:
@@ -309,7 +309,7 @@ class Live:
         marks = {"complete": "✓", "in_progress": "…", "error": "✗"}
         cards = "\n".join(f"- {marks[card['status']]} {neutral(card['title'])}" for card in self._cards.values())
         text = f"{self._text.rstrip()}\n\n{cards}".lstrip()
-        shown = fallback(self._text) or words.WORKING.get(self._language)
+        shown = fallback(self._text) or messages("working", self._language)
         return Reply(text=shown, blocks=tuple(map(markdown, split_markdown(text, BODY)[:1])))
 
     def _stop(self, error: Exception) -> bool:

@@ -20,15 +20,15 @@ from trainmedic.service.history import Turn
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import SlackChannel
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, messages, section
+from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, render_answer, section
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.present.stored import answer_from
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
 from trainmedic.ui.slack.incoming import IncomingMessage, spoken
 from trainmedic.ui.slack.live import Live, StreamLimits
 from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer, Recent
+from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import USES, Poster
 from trainmedic.ui.slack.scopes import Identity
 
@@ -132,7 +132,7 @@ class QuestionHandler:
             gathered = await self.tools.gatherer.around(place, message, turns, in_thread=in_thread)
             if gathered.empty:
                 if addressed:
-                    await self.say(place, words.HELP.get(language), url=url)
+                    await self.say(place, messages("help", language), url=url)
                 return
             await self._answered(place, gathered, trace_id, in_thread=in_thread, addressed=addressed, url=url)
         except Exception as error:
@@ -161,7 +161,7 @@ class QuestionHandler:
                         sources = part.sources
                     elif isinstance(part, Answer):
                         answer = self._keep(part, sources)
-            replies = messages(answer, self.extras(place, share=True))
+            replies = render_answer(answer, self.extras(place, share=True))
             # One use is left for the button.
             for number, reply in enumerate(replies):
                 if number >= USES - 1 or not await self.tools.poster.respond(url, reply):
@@ -181,7 +181,7 @@ class QuestionHandler:
             conversation_id=place.conversation_id(self.tools.key),
             language=gathered.language if options.language == "auto" else options.language,
         )
-        many = words.NOT_READ["many"].get(spoken(gathered.question)).format(limit=len(attachments))
+        many = messages("not_read.many", spoken(gathered.question), limit=len(attachments))
         live = Live(self.tools.poster, self.tools.streams, place, live_text=context.settings.slack_live_text)
         task = asyncio.current_task()
         assert task is not None
@@ -231,11 +231,11 @@ class QuestionHandler:
         if not grounded and (options.quiet or not addressed):
             if addressed:
                 verdict = VERDICTS[answer.verdict].get(answer.language)
-                text = words.NOT_COVERED.get(answer.language).format(verdict=verdict)
+                text = messages("not_covered", answer.language, verdict=verdict)
                 await self._whisper(place, [said(text)], in_thread=in_thread)
             return
         if options.ephemeral:
-            shared = messages(answer, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
+            shared = render_answer(answer, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
             await self._whisper(place, list(shared), in_thread=in_thread)
             return
         try:
@@ -243,8 +243,8 @@ class QuestionHandler:
         except SlackRefused as refused:
             if not url or refused.error not in ABSENT:
                 raise
-            note = words.NOT_IN_CHANNEL.get(answer.language)
-            for reply in messages(answer, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
+            note = messages("not_in_channel", answer.language)
+            for reply in render_answer(answer, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
                 await self.tools.poster.respond(url, reply)
         if answer.verdict == "need_input":
             self._awaited.put((place.channel, place.thread_ts), place.user)
@@ -319,7 +319,7 @@ class QuestionHandler:
         addressed: bool = True,
     ) -> None:
         """Tell the asker that there is no answer, why, and the number to ask about. Never raises."""
-        message, hint = words.UNEXPECTED.get(language), ""
+        message, hint = messages("unexpected", language), ""
         if isinstance(error, TrainmedicError):
             message, hint = error.message, f"{error.hint}. " if error.hint else ""
             log.warning("not answered, trace_id=%s: %s", trace_id, error.code)
@@ -327,12 +327,12 @@ class QuestionHandler:
             message = f"Slack: {error.error} {error.needed}".strip() if isinstance(error, SlackRefused) else "Slack"
             log.error("not delivered, trace_id=%s: %s", trace_id, error)
             if isinstance(error, SlackRefused) and error.error in ABSENT:
-                message = words.NOT_IN_CHANNEL.get(language)
+                message = messages("not_in_channel", language)
         else:
             trace = "".join(traceback.format_exception(error))
             log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
         shown = mask(message).text.rstrip(".。")
-        text = words.FAILED.get(language).format(message=escape(shown), hint=escape(hint), trace_id=trace_id)
+        text = messages("failed", language, message=escape(shown), hint=escape(hint), trace_id=trace_id)
         if addressed:
             await self.say(place, text, url=url, alone=alone)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.ui.slack import words
 from trainmedic.ui.slack.calls import LOGIN_ERRORS, Calls, SlackLost, SlackRefused
+from trainmedic.ui.slack.messages import messages
 
-SCOPES = tuple(words.FEATURES)
+SCOPES = tuple(name.partition(".")[2] for name in messages if name.startswith("features."))
 """Every permission that a feature needs, in the order in which they are told."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
 SUSPICIOUS = re.compile(
@@ -16,21 +16,24 @@ SUSPICIOUS = re.compile(
     r"|fatal",
     re.IGNORECASE,
 )
-"""A line like this triggers a check at once; others wait for the next regular one."""
+"""A line like this triggers a check at once; other lines wait for the next regular one."""
 CERTAIN = frozenset(
     {
-        "loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "grad_norm_nan", "grad_norm_inf", "eval_loss_nan",
-        "nll_loss_nan", "reward_nan", "logps_nan", "logits_nan", "kl_nan", "oom", "cpu_oom_killed", "nccl_timeout",
-        "nccl_error", "cuda_error", "cublas_error", "fp16_unscale_error", "loss_scale_collapse", "labels_all_ignored",
+        *("loss_nan", "loss_inf", "loss_zero_grad_norm_nan", "eval_loss_nan", "nll_loss_nan"),
+        *("grad_norm_nan", "grad_norm_inf", "reward_nan", "logps_nan", "logits_nan", "kl_nan"),
+        *("oom", "cpu_oom_killed", "nccl_timeout", "nccl_error", "cuda_error", "cublas_error"),
+        *("fp16_unscale_error", "loss_scale_collapse", "labels_all_ignored"),
     }
-)  # fmt: skip
+)
 """A run that shows one of these is broken, even if no case explains it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
     """Signs of a failure, earliest first. ``certain``: at least one is in `CERTAIN`, or an exception ended the run.
-    ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row."""
+
+    ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row.
+    """
 
     kinds: tuple[str, ...]
     step: int | None
@@ -39,7 +42,7 @@ class Alarm:
 
 
 def alarm(text: str, name: str, known: Collection[str] = (), every: int | None = None) -> Alarm | None:
-    """The signs in a log that are not ``known`` yet, or None.
+    """The signs in a log that are not in ``known``, or None.
 
     ``every`` is the number of steps between rows of a ``text`` that is the whole log; it gives the step of Hugging
     Face's own rows, which state none.
@@ -47,12 +50,12 @@ def alarm(text: str, name: str, known: Collection[str] = (), every: int | None =
     evidence = parse("", (Attachment(name=name, content=text),))
     signs = [signal for signal in evidence.signals if not signal.stated and signal.kind not in BENIGN]
     new = [signal for signal in signs if signal.kind not in known]
-    died = [trace for trace in evidence.tracebacks if f"{trace.exception}" not in known]
-    if not new and not died:
+    crashes = [trace for trace in evidence.tracebacks if trace.exception not in known]
+    if not new and not crashes:
         return None
     ordered = sorted(new, key=_first)
-    kinds = dict.fromkeys([signal.kind for signal in ordered] + [trace.exception for trace in died])
-    certain = bool(died) or any(signal.kind in CERTAIN for signal in new)
+    kinds = dict.fromkeys([signal.kind for signal in ordered] + [trace.exception for trace in crashes])
+    certain = bool(crashes) or any(signal.kind in CERTAIN for signal in new)
     lines = [row.span.line for row in evidence.rows if not row.evaluation]
     row = next((lines.index(sign.span.line) + 1 for sign in ordered if sign.span.line in lines), None)
     step = next((sign.step for sign in ordered if sign.step is not None), None)

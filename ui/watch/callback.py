@@ -67,10 +67,7 @@ class TrainmedicCallback(TrainerCallback):
             settings = load_settings()
             configuration = trainer_run.attachments(args, kwargs.get("model"))
             text, _ = diagnosing.report(configuration, settings, self._language)
-            diagnose = diagnosing.in_process(settings, self._language)
-            if self._server:
-                service = diagnosing.by_service(self._server, self._key, self._language)
-                diagnose = diagnosing.with_fallback(service, diagnose)
+            diagnose = diagnosing.source(settings, self._language, self._server, self._key)
             notifiers = [notify.to_terminal, *self._notifiers]
             if self._slack:
                 token, url = settings.slack_bot_token.get_secret_value(), settings.slack_api_url
@@ -92,7 +89,7 @@ class TrainmedicCallback(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Add a row to the log. A value that is not finite is diagnosed at once."""
+        """Add a row to the log. A non-finite value triggers a diagnosis at once."""
         watcher = self._watcher
         if watcher is None or not logs:
             return
@@ -106,7 +103,7 @@ class TrainmedicCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Wait for the diagnosis under way, then make the last one."""
+        """Wait for a diagnosis in progress, then make the last one."""
         if self._watcher is not None:
             if self._working is not None:
                 self._working.join()

@@ -1,4 +1,4 @@
-"""Where the diagnoses of a watched run come from: the knowledge installed here, or a service."""
+"""The sources of a watched run's diagnoses: the knowledge installed here, or a service."""
 
 from __future__ import annotations
 
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
 
 AnswerLanguage = Literal["auto", "en", "zh"]
+
+
+def source(settings: Settings, language: AnswerLanguage, server: str | None, key: str | None) -> Diagnose:
+    """The service at ``server`` if given, and the knowledge installed here if there is none or it fails."""
+    installed = in_process(settings, language)
+    return with_fallback(by_service(server, key, language), installed) if server else installed
 
 
 def in_process(settings: Settings, language: AnswerLanguage) -> Diagnose:
@@ -51,12 +57,11 @@ def by_service(url: str, key: str | None, language: AnswerLanguage) -> Diagnose:
 
 
 def with_fallback(first: Diagnose, second: Diagnose) -> Diagnose:
-    """The first; if it fails in any way, the second."""
 
     def diagnose(attachments: Sequence[Attachment]) -> Answer:
         try:
             return first(attachments)
-        except Exception:  # whatever is wrong with the service, the installed knowledge has the same cases
+        except Exception:  # the installed knowledge has the same cases, whatever is wrong with the service
             return second(attachments)
 
     return diagnose

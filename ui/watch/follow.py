@@ -13,7 +13,7 @@ PIECE = 1 << 20
 class GrowingFile:
     """One file, which need not exist yet. Bytes that are not UTF-8 become replacement characters.
 
-    ``from_end`` skips what the file holds already, which is of an earlier run.
+    ``from_end`` skips the present content, which is from an earlier run.
     """
 
     def __init__(self, path: Path, *, from_end: bool = False) -> None:
@@ -48,7 +48,7 @@ class GrowingFile:
             return None
 
     def _replaced(self, stream: BinaryIO) -> bool:
-        """Whether another file has the path now."""
+        """Whether the path now names another file, as after a rotation."""
         try:
             current, opened = self._path.stat(), os.fstat(stream.fileno())
         except OSError:

@@ -44,18 +44,18 @@ def run(command: Sequence[str], on_text: Callable[[str], None]) -> int:
 
 def configs(command: Sequence[str]) -> tuple[str, ...]:
     """The files in a command that look like its configuration."""
-    found = []
+    paths = []
     for word in command:
         path = Path(word.partition("=")[2] if word.startswith("-") and "=" in word else word)
         with suppress(OSError, ValueError):
             if path.suffix.lower() in CONFIGS and path.is_file() and path.stat().st_size <= MAX_CONFIG:
-                found.append(str(path))
-    return tuple(dict.fromkeys(found))
+                paths.append(str(path))
+    return tuple(dict.fromkeys(paths))
 
 
-def _pass_through(stream: IO[bytes], to: Any, on_text: Callable[[str], None]) -> None:
+def _pass_through(stream: IO[bytes], target: Any, on_text: Callable[[str], None]) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    sink = getattr(to, "buffer", None)
+    sink = getattr(target, "buffer", None)
     while piece := os.read(stream.fileno(), PIECE):
         if sink is not None:
             with suppress(OSError, ValueError):  # the reader of our output is gone; the run continues

@@ -12,7 +12,7 @@ MAX_LINE = 8_000
 
 
 class Log:
-    """Grows by pieces that may end in the middle of a line."""
+    """Grows by pieces, which may end in the middle of a line."""
 
     def __init__(self) -> None:
         self._head: list[str] = []
@@ -39,7 +39,7 @@ class Log:
         return "\n".join(lines)
 
     def end(self) -> str:
-        """The log is complete: the last line counts even without a line break."""
+        """Count the last line even without a line break."""
         return self.add("\n") if self._open else ""
 
     def recent(self) -> str:

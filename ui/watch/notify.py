@@ -1,4 +1,4 @@
-"""Notifiers of a diagnosis: terminal, Slack channel, webhook. A failed post is reported and harms nothing."""
+"""Where a diagnosis is sent: terminal, Slack channel, webhook. A failed post is reported and otherwise ignored."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def headline(diagnosis: Diagnosis) -> str:
 
 def name_of(diagnosis: Diagnosis) -> str:
     """The log's name in one line, masked: people put keys into paths too."""
-    return mask("".join(each if each.isprintable() else " " for each in diagnosis.name)).text
+    return mask("".join(letter if letter.isprintable() else " " for letter in diagnosis.name)).text
 
 
 def to_terminal(diagnosis: Diagnosis) -> None:
@@ -48,8 +48,6 @@ def to_terminal(diagnosis: Diagnosis) -> None:
 
 
 def all_of(notifiers: Sequence[Notifier]) -> Notifier:
-    """All of them, in order."""
-
     def notify(diagnosis: Diagnosis) -> None:
         for notifier in notifiers:
             notifier(diagnosis)
@@ -66,18 +64,18 @@ def to_slack(
     """
 
     def notify(diagnosis: Diagnosis) -> None:
-        from trainmedic.ui.present.slack import Extras, is_button, messages
+        from trainmedic.ui.present.slack import Extras, is_button, render_answer
         from trainmedic.ui.present.stored import with_sections
 
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)
-        for reply in messages(with_sections(diagnosis.answer), Extras(public_url=public_url)):
+        for reply in render_answer(with_sections(diagnosis.answer), Extras(public_url=public_url)):
             blocks = [block for block in reply.blocks if buttons or not is_button(block)]
             body = {**shared, "thread_ts": first.get("ts"), "text": reply.text, "blocks": blocks}
             _post(f"{base_url}chat.postMessage", body, headers)
 
-    return _safely(f"Slack {channel}", notify)
+    return _reporting_errors(f"Slack {channel}", notify)
 
 
 def to_webhook(url: str) -> Notifier:
@@ -94,41 +92,39 @@ def to_webhook(url: str) -> Notifier:
         }
         _post(url, body, {})
 
-    return _safely("webhook", notify)
+    return _reporting_errors("webhook", notify)
 
 
 def _post(url: str, body: object, headers: Mapping[str, str]) -> Mapping[str, Any]:
-    """The response as a JSON object, empty if it is something else. Raises `Refused`."""
+    """The response as a JSON object, empty if it is something else. Raises `PostError`."""
     import httpx
 
     content = json.dumps(body, ensure_ascii=False).encode()
-    sent = {"Content-Type": "application/json; charset=utf-8", **headers}
+    headers = {"Content-Type": "application/json; charset=utf-8", **headers}
     try:
-        answer = httpx.post(url, content=content, headers=sent, timeout=TIMEOUT_S)
-        found = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+        response = httpx.post(url, content=content, headers=headers, timeout=TIMEOUT_S)
+        reply = response.json() if "json" in response.headers.get("content-type", "") else {}
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise Refused(type(error).__name__) from None  # its message may hold the URL, which may be a secret
-    if not answer.is_success:
-        raise Refused(f"HTTP {answer.status_code}")
-    if not isinstance(found, dict):
+        raise PostError(type(error).__name__) from None  # its message may hold the URL, which may be a secret
+    if not response.is_success:
+        raise PostError(f"HTTP {response.status_code}")
+    if not isinstance(reply, dict):
         return {}
-    if found.get("ok") is False:  # Slack's refusals are successes to HTTP
-        raise Refused(str(found.get("error", "refused")))
-    return found
+    if reply.get("ok") is False:  # Slack refuses with status 200
+        raise PostError(str(reply.get("error", "refused")))
+    return reply
 
 
-class Refused(Exception):
+class PostError(Exception):
     """The receiver did not accept the post."""
 
 
-def _safely(where: str, notify: Notifier) -> Notifier:
-    """The same, with failures reported on standard error."""
-
+def _reporting_errors(where: str, notify: Notifier) -> Notifier:
     def guarded(diagnosis: Diagnosis) -> None:
         try:
             notify(diagnosis)
         except Exception as error:  # a failed notification must not end the run
-            why = str(error) if isinstance(error, Refused) else type(error).__name__
+            why = str(error) if isinstance(error, PostError) else type(error).__name__
             sys.stderr.write(f"{NOT_SENT.get(diagnosis.answer.language).format(where=where, why=why)}\n")
 
     return guarded

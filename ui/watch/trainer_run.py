@@ -13,14 +13,15 @@ from trainmedic.kb.model.place import Attachment
 
 SCRIPT, DEEPSPEED, VERSIONS = "trainer.py", "deepspeed.json", "versions.txt"
 PACKAGES = (
-    "accelerate", "bitsandbytes", "datasets", "deepspeed", "flash-attn", "liger-kernel", "numpy", "peft", "tokenizers",
-    "torch", "transformers", "trl", "unsloth", "vllm", "xformers",
-)  # fmt: skip
+    *("accelerate", "bitsandbytes", "datasets", "deepspeed", "flash-attn", "liger-kernel", "numpy", "peft"),
+    *("tokenizers", "torch", "transformers", "trl", "unsloth", "vllm", "xformers"),
+)
 PRIVATE = frozenset({"hub_token", "push_to_hub_token", "output_dir", "logging_dir", "run_name", "local_rank"})
 """Fields that no rule reads and that may be private."""
 ADAPTER = (
-    "r", "lora_alpha", "lora_dropout", "task_type", "target_modules", "modules_to_save", "use_rslora", "use_dora",
-)  # fmt: skip
+    *("r", "lora_alpha", "lora_dropout", "task_type"),
+    *("target_modules", "modules_to_save", "use_rslora", "use_dora"),
+)
 
 
 def attachments(args: Any, model: Any = None) -> tuple[Attachment, ...]:
@@ -35,19 +36,19 @@ def script(args: Any, model: Any) -> str:
     lines = [f"from {kind.__module__.split('.')[0]} import {kind.__name__}"]
     if model is not None:
         lines += list(_model(model))
-    written = [f"{name}={_literal(value)}" for name, value in changed(args).items()]
-    return "\n".join([*lines, f"args = {_call(kind.__name__, written)}"]) + "\n"
+    arguments = [f"{name}={_literal(value)}" for name, value in changed(args).items()]
+    return "\n".join([*lines, f"args = {_call(kind.__name__, arguments)}"]) + "\n"
 
 
 def changed(args: Any) -> Mapping[str, Any]:
     """The fields of ``args`` that are not at their defaults, plain values only."""
-    found = {}
+    fields = {}
     for field in dataclasses.fields(args):
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         value = getattr(args, field.name, default)
         if field.name not in PRIVATE and value != default and value not in ([], {}, "") and _plain(value):
-            found[field.name] = value
-    return found
+            fields[field.name] = value
+    return fields
 
 
 def deepspeed(config: Any) -> str:
@@ -65,7 +66,7 @@ def deepspeed(config: Any) -> str:
 
 def versions() -> str:
     """The installed versions in the format of ``pip freeze``."""
-    return "".join(f"{name}=={found}\n" for name in PACKAGES if (found := _installed(name)))
+    return "".join(f"{name}=={number}\n" for name in PACKAGES if (number := _installed(name)))
 
 
 def _model(model: Any) -> Iterable[str]:
@@ -83,9 +84,9 @@ def _model(model: Any) -> Iterable[str]:
     if isinstance(adapters, Mapping) and adapters:
         adapter = next(iter(adapters.values()))
         values = {field: getattr(adapter, field, None) for field in ADAPTER}
-        shown = [f"{name}={_literal(value)}" for name, value in values.items() if value and _plain(value)]
+        options = [f"{name}={_literal(value)}" for name, value in values.items() if value and _plain(value)]
         yield "from peft import LoraConfig, get_peft_model"
-        yield f"adapter = {_call(type(adapter).__name__, shown)}"
+        yield f"adapter = {_call(type(adapter).__name__, options)}"
         yield "model = get_peft_model(model, adapter)"
 
 
@@ -95,7 +96,7 @@ def _call(name: str, arguments: Sequence[str]) -> str:
 
 
 def _dtype(model: Any) -> str:
-    """The dtype of the first weight that is trained."""
+    """The dtype of the first trainable weight."""
     parameters = list(model.parameters()) if hasattr(model, "parameters") else []
     trained = next((parameter for parameter in parameters if parameter.requires_grad), None)
     return str(trained.dtype).removeprefix("torch.") if trained is not None else "float32"
@@ -110,9 +111,9 @@ def _installed(name: str) -> str:
 
 def _plain(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _plain(each) for key, each in value.items())
+        return all(isinstance(key, str) and _plain(item) for key, item in value.items())
     if isinstance(value, list | tuple | set):
-        return all(_plain(each) for each in value)
+        return all(_plain(item) for item in value)
     return isinstance(value, bool | int | float | str | Enum)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.parse import parse
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.answer import Answer
 from trainmedic.ui.watch.alarm import SUSPICIOUS, Alarm, alarm
 from trainmedic.ui.watch.log import Log
@@ -17,7 +17,7 @@ Diagnose = Callable[[Sequence[Attachment]], Answer]
 QUIET_S = 2.0
 """Silence to wait for after the first sign: tracebacks come in pieces."""
 LONGEST_WAIT_S = 10.0
-"""The longest wait for it: a run that continues with NaN never falls silent."""
+"""The longest wait for silence: a run that continues with NaN never falls silent."""
 EVERY_S = 15.0
 """The interval between checks of a log without suspicious lines."""
 
@@ -32,7 +32,7 @@ class Diagnosis:
 
 
 class Watcher:
-    """One run. `add` may be called from several threads; `look` from one, now and then.
+    """One run. `add` may be called from several threads; `look` from one, periodically.
 
     A failure is reported once; a second one only if its first cause is different.
     """
@@ -48,7 +48,7 @@ class Watcher:
     ) -> None:
         self._name = name
         self._configuration = tuple(configuration)
-        self._request = diagnose
+        self._diagnose_files = diagnose
         self._notify = notify
         self._clock = clock
         self._log = Log()
@@ -63,7 +63,7 @@ class Watcher:
         self._reported: set[str] = set()
 
     def add(self, text: str) -> None:
-        """More of the run's text."""
+        """Append text of the run."""
         if not text:
             return
         with self._lock:
@@ -72,7 +72,7 @@ class Watcher:
             self._suspicious = self._suspicious or SUSPICIOUS.search(lines) is not None
 
     def look(self) -> None:
-        """Check the text if it is time to, and report a new failure."""
+        """Check the text if a check is due, and report a new failure."""
         now = self._clock()
         if self._since is not None:
             if now - self._last >= QUIET_S or now - self._since >= LONGEST_WAIT_S:
@@ -82,7 +82,7 @@ class Watcher:
             self._check(now)
 
     def end(self) -> None:
-        """The run has ended: report what its text shows, without waiting."""
+        """Check the text a last time, without waiting for silence."""
         with self._lock:
             self._log.end()
         self._check(self._clock())
@@ -107,7 +107,7 @@ class Watcher:
         signs = alarm(recent, self._name, self._known, self._every if recent == whole else None)
         if signs is None:
             return
-        answer = self._request((*self._configuration, Attachment(name=self._name, content=whole)))
+        answer = self._diagnose_files((*self._configuration, Attachment(name=self._name, content=whole)))
         self._known.update(signs.kinds)
         cause = answer.causes[0].case_id if answer.verdict == "answered" and answer.causes else ""
         # A doubtful sign is reported only if a case explains it: there must be no alarm for a healthy run.

@@ -8,10 +8,11 @@ drawn across such a place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome
 from trainmedic.kb.engine.values import is_number
 from trainmedic.kb.model.evidence import Metric, Row
 from trainmedic.kb.model.place import Span
@@ -55,6 +56,16 @@ def logs(facts: Facts) -> list[list[Row]]:
         if not row.evaluation:
             found.setdefault((row.span.attachment, row.style), []).append(row)
     return [part for rows in found.values() for part in _starts(rows)]
+
+
+def each_log(check: Callable[[Facts, list[Row]], Outcome | None]) -> Callable[[Facts], Outcome]:
+    """The check of a whole paste by one of each log: the outcome of the first log that has one."""
+
+    def check_all(facts: Facts) -> Outcome:
+        outcomes = (check(facts, rows) for rows in logs(facts))
+        return next((outcome for outcome in outcomes if outcome is not None), NOT_SHOWN)
+
+    return check_all
 
 
 def _starts(rows: Sequence[Row]) -> list[list[Row]]:

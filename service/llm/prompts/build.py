@@ -14,8 +14,8 @@ from hashlib import blake2b
 from importlib.resources import files
 
 from trainmedic.kb.model.place import Source as Pasted
-from trainmedic.service.advisor import Prepared
-from trainmedic.service.composition import phrases
+from trainmedic.service.advisor import PreparedAnswer
+from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
 from trainmedic.service.llm.model import Message
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text, seen_at, sources_of
@@ -65,7 +65,7 @@ def system_text() -> str:
     return files("trainmedic.service.llm.prompts").joinpath("system.md").read_text(encoding="utf-8").strip()
 
 
-async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
+async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
     """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer.
 
     Tokens are counted only if the number of bytes does not already show that everything fits.
@@ -90,7 +90,7 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
     included = [part.text for number, part in enumerate(parts) if number not in dropped]
     left_out = [parts[number].name for number in sorted(dropped)]
     if len(prepared.context.evidence.question.strip()) > MAX_QUESTION:
-        left_out.append(phrases.QUESTION.get(language) + phrases.CUT.get(language))
+        left_out.append(messages("question", language) + messages("cut", language))
     omitted = {marker for number in dropped for marker in parts[number].markers}
     return Prompt(
         messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(included))),
@@ -100,7 +100,7 @@ async def build(prepared: Prepared, count: Count, *, context_tokens: int, max_to
     )
 
 
-def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
+def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptPart]:
     language = prepared.answer.language
     evidence = prepared.context.evidence
     texts = [evidence.question, *(turn.question for turn in prepared.earlier)]
@@ -120,11 +120,11 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
             f"[{source.marker}] pasted at {_data(mark, source.title)}: {_data(mark, source.quote or source.text)}"
             for source in places
         )
-        parts.append(_PromptPart(2, phrases.PLACES.get(language), lines, tuple(source.marker for source in places)))
+        parts.append(_PromptPart(2, messages("places", language), lines, tuple(source.marker for source in places)))
     parts.append(_PromptPart(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
         text = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
-        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, phrases.EARLIER.get(language), text))
+        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, messages("earlier", language), text))
     for number, pasted in enumerate(_pasted(prepared)):
         text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
         parts.append(_PromptPart(3 + number / 1000, pasted.name or "", text))
@@ -133,7 +133,7 @@ def _parts(prepared: Prepared, sources: Sequence[Source]) -> list[_PromptPart]:
     return parts
 
 
-def _cases(prepared: Prepared, sources: Sequence[Source]) -> Iterator[_PromptPart]:
+def _cases(prepared: PreparedAnswer, sources: Sequence[Source]) -> Iterator[_PromptPart]:
     """The cases by id, worded the same whichever is most likely; then the rest of the most likely one."""
     language = prepared.answer.language
     by_id = {source.id: source for source in sources if source.kind == "case"}
@@ -152,7 +152,7 @@ def _heading(source: Source) -> str:
     return f"[{source.marker}] {source.kind} {source.id}: {source.title}"
 
 
-def _pasted(prepared: Prepared) -> Iterator[Pasted]:
+def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
     """The attachments, without earlier questions, which are sources too."""
     attached = {attachment.name for attachment in prepared.attachments}
     earlier = {turn.question for turn in prepared.earlier}
@@ -162,7 +162,7 @@ def _pasted(prepared: Prepared) -> Iterator[Pasted]:
             yield pasted
 
 
-def _decided(prepared: Prepared, mark: str) -> str:
+def _decided(prepared: PreparedAnswer, mark: str) -> str:
     causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
     lines = [
         "# Settled",
@@ -176,7 +176,7 @@ def _decided(prepared: Prepared, mark: str) -> str:
     return "\n".join(lines)
 
 
-def excerpt(pasted: Pasted, prepared: Prepared) -> str:
+def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
     """The numbered lines around the evidence in a pasted text; without evidence, its beginning and end."""
     report, evidence = prepared.context.report, prepared.context.evidence
     spans = [span for finding in report.findings for span in finding.evidence if not span.default]

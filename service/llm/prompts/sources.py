@@ -9,7 +9,7 @@ from typing import Literal
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.advisor import Prepared
+from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.compose import place, quote
 
 MAX_FINDINGS = 6
@@ -30,7 +30,7 @@ class Source:
     quote: str | None = None
 
 
-def sources_of(prepared: Prepared) -> tuple[Source, ...]:
+def sources_of(prepared: PreparedAnswer) -> tuple[Source, ...]:
     """The cases by id (for a common prompt prefix), then findings, then pasted places; numbered from 1."""
     language = prepared.answer.language
     first = prepared.diagnosis.causes[0].case.id if prepared.diagnosis.causes else ""
@@ -52,7 +52,7 @@ def sources_of(prepared: Prepared) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def seen_at(prepared: Prepared, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
+def seen_at(prepared: PreparedAnswer, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
     """The markers of each finding's places, by rule."""
     markers = {source.id: source.marker for source in sources if source.kind == "input"}
     return {

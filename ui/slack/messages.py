@@ -1,0 +1,5 @@
+"""The bot's own messages, in both languages; see messages.toml."""
+
+from trainmedic.kb.messages import load_messages
+
+messages = load_messages("trainmedic.ui.slack")
