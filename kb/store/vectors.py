@@ -69,16 +69,16 @@ class Vectors(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Embed and add texts. Returns their ids."""
-        given = list(texts)
-        names = ids or [uuid.uuid4().hex for _ in given]
-        data = metadatas or [{} for _ in given]
-        if not given:
+        contents = list(texts)
+        names = ids or [uuid.uuid4().hex for _ in contents]
+        data = metadatas or [{} for _ in contents]
+        if not contents:
             return []
         self.delete(names)  # a text added again under its id replaces the old one
-        self._index.add(np.asarray(self._embedding.embed_documents(given), np.float32))
+        self._index.add(np.asarray(self._embedding.embed_documents(contents), np.float32))
         self._documents += [
             Document(page_content=text, metadata=meta, id=name)
-            for text, meta, name in zip(given, data, names, strict=True)
+            for text, meta, name in zip(contents, data, names, strict=True)
         ]
         return names
 
@@ -103,12 +103,12 @@ class Vectors(VectorStore):
         numbers = [n for n, one in enumerate(self._documents) if gone is None or one.id in gone]
         if not numbers:
             return True
-        kept = np.setdiff1d(np.arange(self.size), numbers)
-        rows = np.stack([self._index.reconstruct(int(n)) for n in kept]) if len(kept) else None
+        remaining = np.setdiff1d(np.arange(self.size), numbers)
+        rows = np.stack([self._index.reconstruct(int(n)) for n in remaining]) if len(remaining) else None
         self._index.reset()
         if rows is not None:
             self._index.add(np.ascontiguousarray(rows, np.float32))
-        self._documents = [self._documents[n] for n in kept]
+        self._documents = [self._documents[n] for n in remaining]
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -122,8 +122,8 @@ class Vectors(VectorStore):
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         """The ``k`` documents nearest to a normalised vector."""
-        found = self.nearest(np.asarray(embedding, np.float32), k, kwargs.get("filter"))
-        return [document for document, _ in found]
+        nearest = self.nearest(np.asarray(embedding, np.float32), k, kwargs.get("filter"))
+        return [document for document, _ in nearest]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         """Cosines to LangChain's 0 to 1."""
@@ -153,10 +153,10 @@ class Vectors(VectorStore):
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         row = np.ascontiguousarray(vector[None, :], np.float32)
         scores, numbers = self._index.search(row, k, params=parameters)
-        found = numbers[0] >= 0
-        chosen, kept = numbers[0][found], scores[0][found]
-        order = np.lexsort((chosen, -kept))
-        return chosen[order], kept[order]
+        valid = numbers[0] >= 0
+        chosen, similarities = numbers[0][valid], scores[0][valid]
+        order = np.lexsort((chosen, -similarities))
+        return chosen[order], similarities[order]
 
     def save(self, path: Path) -> None:
         """Write the vectors (not the documents: they are the chunks)."""
