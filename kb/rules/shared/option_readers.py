@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from, option as find_option
+from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from
+from trainmedic.kb.frameworks.catalogue import option as find_option
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin, VersionFact
