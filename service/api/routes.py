@@ -14,8 +14,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
-from trainmedic.kb.pages.case_render import render as render_case
-from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.kb.pages.render import render_case, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, ReportView, StepView
