@@ -32,7 +32,6 @@ class Pages:
         return self._link("rule", rule_id)
 
     def folder(self, case: Case) -> str:
-        """The folder of a case's page."""
         parts = self._paths.get(("case", case.id), "").split("/")
         return parts[-2] if len(parts) > 1 else case.frameworks[0]
 

@@ -89,7 +89,6 @@ def evaluate(rule: Rule, facts: Facts) -> Outcome:
 
 
 def _judged(rule: Rule, facts: Facts) -> Outcome:
-    """One rule on a run that it applies to."""
     if rule.condition is not None:
         return _condition(rule.condition, facts)
     assert rule.check is not None, "a loaded rule has a condition or a check"
@@ -117,7 +116,6 @@ def _only_versions(outcome: Outcome, facts: Facts) -> bool:
 
 
 def _naming(facts: Facts) -> set[Span]:
-    """Where it was read what is run."""
     return {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
 
 

@@ -46,19 +46,15 @@ class Document:
         return start, end
 
     def line_of(self, offset: int) -> int:
-        """The 1-based line of an offset."""
         return bisect_right(self.starts, offset)
 
     def line_end(self, line: int) -> int:
-        """The offset just before a line's break."""
         return self.starts[line] - 1 if line < len(self.starts) else len(self.text)
 
     def line(self, line: int) -> str:
-        """A line's text without its break."""
         return self.text[self.starts[line - 1] : self.line_end(line)]
 
     def edit(self, start: int, end: int, replacement: str) -> Edit:
-        """An edit of ``text[start:end]``."""
         line, last = self.line_of(start), self.line_of(end)
         span = Span(
             attachment=self.name,
@@ -195,7 +191,6 @@ def _merged(document: Document, deletions: Iterable[Edit]) -> list[Edit]:
 
 
 def _remove_word(document: Document, start: int, end: int) -> Edit:
-    """A word with the blanks behind it."""
     tail = document.text[end : document.line_end(document.line_of(end))]
     return document.edit(start, end + len(tail) - len(tail.lstrip(" \t")), "")
 

@@ -68,7 +68,6 @@ def _shifted(lines: int, header: re.Match[str]) -> str:
 
 
 def patched(edits: Iterable[Edit], sources: Sequence[Source]) -> tuple[Source, ...]:
-    """The sources after the edits."""
     accepted, _ = resolve(edits)
     by_name: dict[str | None, list[Edit]] = {}
     for edit in accepted:

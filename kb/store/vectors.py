@@ -39,12 +39,10 @@ class Vectors(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """The embedder of the queries."""
         return self._embedding
 
     @property
     def size(self) -> int:
-        """How many vectors there are."""
         return int(self._index.ntotal)
 
     @classmethod
@@ -92,7 +90,6 @@ class Vectors(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> Vectors:
-        """LangChain's constructor."""
         store = cls(embedding, len(embedding.embed_query("dimension")))
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -112,12 +109,10 @@ class Vectors(VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents of these ids, in the order asked for; unknown ids are left out."""
         by_id = {document.id: document for document in self._documents}
         return [by_id[name] for name in ids if name in by_id]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The ``k`` nearest documents."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:

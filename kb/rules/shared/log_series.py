@@ -38,7 +38,6 @@ class Point:
 
     @property
     def span(self) -> Span:
-        """Where it is written."""
         return self.metric.span
 
     @property
@@ -101,7 +100,6 @@ def points(rows: Sequence[Row], name: str, *, finite: bool = True) -> list[Point
 
 
 def values(series: Iterable[Point]) -> list[float]:
-    """The bare numbers."""
     return [point.value for point in series]
 
 

@@ -48,14 +48,12 @@ class Hint:
 
     @property
     def en(self) -> str:
-        """The hint as a clause."""
         if self.why == "foreign":
             return f"that is its name in {self.framework}; here it is called {self.name}"
         return f"did you mean {self.name}?" if self.name else "no release of it has this name"
 
     @property
     def zh(self) -> str:
-        """The hint as a clause."""
         if self.why == "foreign":
             return f"这是 {self.framework} 的叫法，这里叫 {self.name}"
         return f"是不是想写 {self.name}？" if self.name else "它的任何版本都没有这个名字"
@@ -128,7 +126,6 @@ def _for(reader: Reader, command: str) -> bool:
 
 
 def _here(reader: Reader, name: str, release: str | None) -> bool:
-    """Whether the release, and of it the command or class in use, has the name."""
     known = table(reader.catalogue)
     if known is None or release is None:
         return False
@@ -140,7 +137,6 @@ def _here(reader: Reader, name: str, release: str | None) -> bool:
 
 @lru_cache(maxsize=4096)
 def hint(reader: Reader, name: str) -> Hint:
-    """What an unknown name should probably be."""
     usual = _USUAL.get(name)
     here = _spelled(reader, usual) if usual is not None else None
     if here is not None:

@@ -68,7 +68,6 @@ class Reader:
 
     @property
     def exact(self) -> str | None:
-        """The one release in use, where it is known."""
         return self.low if self.low is not None and self.low == self.high else None
 
 
@@ -264,7 +263,6 @@ def _bounds(fact: VersionFact | None) -> tuple[str | None, str | None]:
 
 @lru_cache(maxsize=8192)
 def judge(reader: Reader, name: str) -> Verdict:
-    """What a reader makes of an option name."""
     framework = reader.catalogue
     owner = reader.owners[0] if len(reader.owners) == 1 else None
     info = find_option(framework, name, reader.exact, owner=owner, transformers=reader.inherits)
@@ -387,7 +385,6 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
 
 @lru_cache(maxsize=512)
 def _branches(framework: str) -> frozenset[str]:
-    """Every section of a tree of options."""
     known = table(framework)
     names = known.names if known is not None else ()
     return frozenset(name.rpartition(".")[0] for name in names if "." in name)

@@ -183,7 +183,6 @@ def _checks(reader: Reader, info: OptionInfo) -> bool:
 
 
 def takes_no_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
-    """Whether a value follows a switch that takes none."""
     info = readable(option, verdict)
     if info is None or reader.how != "argparse" or option.raw is None:
         return False
@@ -191,7 +190,6 @@ def takes_no_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
 
 
 def lacks_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
-    """Whether an option that needs a value stands bare."""
     info = readable(option, verdict)
     if info is None or reader.how != "argparse" or option.raw is not None or info.switch or info.nargs in ("?", "*"):
         return False
