@@ -94,7 +94,6 @@ def installation(table: Table) -> list[str]:
 
 
 def pip(folder: Path, *arguments: str) -> None:
-    """``pip install`` in the environment of ``folder``."""
     python = folder / "env" / "bin" / "python"
     subprocess.run(
         [python, "-m", "pip", "--disable-pip-version-check", "install", "-qq", "--no-cache-dir", *arguments],

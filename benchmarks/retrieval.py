@@ -97,7 +97,6 @@ def corpus(size: int, questions: int) -> tuple[list[str], Array, list[str], Arra
 
 
 def unit(rows: npt.NDArray[Any]) -> Array:
-    """Rows of length one."""
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 

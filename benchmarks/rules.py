@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.ask import config, log
 from benchmarks.serving import SERVE, own_environment
 from benchmarks.table import Table, milliseconds
+from tests.incidents import KTO_COMMAND, KTO_YAML, TRL_COMMAND
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.place import Attachment
@@ -37,46 +38,15 @@ NOT_NEEDED = (
 REPEATED = 200
 PROCESSES = 15
 VERSIONS = "transformers==4.51.3\ntorch==2.6.0\ndeepspeed==0.16.4\nflash-attn==2.7.4\npeft==0.15.0\n"
-OPENRLHF = """deepspeed --module openrlhf.cli.train_kto \\
-   --save_path ./checkpoint/kto --save_steps -1 --logging_steps 1 --eval_steps -1 \\
-   --train_batch_size 128 --micro_train_batch_size 1 \\
-   --pretrain Qwen/Qwen2-7B-Instruct --max_epochs 1 --max_len 8192 --zero_stage 3 --beta 0.1 \\
-   --learning_rate 5e-7 --dataset /data/business.jsonl --input_key prompt --gradient_checkpointing --vanilla_loss
-"""
-LLAMAFACTORY = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
-stage: kto
-do_train: true
-finetuning_type: lora
-lora_rank: 8
-lora_target: all
-pref_beta: 0.1
-deepspeed: examples/deepspeed/ds_z3_config.json
-dataset: kto_mix
-template: qwen
-cutoff_len: 2048
-output_dir: saves/kto
-logging_steps: 10
-per_device_train_batch_size: 1
-gradient_accumulation_steps: 8
-learning_rate: 1.0e-6
-num_train_epochs: 3.0
-fp16: true
-"""
-TRL = """accelerate launch examples/scripts/reward_modeling.py \\
-    --model_name_or_path google/gemma-2-2b-it --dataset_name trl-lib/ultrafeedback_binarized --output_dir rm \\
-    --per_device_train_batch_size 1 --gradient_accumulation_steps 32 --gradient_checkpointing True \\
-    --learning_rate 1.0e-5 --logging_steps 1 --max_length 2048 --torch_dtype float16 --use_peft --lora_r 32 \\
-    --lora_task_type SEQ_CLS --attn_implementation flash_attention_2
-"""
 
 
 def inputs() -> dict[str, tuple[Attachment, ...]]:
     """Typical files of each framework's users: a configuration, a log, versions."""
     configurations = {
         "ms-swift": ("train.sh", config(1), "3.1.0"),
-        "openrlhf": ("train.sh", OPENRLHF, "0.3.4"),
-        "llamafactory": ("train.yaml", LLAMAFACTORY, "0.9.2"),
-        "trl": ("train.sh", TRL, "0.12.0"),
+        "openrlhf": ("train.sh", KTO_COMMAND, "0.3.4"),
+        "llamafactory": ("train.yaml", KTO_YAML, "0.9.2"),
+        "trl": ("train.sh", TRL_COMMAND, "0.12.0"),
     }
     return {
         framework: (

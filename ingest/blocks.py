@@ -28,7 +28,6 @@ _BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote
 
 
 def blocks(raw: Raw) -> tuple[Block, ...]:
-    """The blocks of a write-up, in order."""
     if raw.format == "html":
         return tuple(_html(raw.content))
     text = raw.content.replace("\r\n", "\n").replace("\r", "\n")

@@ -26,7 +26,6 @@ class Parts:
 
 
 def parts(text: str) -> Parts:
-    """The parts of a text, in order."""
     blocks: list[str] = []
     spans: list[str] = []
     prose: list[str] = []

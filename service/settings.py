@@ -164,7 +164,6 @@ class Settings(BaseSettings):
 
     @property
     def history_url(self) -> str:
-        """The SQL URL of the history."""
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
 
 

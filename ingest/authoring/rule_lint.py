@@ -47,9 +47,9 @@ def run_example(rule: Rule, example: Example, parse: Parse) -> tuple[str, ...]:
         return (f"the rule cannot tell ({_why(unknown)})",) if unknown and not example.may_be_unknown else ()
     if fired or not unknown:
         return (f"the rule {'fires' if fired else 'is clear'}",)
-    asked = {missing.fact for finding in unknown for missing in finding.missing}
-    if asked != set(example.missing):
-        return (f"it asks for {', '.join(sorted(asked))}, not for {', '.join(sorted(example.missing))}",)
+    requested = {missing.fact for finding in unknown for missing in finding.missing}
+    if requested != set(example.missing):
+        return (f"it asks for {', '.join(sorted(requested))}, not for {', '.join(sorted(example.missing))}",)
     return ()
 
 
@@ -99,7 +99,6 @@ def _hunks(diff: str) -> list[str]:
 
 
 def _form(rule: Rule, body: Body) -> Iterator[PageProblem]:
-    """Sections in both languages, enough examples of each kind, and the fields that justify the rule."""
     page = rule.page
     for language, headings in SECTIONS.items():
         for heading in headings:

@@ -10,7 +10,7 @@ from trainmedic.kb.engine.rule import FixSpec, Rule
 from trainmedic.kb.engine.values import show, truth
 from trainmedic.kb.frameworks.canonical import Spelling, keys_of, name_of, spelling
 from trainmedic.kb.frameworks.catalogue import infer_versions, versions
-from trainmedic.kb.frameworks.owners import is_class
+from trainmedic.kb.frameworks.entries import is_class
 from trainmedic.kb.frameworks.spelling import column_of
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Edit, Fix, Safety, Text

@@ -49,7 +49,7 @@ class Traceback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """Something a log, traceback or the user's words show. ``kind`` is one of `kb.parse.signals.KINDS`.
+    """Something a log, traceback or the user's words show. ``kind`` is one of `kb.parse.signal_kinds.KINDS`.
 
     ``stated`` is True where the user only said so in prose (weaker than a log line that shows it).
     """

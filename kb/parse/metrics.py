@@ -1,30 +1,9 @@
 """Metric names and numbers of training logs, and the arithmetic that rules do on series of rows.
 
-Names are normalised so that one question ("is the KL negative?") covers every framework:
-
-========================  =====================================================================================
-canonical                 also written
-========================  =====================================================================================
-loss                      train/loss, training loss, lm loss, gpt_loss, sft_loss, dpo_loss, kto_loss, total_loss
-policy_loss, value_loss   actor/pg_loss, pg, act_loss / critic/vf_loss, critic_loss, cri
-grad_norm                 grad norm, gradnorm, gnorm, gradient_norm, actor/grad_norm, global_grad_norm
-learning_rate             lr, actor/lr, act_lr, actor_lr
-epoch, step               training/epoch / global_step, iteration, iter, current_steps, training/global_step
-rewards/chosen|rejected   chosen_reward, reject_reward, rejected_reward
-rewards/margins           reward_margin, margins, margin
-rewards/accuracies        acc, reward_accuracy, preference_acc
-reward, reward_std        rm, critic/rewards/mean, objective/rlhf_reward / critic/rewards/std
-score                     critic/score/mean, objective/scores
-logps/*, logits/*         as TRL, LLaMA-Factory and ms-swift write them
-kl                        mean_kl, objective/kl, critic/kl, actor/kl_loss, actor/reward_kl_penalty
-ppo_kl                    actor/ppo_kl, approx_kl, policy/approxkl_avg (old against new policy, not the reference)
-nll_loss, entropy         nll loss / actor/entropy, actor/entropy_loss, policy/entropy_avg
-completion_length         completions/mean_length, mean_completion_length, glen, response_length
-response_length/mean      (verl keeps its own name)
-clip_ratio                clip_ratio/region_mean, actor/pg_clipfrac (share of clipped probability ratios)
-clipped_ratio             completions/clipped_ratio, response_length/clip_ratio (share of cut-off completions)
-eval_*                    eval/*, val_loss, valid_loss, validation loss
-========================  =====================================================================================
+Names are normalised, so that one question ("is the KL negative?") covers every framework; `data/metrics.toml` lists
+their spellings. Two pairs are easily confused: ``kl`` is against the reference model and ``ppo_kl`` of the new against
+the old policy; ``clip_ratio`` is the share of clipped probability ratios and ``clipped_ratio`` that of completions cut
+off at the length limit.
 
 Any other name is kept as written. The second metric of a row that maps to a name already taken keeps its own.
 """
@@ -33,52 +12,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.model.evidence import Metric, Row
 
-_ALIASES = {
-    alias: name
-    for name, aliases in {
-        "loss": ("training_loss", "lm_loss", "gpt_loss", "sft_loss", "dpo_loss", "kto_loss", "rm_loss", "total_loss"),
-        "policy_loss": ("actor/pg_loss", "pg", "pg_loss", "act_loss", "actor_loss", "policy/loss"),
-        "value_loss": ("critic/vf_loss", "critic_loss", "cri", "vf_loss", "value/loss"),
-        "grad_norm": ("gradnorm", "gnorm", "gradient_norm", "actor/grad_norm", "global_grad_norm", "total_norm"),
-        "learning_rate": ("lr", "actor/lr", "act_lr", "actor_lr"),
-        "epoch": ("training/epoch", "epochs"),
-        "step": (
-            "global_step", "steps", "iteration", "iter", "iterations", "current_steps", "training/global_step",
-            "_step", "cur_step", "global_steps",
-        ),
-        "rewards/chosen": ("chosen_reward", "chosen_rewards", "reward/chosen"),
-        "rewards/rejected": ("reject_reward", "rejected_reward", "rejected_rewards", "reward/rejected"),
-        "rewards/margins": ("reward_margin", "reward_margins", "margins", "margin", "reward/margin"),
-        "rewards/accuracies": ("acc", "reward_accuracy", "reward_acc", "preference_acc", "rewards/accuracy"),
-        "reward": ("rm", "reward_mean", "mean_reward", "critic/rewards/mean", "objective/rlhf_reward"),
-        "reward_std": ("critic/rewards/std", "reward/std"),
-        "score": ("critic/score/mean", "objective/scores"),
-        "kl": ("mean_kl", "objective/kl", "critic/kl", "actor/kl_loss", "actor/reward_kl_penalty", "kl_divergence"),
-        "ppo_kl": ("actor/ppo_kl", "approx_kl", "policy/approxkl_avg"),
-        "nll_loss": ("nll",),
-        "entropy": ("actor/entropy", "actor/entropy_loss", "policy/entropy_avg", "mean_entropy"),
-        "completion_length": (
-            "completions/mean_length", "mean_completion_length", "completion_length/mean", "glen", "response_length",
-        ),
-        "clip_ratio": ("clip_ratio/region_mean", "actor/pg_clipfrac", "policy/clipfrac_avg", "clipfrac"),
-        "clipped_ratio": ("completions/clipped_ratio", "response_length/clip_ratio"),
-        "eval_loss": ("val_loss", "valid_loss", "validation_loss", "val/loss", "test_loss"),
-    }.items()
-    for alias in aliases
-}  # fmt: skip
-
-_OUTCOMES = frozenset(
-    {
-        "loss", "policy_loss", "value_loss", "train_loss", "eval_loss", "grad_norm", "reward", "reward_std", "score",
-        "kl", "ppo_kl", "nll_loss", "entropy", "completion_length", "clip_ratio", "clipped_ratio", "loss_mean",
-        "kl_loss", "ptx_loss", "aux_loss", "acc_mean", "perplexity", "ppl",
-    }
-)  # fmt: skip
+_TABLE = load_table("parse/data/metrics.toml")
+_ALIASES: Mapping[str, str] = {alias: name for name, aliases in _TABLE["aliases"].items() for alias in aliases}
+_OUTCOMES = frozenset(_TABLE["outcomes"])
 _OUTCOME_PREFIXES = ("rewards/", "logps/", "logits/", "actor/", "critic/", "response_length/", "completions/")
 # Also options of the same name ("clip_ratio: 0.2" in a YAML file), so these alone make no row.
 _AMBIGUOUS = frozenset({"clip_ratio", "clipped_ratio", "score", "entropy", "aux_loss", "perplexity", "ppl"})

@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.frames import framework_of, framework_of_log
-from trainmedic.kb.frameworks.mentions import Line
+from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Region, RunConfig, VersionFact
@@ -77,7 +76,11 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         rows=tuple(found.rows),
         tracebacks=tuple(found.tracebacks),
         signals=signals.signals(
-            found.rows, found.tracebacks, found.logs, found.prose, peak_learning_rate=_peak(configured[0])
+            found.rows,
+            found.tracebacks,
+            found.logs,
+            [signal for facts in found.prose for signal in facts.signals],
+            peak_learning_rate=_peak(configured[0]),
         ),
         versions=facts,
         regions=tuple(found.regions),

@@ -12,20 +12,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
-from trainmedic.kb.parse.prose_patterns import (
-    JOINED,
-    NOT_FINITE,
-    NOT_TRAINING,
-    SELF_NEGATED,
-    STATED,
-    SUBJECTS,
-)
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from trainmedic.kb.parse.signals_text import PATTERNS, find
+from trainmedic.kb.parse.signals import MESSAGES, find
 from trainmedic.kb.parse.source import Piece
 
 MAX_CHARACTERS = 100_000
@@ -128,6 +121,48 @@ def _order(version: str) -> tuple[tuple[int, ...], bool]:
     return numbers, ".dev" not in version
 
 
+# Phrases that contain a negation themselves ("does not decrease", "显存不足") are not negated by it.
+_SELF_NEGATED = frozenset({"loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"})
+_JOINED = re.compile(
+    r"\s{0,3}+(?:and|or|as well as|和|与|跟|、|,|，|/|&|以及|都|also|还有)\s{0,3}+(?:the |also )?", re.IGNORECASE
+)
+_NOT_FINITE = re.compile(
+    r"(?<![A-Za-z0-9_./\\])(?P<what>nans?|inf|infinity|infinite)(?![A-Za-z0-9_(]|\.[A-Za-z])", re.IGNORECASE
+)
+# NaN in a table of data, or as a word of a program, says nothing about the training.
+_NOT_TRAINING = re.compile(
+    r"data ?(?:set|frame)|csv|pandas|excel|column|数据集|数据里|数据中|某列|字段|空值", re.IGNORECASE
+)
+_SUBJECTS = re.compile(
+    r"(?P<eval_loss>(?:eval(?:uation)?|val(?:idation)?)[ _/-]?loss(?:es)?|验证(?:集)?(?: ?loss|损失)|评估(?: ?loss"
+    r"|损失))"
+    r"|(?P<nll_loss>nll[ _-]?loss)"
+    r"|(?P<grad_norm>grad(?:ient)?s?[ _-]?norms?|gradients?(?![A-Za-z_])(?! (?:clip|check|accum|explo))"
+    r"|梯度(?:范数)?(?!爆炸|裁剪|检查|累积|累计)"
+    r"|(?<![A-Za-z])grads?(?![A-Za-z_]))"
+    r"|(?P<loss>(?<![A-Za-z])loss(?:es)?(?![A-Za-z])|损失)"
+    r"|(?P<logps>log[ _-]?p(?:s|rob(?:s|abilities)?)(?![A-Za-z]))"
+    r"|(?P<logits>logits?)"
+    r"|(?P<kl>(?<![A-Za-z])kl(?![A-Za-z]))"
+    r"|(?P<reward>rewards?(?![ _-]?(?:model|func))|奖励(?!模型|函数))",
+    re.IGNORECASE,
+)
+
+
+def _stated_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    tables = load_table("parse/data/stated.toml")
+    patterns = []
+    for kind, alternatives in tables["stated"].items():
+        text = "|".join(alternatives)
+        for name, words in tables["words"].items():
+            text = text.replace(f"<{name}>", words)
+        patterns.append((kind, re.compile(text, re.IGNORECASE)))
+    return tuple(patterns)
+
+
+STATED = _stated_patterns()
+
+
 def _signals(piece: Piece) -> tuple[Signal, ...]:
     found: dict[str, Signal] = {}
     for kind, start, end in sorted(
@@ -156,17 +191,17 @@ def _stated(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _negated_inside(kind: str, phrase: str) -> bool:
-    if kind in SELF_NEGATED:
+    if kind in _SELF_NEGATED:
         return False
     return (INSIDE_HANG if kind == "hang" else INSIDE_SYMPTOM).within(phrase)
 
 
 def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
     """Error messages quoted in a sentence."""
-    for entry in PATTERNS:
-        match = find(entry, text)
+    for message in MESSAGES:
+        match = find(message, text)
         if match is not None and not RUN.precedes(text, match.start()):
-            yield entry.kind, match.start(), match.end()
+            yield message.kind, match.start(), match.end()
 
 
 _SENTENCE_END = re.compile(r"[;!?。；！？\n]|\.(?=\s)")
@@ -174,24 +209,24 @@ _SENTENCE_END = re.compile(r"[;!?。；！？\n]|\.(?=\s)")
 
 def _not_finite(text: str) -> Iterator[tuple[str, int, int]]:
     """ "loss 和 grad_norm 都是 nan": every subject that the word refers to."""
-    for match in NOT_FINITE.finditer(text):
+    for match in _NOT_FINITE.finditer(text):
         infinite = match["what"].lower().startswith("inf")
         window = max(0, match.start() - 40)
         begin = max((end.end() for end in _SENTENCE_END.finditer(text, window, match.start())), default=window)
         if RUN.precedes(text, match.start()):
             continue
-        named = list(SUBJECTS.finditer(text, begin, match.start()))
+        named = list(_SUBJECTS.finditer(text, begin, match.start()))
         if not named:
-            after = SUBJECTS.match(text, match.end() + (text[match.end() : match.end() + 1] in (" ", "的")))
+            after = _SUBJECTS.match(text, match.end() + (text[match.end() : match.end() + 1] in (" ", "的")))
             named = [after] if after is not None else []
             if not named:
                 around = text[begin : match.end() + 20]
-                if not infinite and NOT_TRAINING.search(around) is None:
+                if not infinite and _NOT_TRAINING.search(around) is None:
                     yield "loss_nan", match.start(), match.end()
                 continue
         subjects = [named[-1]]
         for one in reversed(named[:-1]):
-            if JOINED.fullmatch(text, one.end(), subjects[0].start()) is None:
+            if _JOINED.fullmatch(text, one.end(), subjects[0].start()) is None:
                 break
             subjects.insert(0, one)
         for one in subjects:

@@ -1,7 +1,7 @@
-"""Signals: what logs, tracebacks and the user's words show. `KINDS` says what each means and from which number on.
+"""Signals in logs and tracebacks. `kb.parse.signal_kinds` explains each kind and holds the thresholds.
 
-Rows are judged per text and layout (a pasted log and a copied line are two series). At most one signal per kind and
-metric is given, at its first place. "Flat", "stuck" and "diverging" are not judged inside a learning-rate warm-up:
+Rows are judged per text and layout (a pasted log and a copied line are two series). Each kind is reported at most once
+per metric, at its first place. "Flat", "stuck" and "diverging" are not judged inside a learning-rate warm-up:
 rows whose learning rate is under `WARMUP_SHARE` of the peak do not count, and a rate that still rises at the end
 leaves the question open.
 """
@@ -9,19 +9,19 @@ leaves the question open.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.model.evidence import Metric, Row, Signal, Traceback
 from trainmedic.kb.parse.metrics import (
     LENGTHS,
     LOSSES,
     finite,
     finite_except,
-    first,
     is_rl,
-    last,
     median,
     rounded_zero,
     series,
@@ -33,7 +33,6 @@ from trainmedic.kb.parse.signal_kinds import (
     CLIPPED_RATIO_HIGH,
     FEW_POINTS,
     FLAT_SHARE,
-    KINDS,
     KL_HUGE,
     KL_NEGATIVE,
     LOGITS_HUGE,
@@ -44,50 +43,44 @@ from trainmedic.kb.parse.signal_kinds import (
     SPIKE_FACTOR,
     WARMUP_SHARE,
 )
-from trainmedic.kb.parse.signals_text import from_tracebacks, scan
 from trainmedic.kb.parse.source import Piece
 
-if TYPE_CHECKING:
-    from trainmedic.kb.parse.prose import ProseFacts
-
-__all__ = ["KINDS", "finite_except", "first", "last", "series", "signals"]
-
-Found = tuple[str, Row, Metric, str]
-"""A signal before it is one: kind, the row, the offending metric, and why."""
+Candidate = tuple[str, Row, Metric, str]
+"""Kind, row, offending metric and explanation."""
 
 
 def signals(
     rows: Sequence[Row],
     tracebacks: Sequence[Traceback] = (),
     pieces: Sequence[Piece] = (),
-    prose: Sequence[ProseFacts] | ProseFacts = (),
+    stated: Iterable[Signal] = (),
     *,
     peak_learning_rate: float | None = None,
 ) -> tuple[Signal, ...]:
     """Every signal, ordered by place and kind.
 
-    ``pieces`` are the logs' texts (no prose: what a user says goes through `kb.parse.prose`). ``peak_learning_rate``
-    is the configured one where it is known; without it the highest logged rate stands in.
+    ``pieces`` are the texts of logs, ``stated`` the signals that the user reports in prose. ``peak_learning_rate`` is
+    the configured one if known; otherwise the highest logged rate is used.
     """
-    found: list[Signal] = []
+    candidates: list[Signal] = []
     for group in _groups(rows):
         for kind, row, metric, detail in _judge(group, peak_learning_rate):
-            found.append(Signal(kind=kind, span=metric.span, value=metric.value, step=row.step, detail=detail))
-    found.extend(from_tracebacks(tracebacks))
+            candidates.append(Signal(kind=kind, span=metric.span, value=metric.value, step=row.step, detail=detail))
+    candidates.extend(traceback_signals(tracebacks))
     for piece in pieces:
-        found.extend(scan(piece))
-    facts = tuple(prose) if isinstance(prose, Sequence) else (prose,)
-    for fact in facts:
-        found.extend(fact.signals)
+        candidates.extend(log_signals(piece))
+    candidates.extend(stated)
     unique: dict[tuple[str, object, bool], Signal] = {}
-    for signal in found:
+    for signal in candidates:
         unique.setdefault((signal.kind, signal.span, signal.stated), signal)
-    kept = list(unique.values())
+    results = list(unique.values())
     logged = [row for row in rows if row.style != "user"]  # a number quoted in a sentence is no log
-    if logged and not any(s.kind not in BENIGN for s in kept) and all(finite_except(row) for row in rows):
+    if logged and not any(s.kind not in BENIGN for s in results) and all(finite_except(row) for row in rows):
         row = logged[-1]
-        kept.append(Signal(kind="healthy_log", span=row.span, step=row.step, detail=f"{len(logged)} rows, all finite"))
-    return tuple(sorted(kept, key=lambda s: (s.span.order, s.kind, s.stated)))
+        results.append(
+            Signal(kind="healthy_log", span=row.span, step=row.step, detail=f"{len(logged)} rows, all finite")
+        )
+    return tuple(sorted(results, key=lambda s: (s.span.order, s.kind, s.stated)))
 
 
 def _groups(rows: Sequence[Row]) -> list[list[Row]]:
@@ -97,11 +90,10 @@ def _groups(rows: Sequence[Row]) -> list[list[Row]]:
     return list(groups.values())
 
 
-def _judge(rows: list[Row], peak: float | None) -> Iterator[Found]:
-    """Everything that one series of rows shows, each kind and metric once."""
+def _judge(rows: list[Row], peak: float | None) -> Iterator[Candidate]:
     seen: set[tuple[str, str]] = set()
     settled, rising = _settled(rows, peak)
-    checks: tuple[Iterator[Found], ...] = (
+    checks: tuple[Iterator[Candidate], ...] = (
         _not_finite(rows),
         _zeros(rows),
         _levels(rows),
@@ -117,51 +109,48 @@ def _judge(rows: list[Row], peak: float | None) -> Iterator[Found]:
                 yield kind, row, metric, detail
 
 
-_NOT_FINITE: tuple[tuple[Callable[[str], bool], str, str], ...] = (
-    (
-        lambda name: name == "eval_loss" or (name.startswith("eval_") and name.endswith("loss")),
-        "eval_loss_nan",
-        "eval_loss_nan",
-    ),
-    (lambda name: name.startswith("eval_"), "", ""),  # other evaluation metrics may lack a class and be NaN harmlessly
-    (lambda name: name in LOSSES or name in ("kl_loss",), "loss_nan", "loss_inf"),
-    (lambda name: name == "nll_loss", "nll_loss_nan", "nll_loss_nan"),
-    (lambda name: name.endswith("grad_norm"), "grad_norm_nan", "grad_norm_inf"),
-    (lambda name: name in ("reward", "score", "reward_std") or name.startswith("rewards/"), "reward_nan", "reward_nan"),
-    (lambda name: name.startswith("logps/"), "logps_nan", "logps_nan"),
-    (lambda name: name.startswith("logits/"), "logits_nan", "logits_nan"),
-    (lambda name: name in ("kl", "ppo_kl"), "kl_nan", "kl_nan"),
-)
-
-
-def _not_finite(rows: Sequence[Row]) -> Iterator[Found]:
+def _not_finite(rows: Sequence[Row]) -> Iterator[Candidate]:
     for row in rows:
         for name, metric in row.metrics.items():
-            if math.isfinite(metric.value):
-                continue
-            for test, nan, inf in _NOT_FINITE:
-                if test(name):
-                    kind = nan if math.isnan(metric.value) else inf
-                    if kind:
-                        yield kind, row, metric, f"{name} is {metric.value}"
-                    break
+            subject = "" if math.isfinite(metric.value) else _subject(name)
+            if subject:
+                # Only the loss and the gradient norm tell infinite from NaN.
+                infinite = math.isinf(metric.value) and subject in ("loss", "grad_norm")
+                yield f"{subject}_{'inf' if infinite else 'nan'}", row, metric, f"{name} is {metric.value}"
 
 
-def _zeros(rows: Sequence[Row]) -> Iterator[Found]:
+def _subject(name: str) -> str:
+    """The first part of the signal kind for a metric that is not finite; empty if it is harmless."""
+    if name.startswith("eval_"):  # other evaluation metrics are NaN if a class is missing from the sample
+        return "eval_loss" if name.endswith("loss") else ""
+    if name in LOSSES or name == "kl_loss":
+        return "loss"
+    if name.endswith("grad_norm"):
+        return "grad_norm"
+    if name in ("reward", "score", "reward_std") or name.startswith("rewards/"):
+        return "reward"
+    if name in ("kl", "ppo_kl"):
+        return "kl"
+    return "nll_loss" if name == "nll_loss" else next((s for s in ("logps", "logits") if name.startswith(f"{s}/")), "")
+
+
+def _zeros(rows: Sequence[Row]) -> Iterator[Candidate]:
     for row in rows:
         loss, norm = row.metrics.get("loss"), row.metrics.get("grad_norm")
         if loss is not None and norm is not None and loss.value == 0 and math.isnan(norm.value):
             yield "loss_zero_grad_norm_nan", row, norm, "loss 0 and grad_norm NaN in one row"
-    yield from _running(
+    yield from _consecutive(
         rows, "loss", 2, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", "loss is exactly 0"
     )
     if all(metric.value == 0 for metric in series(rows, "loss")):  # a resumed run may have no steps left to average
         average = "the average loss of the whole run is exactly 0"
-        yield from _running(rows, "train_loss", 1, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", average)
-    yield from _running(rows, "grad_norm", 2, _zero, "grad_norm_zero", "grad_norm is exactly 0")
-    yield from _running(rows, "learning_rate", 3, _zero, "learning_rate_zero", "the learning rate is exactly 0")
-    yield from _running(rows, "reward_std", 2, _zero, "reward_std_zero", "rewards within a group do not differ")
-    yield from _running(
+        yield from _consecutive(
+            rows, "train_loss", 1, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", average
+        )
+    yield from _consecutive(rows, "grad_norm", 2, _zero, "grad_norm_zero", "grad_norm is exactly 0")
+    yield from _consecutive(rows, "learning_rate", 3, _zero, "learning_rate_zero", "the learning rate is exactly 0")
+    yield from _consecutive(rows, "reward_std", 2, _zero, "reward_std_zero", "rewards within a group do not differ")
+    yield from _consecutive(
         rows,
         "frac_reward_zero_std",
         2,
@@ -179,10 +168,10 @@ def _zero(metric: Metric, _: Row) -> bool:
     return metric.value == 0 and not rounded_zero(metric)
 
 
-def _running(
+def _consecutive(
     rows: Sequence[Row], name: str, least: int, test: Callable[[Metric, Row], bool], kind: str, detail: str
-) -> Iterator[Found]:
-    """The first run of at least ``least`` rows having ``name`` for which ``test`` holds."""
+) -> Iterator[Candidate]:
+    """The first stretch of at least ``least`` rows having ``name`` for which ``test`` holds."""
     run: list[tuple[Row, Metric]] = []
     for row in rows:
         metric = row.metrics.get(name)
@@ -194,8 +183,8 @@ def _running(
             return
 
 
-def _levels(rows: Sequence[Row]) -> Iterator[Found]:
-    """Values beyond a fixed bound, wherever they stand."""
+def _levels(rows: Sequence[Row]) -> Iterator[Candidate]:
+    """Values beyond a fixed bound."""
     for row in rows:
         for name, metric in row.metrics.items():
             value = metric.value
@@ -218,7 +207,7 @@ def _points(rows: Sequence[Row], name: str) -> list[tuple[Row, Metric]]:
     return [(row, row.metrics[name]) for row in rows if name in row.metrics and math.isfinite(row.metrics[name].value)]
 
 
-def _spikes(rows: Sequence[Row]) -> Iterator[Found]:
+def _spikes(rows: Sequence[Row]) -> Iterator[Candidate]:
     for name, kind, factor, floor in (
         ("grad_norm", "grad_norm_spike", SPIKE_FACTOR, 1.0),
         ("loss", "loss_spike", LOSS_SPIKE_FACTOR, 0.1),
@@ -238,23 +227,22 @@ def _spikes(rows: Sequence[Row]) -> Iterator[Found]:
 
 
 def _settled(rows: list[Row], peak: float | None) -> tuple[list[Row], bool]:
-    """The rows outside the warm-up, and whether the learning rate still rises at the end (nothing can be judged
-    then)."""
+    """The rows outside the warm-up, and whether the learning rate still rises at the end: then nothing is judged."""
     rates = [metric.value for _, metric in _points(rows, "learning_rate")]
     top = peak if peak is not None and peak > 0 else max(rates, default=0.0)
     if top <= 0:
         return rows, False
-    kept = [
+    settled = [
         row
         for row in rows
         if "learning_rate" not in row.metrics or row.metrics["learning_rate"].value >= WARMUP_SHARE * top
     ]
     rising = len(rates) >= 2 and all(a < b for a, b in pairwise(rates))
     reached = peak is not None and bool(rates) and rates[-1] >= 0.99 * peak
-    return kept, rising and not reached
+    return settled, rising and not reached
 
 
-def _warmup(rows: Sequence[Row], peak: float | None, rising: bool) -> Iterator[Found]:
+def _warmup(rows: Sequence[Row], peak: float | None, rising: bool) -> Iterator[Candidate]:
     points = _points(rows, "learning_rate")
     if not points:
         return
@@ -268,7 +256,7 @@ def _warmup(rows: Sequence[Row], peak: float | None, rising: bool) -> Iterator[F
         yield "lr_in_warmup", row, rate, f"the learning rate is {rate.value:g}, {rate.value / top:.1%} of {top:g}"
 
 
-def _trends(rows: Sequence[Row], rising: bool) -> Iterator[Found]:
+def _trends(rows: Sequence[Row], rising: bool) -> Iterator[Candidate]:
     """Flat, stuck, diverging: only outside the warm-up and, for the loss, not in on-policy training."""
     points = [] if rising else [(row, m) for row, m in _points(rows, "loss") if not is_rl(row)]
     values = [metric.value for _, metric in points]
@@ -300,7 +288,7 @@ def _ends(values: Sequence[float]) -> tuple[float, float]:
     return median(values[:third]), median(values[-third:])
 
 
-def _policy(rows: Sequence[Row]) -> Iterator[Found]:
+def _policy(rows: Sequence[Row]) -> Iterator[Candidate]:
     """What on-policy training shows: reward, entropy, length, clipping, speed."""
     yield from _reward(rows)
     for name, kind, low, high in (
@@ -320,12 +308,16 @@ def _policy(rows: Sequence[Row]) -> Iterator[Found]:
         if begin > 0 and (end < low * begin or end > high * begin):
             yield kind, *points[-1], f"{name} goes from {begin:g} to {end:g}"
     high_share = f"over {CLIP_RATIO_HIGH:.0%} of the ratios are clipped"
-    yield from _running(rows, "clip_ratio", 2, lambda m, _: m.value > CLIP_RATIO_HIGH, "clip_ratio_high", high_share)
+    yield from _consecutive(
+        rows, "clip_ratio", 2, lambda m, _: m.value > CLIP_RATIO_HIGH, "clip_ratio_high", high_share
+    )
     cut_share = f"over {CLIPPED_RATIO_HIGH:.0%} of the completions are cut off"
-    yield from _running(rows, "clipped_ratio", 2, lambda m, _: m.value > CLIPPED_RATIO_HIGH, "never_stops", cut_share)
+    yield from _consecutive(
+        rows, "clipped_ratio", 2, lambda m, _: m.value > CLIPPED_RATIO_HIGH, "never_stops", cut_share
+    )
 
 
-def _reward(rows: Sequence[Row]) -> Iterator[Found]:
+def _reward(rows: Sequence[Row]) -> Iterator[Candidate]:
     points = _points(rows, "reward")
     values = [metric.value for _, metric in points]
     if len(values) >= MANY_POINTS and max(values) - min(values) <= 0.02 * max(abs(median(values)), 0.01):
@@ -335,3 +327,89 @@ def _reward(rows: Sequence[Row]) -> Iterator[Found]:
         end = median(values[-3:])
         if best > 0 and end < 0.5 * best:
             yield "reward_collapse", *points[-1], f"the reward ends at {end:g}, its best level was {best:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A log message that is a signal. ``literals``: at least one is in every text that ``pattern`` matches."""
+
+    kind: str
+    literals: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+_TABLE = load_table("parse/data/log_messages.toml")
+_REST_OF_LINE = r"[^\n]{0,200}+"
+MESSAGES = tuple(
+    Message(
+        entry["kind"],
+        tuple(entry["literals"]),
+        re.compile("|".join(entry["alternatives"]).replace("<rest>", _REST_OF_LINE)),
+    )
+    for entry in _TABLE["messages"]
+)
+EXCEPTIONS: Mapping[str, str] = _TABLE["exceptions"]
+_LOSS_SCALE = re.compile(
+    r"OVERFLOW!{0,1}+[^\n]{0,120}?(?:Attempted"
+    r"|attempted) loss scale: (?P<old>[0-9.e+]{1,24}+)(?:, (?:but hysteresis[^\n]{0,80}"
+    r"|reducing to (?P<new>[0-9.e+]{1,24}+)))?"
+)
+_COLLAPSED_SCALE = 1.0
+_MANY_OVERFLOWS = 10
+
+
+def log_signals(piece: Piece) -> Iterator[Signal]:
+    """The first occurrence of each message in a log, and a collapsed loss scale. Not for the user's prose."""
+    for message in MESSAGES:
+        match = find(message, piece.text)
+        if match is not None:
+            yield Signal(kind=message.kind, span=piece.span(match.start(), _trim(match)), detail=_detail(match))
+    yield from _loss_scale(piece)
+
+
+def find(message: Message, text: str) -> re.Match[str] | None:
+    """The first place where ``message`` is in the text."""
+    if not any(literal in text for literal in message.literals):
+        return None
+    return message.pattern.search(text)
+
+
+def _trim(match: re.Match[str]) -> int:
+    return match.end() - (len(match[0]) - len(match[0].rstrip()))
+
+
+def _detail(match: re.Match[str]) -> str:
+    return " ".join(match[0].split())[:200]
+
+
+def _loss_scale(piece: Piece) -> Iterator[Signal]:
+    if "OVERFLOW" not in piece.text:
+        return
+    # DeepSpeed finds its scale by a few overflows at the start; that many are no search any more.
+    for count, match in enumerate(_LOSS_SCALE.finditer(piece.text), 1):
+        scale = _number(match["new"] or match["old"])
+        if count >= _MANY_OVERFLOWS or (scale is not None and scale <= _COLLAPSED_SCALE):
+            detail = f"overflow number {count}, loss scale {scale if scale is not None else 'unreadable'}"
+            yield Signal(
+                kind="loss_scale_collapse", span=piece.span(match.start(), match.end()), value=scale, detail=detail
+            )
+            return
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def traceback_signals(tracebacks: Sequence[Traceback]) -> Iterator[Signal]:
+    """Signals of the exceptions. The message may say more than the type (a `RuntimeError` that is out of memory)."""
+    for traceback in tracebacks:
+        short = traceback.exception.rsplit(".", 1)[-1]
+        kinds = [EXCEPTIONS[short]] if short in EXCEPTIONS else []
+        for message in MESSAGES:
+            if message.kind not in kinds and find(message, f"{short}: {traceback.message}") is not None:
+                kinds.append(message.kind)
+        for kind in kinds:
+            yield Signal(kind=kind, span=traceback.span, detail=f"{traceback.exception}: {traceback.message}"[:200])

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Signal
-from trainmedic.kb.parse import prose, signal_kinds, signals, signals_text
+from trainmedic.kb.parse import metrics, prose, signal_kinds, signals
 from trainmedic.kb.parse.readers import rows, traceback_
 from trainmedic.kb.parse.source import Piece
 
 
 def found(text: str, *, said: str = "", peak: float | None = None) -> tuple[Signal, ...]:
     piece = Piece(source="train.log", text=text)
-    facts = prose.read(Piece(source=None, text=said))
-    return signals.signals(rows.read(piece)[0], traceback_.read(piece), [piece], facts, peak_learning_rate=peak)
+    stated = prose.read(Piece(source=None, text=said)).signals
+    return signals.signals(rows.read(piece)[0], traceback_.read(piece), [piece], stated, peak_learning_rate=peak)
 
 
 def kinds(text: str, *, said: str = "", peak: float | None = None) -> set[str]:
@@ -44,18 +44,16 @@ KTO_LINE = (
 
 
 def test_every_kind_is_explained_in_both_languages() -> None:
-    for kind, text in signals.KINDS.items():
+    for kind, text in signal_kinds.KINDS.items():
         assert text.en, kind
         assert text.zh, kind
-    assert set(signals.KINDS) >= signal_kinds.BENIGN
+    assert set(signal_kinds.KINDS) >= signal_kinds.BENIGN
 
 
 def test_every_kind_that_the_code_gives_is_explained() -> None:
-    from trainmedic.kb.parse.prose_patterns import STATED
-
-    given_kinds = {entry.kind for entry in signals_text.PATTERNS} | {kind for kind, _ in STATED}
-    given_kinds |= set(signals_text.EXCEPTIONS.values())
-    assert given_kinds <= set(signals.KINDS)
+    known = {message.kind for message in signals.MESSAGES} | {kind for kind, _ in prose.STATED}
+    known |= set(signals.EXCEPTIONS.values())
+    assert known <= set(signal_kinds.KINDS)
 
 
 def test_a_summed_logit_is_huge_and_the_kl_too_but_nothing_is_broken() -> None:
@@ -64,7 +62,7 @@ def test_a_summed_logit_is_huge_and_the_kl_too_but_nothing_is_broken() -> None:
     assert signs[1].span.text == "'logits/chosen': -202530000.0"
     assert signs[1].value == -202530000.0
     (row,) = rows.read(Piece(source=None, text=KTO_LINE))[0]
-    assert signals.finite_except(row, ("logits/",))
+    assert metrics.finite_except(row, ("logits/",))
 
 
 def test_the_warm_up_is_not_seen_in_one_row_without_the_configured_rate() -> None:
@@ -282,11 +280,6 @@ def test_a_broken_log_or_a_complaint_makes_no_healthy_log() -> None:
     assert found("") == ()
 
 
-def test_several_pieces_of_prose_are_taken_together() -> None:
-    facts = [prose.read(Piece(source=None, text=text)) for text in ("loss nan", "got OOM")]
-    assert {s.kind for s in signals.signals((), (), (), facts)} == {"loss_nan", "oom"}
-
-
 def test_signals_stand_in_the_order_of_the_text_and_come_once() -> None:
     signs = found(log(loss=["nan", "nan"], grad_norm=["inf", "inf"]).replace("'nan'", "nan"))
     assert [s.kind for s in signs] == ["loss_nan", "grad_norm_inf"]
@@ -301,7 +294,7 @@ def test_signals_stand_in_the_order_of_the_text_and_come_once() -> None:
 )  # fmt: skip
 def test_hostile_text_takes_linear_time(text: str) -> None:
     started = time.thread_time()
-    list(signals_text.scan(Piece(source=None, text=text)))
+    list(signals.log_signals(Piece(source=None, text=text)))
     assert time.thread_time() - started < 20
 
 
@@ -327,7 +320,7 @@ def test_judging_rows_never_raises_and_every_signal_points_into_the_log(
 ) -> None:
     text = "\n".join(map(str, dicts))
     for signal in found(text, peak=peak):
-        assert signal.kind in signals.KINDS
+        assert signal.kind in signal_kinds.KINDS
         assert signal.span.text in text
 
 

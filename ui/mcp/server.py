@@ -25,8 +25,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.render import render_case, render_rule
 from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.api.resources import Hits
 from trainmedic.service.question.request import Ask
-from trainmedic.service.resources import Hits
 from trainmedic.ui.mcp.shapes import CaseHits, CasePage, CheckResult, Diagnosis, File, RulePage
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ Call `diagnose` with the user's own words and everything pasted: launch command,
 the first cause only if the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
 `not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
 Call `check_config` for files before a run, `search_cases` to look something up, and `get_case` and `explain_rule` \
-for the pages behind an id. Secrets in what is sent are masked; nothing is executed.
+for the pages behind an id. Secrets in the input are masked; nothing is executed.
 """
 log = logging.getLogger("trainmedic.mcp")
 

@@ -103,7 +103,6 @@ class Diagnosis(BaseModel):
 
     @classmethod
     def of(cls, answer: Answer) -> Diagnosis:
-        """The answer as the tool returns it."""
         return cls(
             answer_id=answer.id,
             conversation_id=answer.conversation_id,
@@ -139,7 +138,6 @@ class CheckResult(BaseModel):
 
     @classmethod
     def of(cls, report: ReportView) -> CheckResult:
-        """The report as the tool returns it."""
         return cls(
             findings=[Finding.model_validate(finding) for finding in report.findings],
             framework=report.run.framework,

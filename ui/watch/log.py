@@ -12,7 +12,7 @@ MAX_LINE = 8_000
 
 
 class Log:
-    """Grows by pieces that may end in the middle of a line."""
+    """Grows by pieces, which may end in the middle of a line."""
 
     def __init__(self) -> None:
         self._head: list[str] = []

@@ -32,7 +32,7 @@ class Diagnosis:
 
 
 class Watcher:
-    """One run. `add` may be called from several threads; `look` from one, now and then.
+    """One run. `add` may be called from several threads; `look` from one, periodically.
 
     A failure is reported once; a second one only if its first cause is different.
     """
