@@ -13,7 +13,7 @@ from types import MappingProxyType
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.defaults import candidates, defaults, fitting
 from trainmedic.kb.frameworks.derive import PEFT_CALLS, Draft, derive
-from trainmedic.kb.frameworks.owners import is_class, owners
+from trainmedic.kb.frameworks.entries import is_class, owners
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.settings import Key, Spec, index, specs
 from trainmedic.kb.frameworks.spelling import Spelling, spelling

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles
+from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.frameworks.tables import Table, side, table
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.suggest import closest
@@ -411,3 +412,20 @@ def template_of(model: str) -> str | None:
     """The LLaMA-Factory template of a hub model id, or None for base models and unknown ones."""
     known: str | None = side("templates")["model_to_template"].get(model)
     return known
+
+
+@cache
+def option_names() -> frozenset[str]:
+    """Every option of any framework and every canonical setting; dashes as underscores.
+
+    Of dotted names the last part as well.
+    """
+    names: set[str] = set(specs())
+    for framework in frameworks():
+        names.update(name.replace("-", "_") for name in keys(framework))
+    return frozenset(names | {name.rpartition(".")[2] for name in names})
+
+
+def is_option(name: str) -> bool:
+    """Whether some framework has the option; leading dashes are ignored and ``-`` is ``_``."""
+    return name.lstrip("-").replace("-", "_") in option_names()

@@ -1,9 +1,12 @@
-"""Programs, classes and option values that name a framework and an algorithm, as the profiles list them."""
+"""Programs, classes and option values that name a framework and an algorithm, as the profiles list them.
+
+Also which of a framework's commands and classes a run uses, because each has its own options and defaults.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -17,7 +20,7 @@ _PURPOSES: Mapping[str, str] = {word: stage for stage, words in ALGORITHMS["purp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a program or class is. ``certain`` is False for bare script names that several projects could have."""
+    """A known program or class. ``certain`` is False for bare script names that several projects could have."""
 
     framework: str
     algorithm: str | None = None
@@ -39,19 +42,19 @@ def _entry(framework: str, word: str | None, stage: str | None = None, *, certai
 
 @cache
 def _programs() -> tuple[tuple[re.Pattern[str], str, str | None, bool], ...]:
-    """(pattern, framework, stage, certain), those that leave no doubt first."""
-    found: list[tuple[re.Pattern[str], str, str | None, bool]] = []
+    """(pattern, framework, stage, certain), the certain ones first."""
+    patterns: list[tuple[re.Pattern[str], str, str | None, bool]] = []
     for profile in profiles().values():
         if profile.commands.names and profile.commands.recognised:
             names = "|".join(map(re.escape, profile.commands.names))
-            found.append((re.compile(rf"^(?:{names})\s+([\w-]+)$"), profile.name, None, True))
-        found += [(re.compile(each.match), profile.name, each.stage, each.certain) for each in profile.programs]
-    return tuple(sorted(found, key=lambda program: not program[3]))
+            patterns.append((re.compile(rf"^(?:{names})\s+([\w-]+)$"), profile.name, None, True))
+        patterns += [(re.compile(p.match), profile.name, p.stage, p.certain) for p in profile.programs]
+    return tuple(sorted(patterns, key=lambda program: not program[3]))
 
 
 @lru_cache(maxsize=512)
 def program_entry(program: str) -> Entry | None:
-    """What a started program is: a module, a script path, or a command with its verb (``swift rlhf``)."""
+    """``program`` is a module, a script path, or a command with its verb (``swift rlhf``)."""
     text = " ".join(program.split())
     for pattern, framework, stage, certain in _programs():
         match = pattern.search(text)
@@ -62,7 +65,6 @@ def program_entry(program: str) -> Entry | None:
 
 @lru_cache(maxsize=512)
 def class_entry(scope: str) -> Entry | None:
-    """What a class that the user's Python calls belongs to."""
     return next(_class_entries(scope), None)
 
 
@@ -84,7 +86,6 @@ def _class_entries(scope: str) -> Iterator[Entry]:
 
 
 def _catalogued(framework: str, name: str) -> bool:
-    """Whether the framework's catalogue has options of this class."""
     known = table(framework)
     return known is not None and any(name in group for group in known.owner_sets)
 
@@ -93,3 +94,41 @@ def algorithm_options(framework: str) -> Mapping[str, Mapping[str, str]]:
     """Option → value → algorithm; a later option outweighs an earlier one."""
     profile = profiles().get(framework)
     return profile.algorithm_options if profile is not None else {}
+
+
+def owners(
+    framework: str, algorithm: str | None, scopes: Iterable[str] = (), programs: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The commands or classes whose options and defaults apply.
+
+    Empty if the algorithm does not decide: a default is then certain only if all owners agree. ``scopes`` are the
+    classes that the user's Python calls; a script of flags has none and gets TRL's ModelConfig as well. ``programs``
+    are the started ones: OpenRLHF once had a PPO that DeepSpeed launches, without the actors of Ray.
+    """
+    if framework == "openrlhf" and any(_module(program) == "train_ppo" for program in programs):
+        return ("train_ppo",)
+    classes = [scope for scope in scopes if is_class(framework, scope)]
+    profile = profiles().get(framework)
+    if profile is None:
+        return ()
+    if profile.options_of:
+        profile = profiles()[profile.options_of]
+    if profile.trainers and classes:
+        return tuple(sorted(set(classes)))
+    if framework == "transformers":
+        return ("Seq2SeqTrainingArguments",) if "Seq2SeqTrainingArguments" in classes else ("TrainingArguments",)
+    return tuple(profile.owners.get(algorithm or "", profile.owners.get("*", ())))
+
+
+def is_class(framework: str, scope: str) -> bool:
+    """Whether ``scope`` is a configuration class of the framework (or of transformers, which several build on)."""
+    if not scope or not scope[0].isupper():
+        return False
+    for name in (framework, "transformers"):
+        if _catalogued(profiles()[name].options_of or name if name in profiles() else name, scope):
+            return True
+    return False
+
+
+def _module(program: str) -> str:
+    return program.removesuffix(".py").replace("/", ".").rpartition(".")[2]

@@ -1,26 +1,23 @@
-"""What the user says in prose: which lines are his own words, and the frameworks and algorithms they name."""
+"""Frameworks and algorithms named in the user's own words, and the framework that a traceback or a log comes from."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
-from trainmedic.kb.frameworks.profiles import profiles, select
+from trainmedic.kb.frameworks.profiles import ALGORITHMS, profiles, select
+from trainmedic.kb.model.evidence import Row, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Recognised, Region
 
 NAMES_OF_FRAMEWORKS = tuple((name, profiles()[name].mention) for name in select("trainer"))
-NAMES_OF_ALGORITHMS = (
-    ("kto", r"kto|kahneman"), ("simpo", r"simpo"), ("orpo", r"orpo"), ("cpo", r"cpo"), ("grpo", r"grpo"),
-    ("rloo", r"rloo"), ("dpo", r"dpo"), ("ppo", r"ppo"), ("gkd", r"gkd"),
-    ("reward", r"reward[- ]?model(?:l?ing)?|rm (?:training|model)|(?:train(?:ing)?|训练) ?(?:a )?rm|奖励模型"),
-    ("sft", r"sft|supervised fine-?tun\w+|指令微调"), ("pt", r"continued? pre-?training|预训练"),
-)  # fmt: skip
+NAMES_OF_ALGORITHMS = tuple(ALGORITHMS["mentions"].items())
+# Only prose may leave the size out: in a path it may be somebody's second run.
 GEMMA2 = re.compile(r"(?<![A-Za-z0-9_/.\-])gemma[- ]?2(?![A-Za-z0-9_/.\-])", re.IGNORECASE)
-"""The family by its bare name. Only prose may leave the size out: in a path it may be somebody's second run."""
 _EDGE = r"(?<![A-Za-z0-9_/.\-])(?:{})(?![A-Za-z0-9_/\-])"
 _LONG = 25  # lines; a shorter text is all the user's own
 _TAIL = 0.8
@@ -42,10 +39,10 @@ def own_words(question: str, regions: Sequence[Region], said: Sequence[Line]) ->
     for region in regions:
         if region.source is None and region.kind != "prose":
             covered.update(range(region.start_line, region.end_line + 1))
-    own: list[Line] = [
+    own_lines: list[Line] = [
         (None, number, line) for number, line in enumerate(question.split("\n"), 1) if number not in covered
     ]
-    filled = [line for line in (*own, *said) if line[2].strip()]
+    filled = [line for line in (*own_lines, *said) if line[2].strip()]
     return [line for _, text in groupby(filled, key=itemgetter(0)) for line in _without_teasers(list(text))]
 
 
@@ -57,7 +54,7 @@ def _without_teasers(lines: Sequence[Line]) -> Sequence[Line]:
 
 
 def mentioned(prose: Sequence[Line], table_of_words: Sequence[tuple[str, str]]) -> Recognised | None:
-    """The first thing said; where two start on the same spot, the one listed first."""
+    """The first name in the text; if two start on the same spot, the one listed first."""
     for line in prose:
         hits = []
         for order, (name, pattern) in enumerate(table_of_words):
@@ -71,13 +68,62 @@ def mentioned(prose: Sequence[Line], table_of_words: Sequence[tuple[str, str]]) 
 
 
 def where(line: Line) -> str:
-    """Where a line was said, in words."""
     return "said in the question" if line[0] is None else f"said in {line[0]}"
 
 
 def span_in(line: Line, start: int, end: int) -> Span:
-    """The span of a part of a line (0-based offsets)."""
+    """``start`` and ``end`` are 0-based offsets in the line."""
     name, number, text = line
     return Span(
         attachment=name, line=number, column=start + 1, end_line=number, end_column=end + 1, text=text[start:end]
     )
+
+
+_PACKAGES = {module: profile.name for profile in profiles().values() for module in profile.modules}
+LIBRARIES = tuple(
+    profile.name for profile in sorted(profiles().values(), key=lambda profile: profile.library) if profile.library
+)
+"""Libraries that the others call, the most telling first. They count only if no framework calls them."""
+_FRAME = re.compile(r"(?:site-packages|dist-packages|src)[/\\](\w+)[/\\]|^(\w+)[/\\](?:\w+[/\\])*\w+\.py:")
+
+
+@cache
+def _checkout() -> re.Pattern[str]:
+    # A package that runs from a checkout is recognised by its folders.
+    return re.compile(
+        "|".join(
+            rf"[/\\](?P<{profile.modules[0]}>{profile.modules[0]})[/\\](?:{'|'.join(profile.folders)})(?=[/\\.])"
+            for profile in profiles().values()
+            if profile.folders
+        )
+    )
+
+
+def framework_of(tracebacks: Sequence[Traceback]) -> Recognised | None:
+    """The framework that the first traceback with one of its frames names, or None."""
+    for trace in tracebacks:
+        names: list[str] = []
+        for frame in trace.frames:
+            match = _FRAME.search(frame)
+            package = (match[1] or match[2]) if match else None
+            if package not in _PACKAGES and (checkout := _checkout().search(frame)) is not None:
+                package = checkout.lastgroup
+            if package in _PACKAGES and _PACKAGES[package] not in names:
+                names.append(_PACKAGES[package])
+        # trl imports itself by its launcher, so its own frames come first; of mere libraries the most telling one.
+        above = [name for name in names if name not in LIBRARIES]
+        chosen = above[0] if above else next((name for name in LIBRARIES if name in names), None)
+        if chosen is not None:
+            return Recognised(value=chosen, reason=f"the traceback runs through {chosen}", span=trace.span)
+    return None
+
+
+_VERL_LOGS = ("actor/", "critic/", "timing_s/", "response_length/", "global_seqlen/")
+
+
+def framework_of_log(rows: Sequence[Row]) -> Recognised | None:
+    """verl, if the rows are written as only verl writes them (``step:3 - actor/pg_loss:0.1 - …``); or None."""
+    for row in rows:
+        if row.style == "verl" and any(name.startswith(_VERL_LOGS) for name in row.metrics):
+            return Recognised(value="verl", reason="the log's metrics are verl's", span=row.span)
+    return None

@@ -1,7 +1,7 @@
-"""Which framework, algorithm, stage and model a paste is about, each with the reason and the place.
+"""Framework, algorithm, stage and model of a run, each with the reason and the place.
 
-What decides, in this order: the program that is started, the classes that are called, option names and values that
-only one framework has, and last what the user says in prose. Names of runs, paths and data sets never decide.
+In order of precedence: the program that is started, the classes that are called, option names and values that only
+one framework has, and last the user's prose. Names of runs, paths and data sets never decide.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.entries import Entry, algorithm_options, class_entry, program_entry, stage_of
-from trainmedic.kb.frameworks.frames import LIBRARIES
 from trainmedic.kb.frameworks.mentions import (
     GEMMA2,
+    LIBRARIES,
     NAMES_OF_ALGORITHMS,
     NAMES_OF_FRAMEWORKS,
     Line,
@@ -23,10 +24,9 @@ from trainmedic.kb.frameworks.mentions import (
     span_in,
     where,
 )
-from trainmedic.kb.frameworks.models import family_of_type, find_family, model_family
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles, select
 from trainmedic.kb.frameworks.settings import index
-from trainmedic.kb.frameworks.signatures import from_keys, knows
+from trainmedic.kb.frameworks.tables import table
 from trainmedic.kb.model.run import Option, Recognised, Region, Unresolved, Value, VersionFact
 
 __all__ = ["TRAINING_STAGES", "Recognition", "model_family", "recognise", "stage_of"]
@@ -39,8 +39,6 @@ _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments", "Trainer", "Seq2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognition:
-    """What was recognised; None where nothing says it."""
-
     framework: Recognised | None = None
     algorithm: Recognised | None = None
     stage: Recognised | None = None
@@ -49,7 +47,7 @@ class Recognition:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Draft:
     framework: Recognised | None = None
     algorithm: Recognised | None = None
     stage: Recognised | None = None
@@ -65,78 +63,78 @@ def recognise(
     said: Sequence[Line] = (),
     raised: Recognised | None = None,
 ) -> Recognition:
-    """Recognise one run from its regions and options, and the user's words where those say nothing.
+    """Recognise one run from its regions and options; failing that, from the user's words.
 
     ``said`` are lines of prose that came as attachments (a pasted article, a README); the question's own come first.
     ``raised`` is the framework that a traceback comes from, which says more than words do.
     """
-    found = _Found()
+    draft = _Draft()
     prose = own_words(question, regions, said)
-    _from_programs(found, regions)
-    _from_classes(found, options)
-    if found.framework is None:
-        found.framework = from_keys(options)
-    elif found.entries and not found.entries[0][0].certain:
-        _doubt(found, options)
-    _refine(found, options)
-    if found.framework is None:
-        found.framework = _named(prose, raised) or _installed(versions)
-    if found.algorithm is None and not (found.stage and found.stage.value in ("inference", "export")):
-        found.algorithm = mentioned(prose, NAMES_OF_ALGORITHMS)
-    _stage(found, options)
-    model = _model(found.framework.value if found.framework else None, options)
+    _from_programs(draft, regions)
+    _from_classes(draft, options)
+    if draft.framework is None:
+        draft.framework = _from_keys(options)
+    elif draft.entries and not draft.entries[0][0].certain:
+        _doubt(draft, options)
+    _refine(draft, options)
+    if draft.framework is None:
+        draft.framework = _named(prose, raised) or _installed(versions)
+    if draft.algorithm is None and not (draft.stage and draft.stage.value in ("inference", "export")):
+        draft.algorithm = mentioned(prose, NAMES_OF_ALGORITHMS)
+    _stage(draft, options)
+    model = _model(draft.framework.value if draft.framework else None, options)
     return Recognition(
-        framework=found.framework,
-        algorithm=found.algorithm,
-        stage=found.stage,
+        framework=draft.framework,
+        algorithm=draft.algorithm,
+        stage=draft.stage,
         model=model,
         model_family=_family(model, options, prose),
     )
 
 
 def _named(prose: Sequence[Line], raised: Recognised | None) -> Recognised | None:
-    """The framework that a traceback or the user's words name. A mere library in the traceback yields to the words."""
+    """The user's words outweigh a traceback only if that comes from a library which several frameworks use."""
     words = mentioned(prose, NAMES_OF_FRAMEWORKS)
     if raised is None or (words is not None and raised.value in LIBRARIES):
         return words
     return raised
 
 
-def _stage(found: _Found, options: Sequence[Option]) -> None:
-    """The stage where nothing names it: the algorithm's; plain supervised training where HF's trainer is set up."""
-    if found.stage is not None:
+def _stage(draft: _Draft, options: Sequence[Option]) -> None:
+    """Without a named stage: the algorithm's, or supervised training if HF's trainer is set up."""
+    if draft.stage is not None:
         return
-    if found.algorithm is not None:
-        reason = f"algorithm {found.algorithm.value}"
-        found.stage = Recognised(value=stage_of(found.algorithm.value), reason=reason, span=found.algorithm.span)
+    if draft.algorithm is not None:
+        reason = f"algorithm {draft.algorithm.value}"
+        draft.stage = Recognised(value=stage_of(draft.algorithm.value), reason=reason, span=draft.algorithm.span)
         return
     hf = next((option for option in options if option.scope in _HF_CLASSES), None)
-    if hf is not None and found.framework is not None and found.framework.value == "transformers":
+    if hf is not None and draft.framework is not None and draft.framework.value == "transformers":
         reason = f"{hf.scope} trains, and nothing says that it is anything but fine-tuning"
-        found.stage = Recognised(value="sft", reason=reason, span=hf.span)
+        draft.stage = Recognised(value="sft", reason=reason, span=hf.span)
 
 
-def _from_programs(found: _Found, regions: Sequence[Region]) -> None:
+def _from_programs(draft: _Draft, regions: Sequence[Region]) -> None:
     for region in regions:
         if region.entry is None:
             continue
         entry = program_entry(region.entry.value)
         if entry is not None:
-            found.entries.append((entry, region.entry))
+            draft.entries.append((entry, region.entry))
     # A training command says more about the run than a server that is started beside it.
-    found.entries.sort(key=lambda pair: (pair[0].stage in ("inference", "export"), not pair[0].certain))
-    for entry, place in found.entries[:1]:
+    draft.entries.sort(key=lambda pair: (pair[0].stage in ("inference", "export"), not pair[0].certain))
+    for entry, place in draft.entries[:1]:
         reason = f"{place.value} is {entry.framework}'s"
-        found.framework = Recognised(value=entry.framework, reason=reason, span=place.span)
+        draft.framework = Recognised(value=entry.framework, reason=reason, span=place.span)
         if entry.algorithm:
-            found.algorithm = Recognised(
+            draft.algorithm = Recognised(
                 value=entry.algorithm, reason=f"{place.value} trains {entry.algorithm}", span=place.span
             )
         if entry.stage:
-            found.stage = Recognised(value=entry.stage, reason=f"{place.value} is for {entry.stage}", span=place.span)
+            draft.stage = Recognised(value=entry.stage, reason=f"{place.value} is for {entry.stage}", span=place.span)
 
 
-def _from_classes(found: _Found, options: Sequence[Option]) -> None:
+def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
     best: tuple[int, Entry, Option] | None = None
     for option in options:
         entry = class_entry(option.scope)
@@ -147,46 +145,46 @@ def _from_classes(found: _Found, options: Sequence[Option]) -> None:
     if best is None:
         return
     _, entry, option = best
-    weak = found.framework is not None and not found.entries[0][0].certain if found.entries else False
-    if found.framework is None or weak:
-        found.framework = Recognised(
+    weak = draft.framework is not None and not draft.entries[0][0].certain if draft.entries else False
+    if draft.framework is None or weak:
+        draft.framework = Recognised(
             value=entry.framework, reason=f"{option.scope} is {entry.framework}'s", span=option.span
         )
-    if entry.algorithm and (found.algorithm is None or weak):
-        found.algorithm = Recognised(
+    if entry.algorithm and (draft.algorithm is None or weak):
+        draft.algorithm = Recognised(
             value=entry.algorithm, reason=f"{option.scope} trains {entry.algorithm}", span=option.span
         )
-    elif entry.stage and found.stage is None:
-        found.stage = Recognised(value=entry.stage, reason=f"{option.scope} is for {entry.stage}", span=option.span)
+    elif entry.stage and draft.stage is None:
+        draft.stage = Recognised(value=entry.stage, reason=f"{option.scope} is for {entry.stage}", span=option.span)
 
 
-def _doubt(found: _Found, options: Sequence[Option]) -> None:
-    """A bare script name (``train_dpo.py``) names a framework only where its options are that framework's."""
-    entry = found.entries[0][0]
+def _doubt(draft: _Draft, options: Sequence[Option]) -> None:
+    """A bare script name (``train_dpo.py``) names a framework only if its options are that framework's."""
+    entry = draft.entries[0][0]
     plain = [option for option in options if not option.scope]
-    if found.framework is None or found.framework.value != entry.framework or not plain:
+    if draft.framework is None or draft.framework.value != entry.framework or not plain:
         return
     known = [option for option in plain if _accepts(entry.framework, option.key)]
     if 2 * len(known) >= len(plain):
         return
-    other = from_keys(options)
+    other = _from_keys(options)
     hf = [option for option in plain if _accepts("transformers", option.key)]
     if other is None and entry.algorithm is not None and len(hf) >= 2:
         reason = f"a script for {entry.algorithm} with the options of HF's trainer"
         other = Recognised(value="trl", reason=reason, span=hf[0].span)
-    found.framework = other
+    draft.framework = other
 
 
 def _accepts(framework: str, key: str) -> bool:
     if framework in INHERITS and _accepts("transformers", key):
         return True
-    return knows(framework, key, key.replace("-", "_"))
+    return _knows(framework, key, key.replace("-", "_"))
 
 
-def _refine(found: _Found, options: Sequence[Option]) -> None:
-    """The algorithm where an option's value says it: stage, rlhf_type, rl, the advantage estimator."""
-    framework = found.framework.value if found.framework else ""
-    if found.stage and found.stage.value in ("inference", "export"):
+def _refine(draft: _Draft, options: Sequence[Option]) -> None:
+    """The algorithm from an option's value: stage, rlhf_type, rl, the advantage estimator."""
+    framework = draft.framework.value if draft.framework else ""
+    if draft.stage and draft.stage.value in ("inference", "export"):
         return
     hints = algorithm_options(framework)
     verdict: tuple[int, str, Option] | None = None
@@ -204,15 +202,15 @@ def _refine(found: _Found, options: Sequence[Option]) -> None:
     if verdict is not None:
         _, algorithm, option = verdict
         reason = f"{option.key} {option.value}" if not isinstance(option.value, bool) else option.key
-        found.algorithm = Recognised(value=algorithm, reason=reason, span=option.span)
-        found.stage = Recognised(value=stage_of(algorithm), reason=reason, span=option.span)
-    elif found.algorithm is None and framework:
-        _by_default(found, framework, options)
+        draft.algorithm = Recognised(value=algorithm, reason=reason, span=option.span)
+        draft.stage = Recognised(value=stage_of(algorithm), reason=reason, span=option.span)
+    elif draft.algorithm is None and framework:
+        _by_default(draft, framework, options)
 
 
-def _by_default(found: _Found, framework: str, options: Sequence[Option]) -> None:
-    """The algorithm a program trains where no option names one."""
-    programs = [place for entry, place in found.entries if entry.framework == framework]
+def _by_default(draft: _Draft, framework: str, options: Sequence[Option]) -> None:
+    """The algorithm that a program trains if no option names one."""
+    programs = [place for entry, place in draft.entries if entry.framework == framework]
     words = " ".join(place.value for place in programs)
     written = {option.key for option in options}
     default = ""
@@ -221,12 +219,12 @@ def _by_default(found: _Found, framework: str, options: Sequence[Option]) -> Non
     elif framework == "verl" and "main_ppo" in words and "algorithm.adv_estimator" not in written:
         default = "ppo"
     else:
-        default = _says_nothing(framework, {key.partition(".")[0] for key in written}, bool(programs))
+        default = _purpose_of_file(framework, {key.partition(".")[0] for key in written}, bool(programs))
     span = programs[0].span if programs else options[0].span if options else None
     if default in ("inference", "export"):
-        found.stage = Recognised(value=default, reason=f"the options are those for {default}", span=span)
+        draft.stage = Recognised(value=default, reason=f"the options are those for {default}", span=span)
     elif default:
-        found.algorithm = Recognised(
+        draft.algorithm = Recognised(
             value=default, reason=f"what {framework} trains where nothing else is said", span=span
         )
 
@@ -234,10 +232,10 @@ def _by_default(found: _Found, framework: str, options: Sequence[Option]) -> Non
 _SWIFT_TRAINS = {"learning_rate", "num_train_epochs", "per_device_train_batch_size", "max_epochs", "micro_batch_size"}
 
 
-def _says_nothing(framework: str, written: set[str], started: bool) -> str:
-    """What a whole file of a framework is for that names no algorithm: an algorithm, ``inference`` or ``export``.
+def _purpose_of_file(framework: str, written: set[str], started: bool) -> str:
+    """The algorithm, ``inference`` or ``export`` of a whole file that names no algorithm.
 
-    ``written``: first parts of the options' names; ``started``: a program of the framework is seen as well.
+    ``written``: first parts of the options' names; ``started``: a program of the framework is started as well.
     """
     match framework:
         case "axolotl" if "rl" not in written and "base_model" in written:
@@ -310,17 +308,17 @@ def _family(model: Recognised | None, options: Sequence[Option], prose: Sequence
             family, start, end = named
             return Recognised(value=family, reason=where(line), span=span_in(line, start, end))
     bare = ((line, GEMMA2.search(line[2])) for line in prose) if model is None else ()
-    said = next(((line, match) for line, match in bare if match is not None), None)
-    if said is not None:
-        line, match = said
+    mention = next(((line, match) for line, match in bare if match is not None), None)
+    if mention is not None:
+        line, match = mention
         return Recognised(value="gemma2", reason=where(line), span=span_in(line, match.start(), match.end()))
     return None
 
 
 def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
-    """The one training framework in a version listing; TRL only where no framework that builds on it is there."""
-    own = [profiles()[name] for name in select("trainer") if name in versions]
-    names = [profile.name for profile in own if not profile.library and not profile.options_of]
+    """The only training framework in a version listing; TRL only if no framework that builds on it is listed."""
+    installed = [profiles()[name] for name in select("trainer") if name in versions]
+    names = [profile.name for profile in installed if not profile.library and not profile.options_of]
     if not names and "trl" in versions:
         names = ["trl"]
     if len(names) != 1:
@@ -328,3 +326,108 @@ def _installed(versions: Mapping[str, VersionFact]) -> Recognised | None:
     return Recognised(
         value=names[0], reason=f"{names[0]} is the only framework installed", span=versions[names[0]].span
     )
+
+
+def _from_keys(options: Sequence[Option]) -> Recognised | None:
+    """The framework with a signature option among these; otherwise the one whose catalogue knows most of them."""
+    plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
+    for framework, profile in profiles().items():
+        signature = profile.signature
+        for option in plain:
+            if option.key in signature or option.key.startswith(tuple(s for s in signature if s.endswith("."))):
+                if option.scope and framework != option.scope:
+                    continue
+                if framework in ("deepspeed", "accelerate") and _others(plain, framework):
+                    continue
+                rivals = _rivals(framework, plain)
+                if not rivals:
+                    return Recognised(
+                        value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
+                    )
+    return _by_score([option for option in plain if not option.scope])
+
+
+def _others(plain: Sequence[Option], framework: str) -> bool:
+    """Whether there are options beyond this launcher or engine file: then it does not name the framework."""
+    return any(option.scope != framework and option.key.split(".")[0] not in _heads(framework) for option in plain)
+
+
+def _heads(framework: str) -> frozenset[str]:
+    options = table(framework)
+    names = options.names if options else ()
+    extra = {"optimizer", "scheduler", "fp16", "bf16", "bfloat16", "wall_clock_breakdown", "steps_per_print", "debug"}
+    return frozenset({name.split(".")[0] for name in names} | extra)
+
+
+def _rivals(framework: str, plain: Sequence[Option]) -> bool:
+    """Whether another framework knows clearly more of these options."""
+    scores = _scores([option for option in plain if not option.scope])
+    mine = scores.get(framework, 0.0)
+    return any(score > mine + 1 for name, score in scores.items() if name != framework)
+
+
+def _scores(options: Sequence[Option]) -> dict[str, float]:
+    names = [name for name in select("trainer") if table(name) is not None]
+    hf = table("transformers")
+    scores = dict.fromkeys(names, 0.0)
+    for option in options:
+        key = option.key.replace("-", "_")
+        holders = [name for name in names if _knows(name, option.key, key)]
+        if hf is not None and key in hf.names:
+            continue
+        for name in holders:
+            scores[name] += 1 / len(holders)
+    return scores
+
+
+def _knows(name: str, written: str, underscored: str) -> bool:
+    """Whether the framework's catalogue has the option in either spelling."""
+    options = table(name)
+    if options is None:
+        return False
+    return written in options.names or (not profiles()[name].exact_names and underscored in options.names)
+
+
+def _by_score(options: Sequence[Option]) -> Recognised | None:
+    if not options:
+        return None
+    scores = sorted(((score, name) for name, score in _scores(options).items()), reverse=True)
+    (best, name), (second, _) = scores[0], scores[1]
+    if best < 1.0 or best < 1.5 * second:
+        return None
+    known = next(option for option in options if _knows(name, option.key, option.key.replace("-", "_")))
+    return Recognised(value=name, reason=f"the options are those of {name}", span=known.span)
+
+
+_MODELS = load_table("frameworks/data/models.toml")
+_FAMILIES = tuple(
+    (name, re.compile(("" if name == "gemma2" else "(?<![a-z0-9])") + f"(?:{pattern.replace('<sep>', '[-_ .:]?')})"))
+    for name, pattern in _MODELS["families"]
+)
+_FAMILY_OF_TYPE = {model_type: family for family, types in _MODELS["types"].items() for model_type in types}
+
+
+def model_family(text: str) -> str | None:
+    """The family that a model id or path names. Later parts of a path take precedence."""
+    parts = [part for part in text.strip().rstrip("/").split("/") if part]
+    for part in reversed(parts):
+        match = find_family(part)
+        if match is not None:
+            return match[0]
+    return None
+
+
+def find_family(text: str) -> tuple[str, int, int] | None:
+    """(family, start, end) of the first family named in ``text``; on the same spot the first one listed."""
+    lowered = text.lower()
+    best: tuple[int, int, str, int] | None = None
+    for order, (name, pattern) in enumerate(_FAMILIES):
+        match = pattern.search(lowered)
+        if match and (best is None or (match.start(), order) < best[:2]):
+            best = (match.start(), order, name, match.end())
+    return (best[2], best[0], best[3]) if best else None
+
+
+def family_of_type(model_type: str) -> str | None:
+    """The family of a ``model_type`` in a model's config.json."""
+    return _FAMILY_OF_TYPE.get(model_type.strip().lower())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.derive import PEFT_CALLS
-from trainmedic.kb.frameworks.owners import owners
+from trainmedic.kb.frameworks.entries import owners
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.model.run import CAST, Origin, Value

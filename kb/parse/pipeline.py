@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.frameworks import catalogue
-from trainmedic.kb.frameworks.frames import framework_of, framework_of_log
-from trainmedic.kb.frameworks.mentions import Line
+from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Region, RunConfig, VersionFact

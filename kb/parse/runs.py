@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
 from trainmedic.kb.frameworks.mentions import Line
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.recognise import recognise
-from trainmedic.kb.frameworks.switches import separate
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, VersionFact
+from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, Unresolved, VersionFact
 
 _SCRIPTS_IDLE = r"(?:.*/)?(?:convert|merge|export|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py"
 _SCRIPTS_TRAIN = (
@@ -322,7 +322,7 @@ def _config(
     words = words if index == 0 else Words()
     found = recognise(regions, (*stated, *options), words.question, versions, said=words.said, raised=words.raised)
     framework = found.framework.value if found.framework else None
-    options, cut = separate(options, framework, versions.get(framework or ""))
+    options, cut = _separate_switches(options, framework, versions.get(framework or ""))
     partial = partial or cut
     algorithm = found.algorithm.value if found.algorithm else None
     stage = found.stage.value if found.stage else None
@@ -336,3 +336,35 @@ def _config(
         stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,
         regions=regions, anchor=anchor, partial=partial,
     )  # fmt: skip
+
+
+def _separate_switches(
+    options: Sequence[Option], framework: str | None, fact: VersionFact | None = None
+) -> tuple[tuple[Option, ...], bool]:
+    """Separate switches from the shell variable behind them (``--bf16 $EXTRA``), and whether there were any.
+
+    A shell reader cannot know that ``--bf16`` takes no value. If the catalogue says so, the variable is a word of its
+    own that may hold any options: the switch is on and the command is known in part only.
+    """
+    if framework is None:
+        return tuple(options), False
+    separated = tuple(_bare(option) if _is_switch(option, framework, fact) else option for option in options)
+    return separated, any(new is not old for new, old in zip(separated, options, strict=True))
+
+
+def _is_switch(option: Option, framework: str, fact: VersionFact | None) -> bool:
+    if option.origin is not Origin.FLAG or option.scope or option.quoted or not isinstance(option.value, Unresolved):
+        return False
+    if option.value_span is None or not option.value.raw.startswith("$"):
+        return False
+    info = catalogue.option(framework, option.key, fact.exact if fact else None)
+    joined = option.span.text.partition(option.key)[2].startswith("=")
+    return info is not None and info.switch and not joined
+
+
+def _bare(option: Option) -> Option:
+    end = option.key_span
+    text = option.span.text
+    text = text[: text.find(end.text) + len(end.text)]
+    span = replace(option.span, end_line=end.end_line, end_column=end.end_column, text=text)
+    return replace(option, value=True, raw=None, span=span, value_span=None)

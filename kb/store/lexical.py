@@ -108,7 +108,6 @@ class Lexical:
         return gains
 
     def save(self, folder: Path) -> None:
-        """Write the arrays and the vocabulary."""
         np.save(folder / "starts.npy", np.asarray(self.bounds, np.int64))
         np.save(folder / "documents.npy", self.documents)
         np.save(folder / "impacts.npy", self.impacts)

@@ -90,7 +90,6 @@ class Vectors(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> Vectors:
-        """LangChain's constructor."""
         store = cls(embedding, len(embedding.embed_query("dimension")))
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -115,7 +114,6 @@ class Vectors(VectorStore):
         return [by_id[name] for name in ids if name in by_id]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The ``k`` nearest documents."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmedic.kb.frameworks.names import is_option
+from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from trainmedic.kb.frameworks.names import is_option
+from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import width
 from trainmedic.kb.model.run import RunConfig

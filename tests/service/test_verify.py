@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.values import both, case, finding
-from trainmedic.kb.frameworks.names import is_option
+from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Fix, Safety, Status
 from trainmedic.kb.pages.case import load_cases
