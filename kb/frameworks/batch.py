@@ -47,10 +47,12 @@ def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str
         total = look.number("global_batch")
         exact, accumulation = _divided(look, world, total, "global_batch", "micro_batch")
         return Batch(
-            world_size=world, data_parallel=parallel, accumulation=accumulation,
+            world_size=world,
+            data_parallel=parallel,
+            accumulation=accumulation,
             global_batch=None if total is None else look.known(total, "train batch size", "global_batch"),
             accumulation_exact=exact,
-        )  # fmt: skip
+        )
     if framework == "verl" and algorithm != "sft":
         return _verl(look, world, parallel)
     if framework not in _HF:
@@ -60,14 +62,20 @@ def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str
     whole = None
     if micro is not None and accumulation is not None and parallel is not None:
         whole = _join(
-            look, micro * accumulation.value * parallel.value,
+            look,
+            micro * accumulation.value * parallel.value,
             f"{micro} per device × {accumulation.value} accumulated × {parallel.value} data parallel",
-            ("micro_batch",), accumulation, parallel,
-        )  # fmt: skip
+            ("micro_batch",),
+            accumulation,
+            parallel,
+        )
     return Batch(
-        world_size=world, data_parallel=parallel, accumulation=accumulation, global_batch=whole,
+        world_size=world,
+        data_parallel=parallel,
+        accumulation=accumulation,
+        global_batch=whole,
         accumulation_exact=True if accumulation else None,
-    )  # fmt: skip
+    )
 
 
 class _Look:

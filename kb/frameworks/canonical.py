@@ -65,9 +65,16 @@ def canonicalise(
                     name=name, value=default.value, option=None, source=default.source, key=default.key
                 )
     draft = Draft(
-        framework=framework or "", algorithm=algorithm, stage=stage, releases=releases, versions=versions,
-        partial=partial, options=flat, settings=found, model_family=model_family,
-    )  # fmt: skip
+        framework=framework or "",
+        algorithm=algorithm,
+        stage=stage,
+        releases=releases,
+        versions=versions,
+        partial=partial,
+        options=flat,
+        settings=found,
+        model_family=model_family,
+    )
     derive(draft)
     return MappingProxyType({name: found[name] for name in SETTINGS if name in found})
 

@@ -185,9 +185,10 @@ def _deepspeed(draft: Draft) -> None:
             if match[1] == "3":
                 draft.put("param_offload", True, f"from the name {name}", "deepspeed")
     file_options = {
-        option.key: option for option in draft.options
+        option.key: option
+        for option in draft.options
         if option.scope == "deepspeed" or option.key.startswith(("deepspeed.", "deepspeed_config."))
-    }  # fmt: skip
+    }
     for engine in ("fp16", "bf16"):
         name = f"deepspeed_{engine}"
         option = next((o for key, o in file_options.items() if key.endswith(f"{engine}.enabled")), None)
@@ -290,11 +291,21 @@ def _swift_learning_rate(draft: Draft) -> None:
     if "learning_rate" in draft.settings and draft.value("learning_rate") is None and draft.known("use_peft"):
         full = draft.value("use_peft") is False
         del draft.settings["learning_rate"]
-        draft.put("learning_rate", 1e-5 if full else 1e-4, "ms-swift's default for full training" if full else
-                  "ms-swift's default with PEFT")  # fmt: skip
+        draft.put(
+            "learning_rate",
+            1e-5 if full else 1e-4,
+            "ms-swift's default for full training" if full else "ms-swift's default with PEFT",
+        )
 
 
 _STEPS: tuple[Callable[[Draft], None], ...] = (
-    _launch_config, _openrlhf, _tuner, _quantisation, _precision, _deepspeed, _optimizer, _llamafactory_attention,
+    _launch_config,
+    _openrlhf,
+    _tuner,
+    _quantisation,
+    _precision,
+    _deepspeed,
+    _optimizer,
+    _llamafactory_attention,
     _swift_learning_rate,
-)  # fmt: skip
+)

@@ -14,8 +14,17 @@ from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.model.run import CAST, Origin, Value
 from trainmedic.kb.versions import version_key
 
-_CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
-              "offloads")  # fmt: skip
+_CONSTANTS = (
+    "not",
+    "first",
+    "second",
+    "is_bf16",
+    "is_fp16",
+    "bf16_switch",
+    "flash_switch",
+    "llamafactory_attention",
+    "offloads",
+)
 _DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
 _ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}
 _ATTENTION_LLAMAFACTORY = {"flash2": "fa2", "flash3": "fa3", "eager": "disabled", "sdpa": "sdpa", "auto": "auto"}

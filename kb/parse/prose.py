@@ -44,10 +44,10 @@ def read(piece: Piece) -> ProseFacts:
 
 
 _NAMES = {
-    *PACKAGES, *(name for profile in profiles().values() for name in profile.names),
-    "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2", "flash-attention",
-    "flashattention-2", "flashattention", "flashattn", "pytorch", "liger kernel", "liger_kernel",
-}  # fmt: skip
+    *PACKAGES,
+    *(name for profile in profiles().values() for name in profile.names),
+    *load_table("parse/data/words.toml")["packages"]["in_prose"],
+}
 _NAME = "|".join(re.escape(name) for name in sorted(_NAMES, key=lambda name: (-len(name), name)))
 _VERSION_OF = re.compile(
     rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"

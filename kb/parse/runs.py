@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
 from trainmedic.kb.frameworks.mentions import Line
@@ -39,18 +40,11 @@ def _programs(what: str) -> list[str]:
 _IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE, "sglang.*"]))
 _TRAINS = re.compile("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
-_TRAINING = {
-    "learning_rate", "lr", "model_name_or_path", "base_model", "model", "output_dir", "num_train_epochs", "max_steps",
-    "stage", "rlhf_type",
-    "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "gradient_accumulation_steps", "beta",
-    "dataset", "pref_beta",
-    "lora_rank", "lora_r", "finetuning_type", "rl", "bf16", "fp16", "num_epochs", "pretrain", "adv_estimator",
-    "micro_train_batch_size",
-}  # fmt: skip
+_OPTIONS = load_table("parse/data/words.toml")["options"]
+_TRAINING = frozenset(_OPTIONS["training"])
 _SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
-_TOKENIZER = {"tokenizer_class", "added_tokens_decoder", "added_tokens", "special_tokens_map_file", "processor_class",
-              "image_processor_type", "feature_extractor_type", "weight_map"}  # fmt: skip
-_GENERATION = {"transformers_version", "bos_token_id", "pad_token_id", "do_sample", "_from_model_config"}
+_TOKENIZER = frozenset(_OPTIONS["tokenizer"])
+_GENERATION = frozenset(_OPTIONS["generation"])
 _ENGINE = ("bf16.enabled", "fp16.enabled")
 _ACCELERATE = (
     "compute_environment",
@@ -137,9 +131,7 @@ def _of_a_model(keys: Set[str]) -> str | None:
     return "" if keys & _TOKENIZER or generation else None
 
 
-def join(
-    units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]
-) -> tuple[RunConfig, ...]:  # fmt: skip
+def join(units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]) -> tuple[RunConfig, ...]:
     """The runs, those that train first; one empty run where nothing configures any."""
     mains = _mains(units)
     _merge_python(mains)
@@ -313,9 +305,16 @@ def _unread(unit: Unit) -> bool:
 
 
 def _config(
-    regions: tuple[Region, ...], options: tuple[Option, ...], words: Words, versions: Mapping[str, VersionFact],
-    anchor: Span | None, *, partial: bool, index: int = 0, checkpoints: Sequence[Unit] = (),
-) -> RunConfig:  # fmt: skip
+    regions: tuple[Region, ...],
+    options: tuple[Option, ...],
+    words: Words,
+    versions: Mapping[str, VersionFact],
+    anchor: Span | None,
+    *,
+    partial: bool,
+    index: int = 0,
+    checkpoints: Sequence[Unit] = (),
+) -> RunConfig:
     """One run. What the model's config.json says counts, but is no option of the run: no fix may be written there."""
     regions = (*regions, *(unit.region for unit in checkpoints))
     stated = tuple(option for unit in checkpoints for option in unit.region.options)
@@ -332,10 +331,18 @@ def _config(
         (*stated, *options), framework, algorithm, stage, versions, partial, model_family=family, programs=programs
     )
     return RunConfig(
-        id="run" if index == 0 else f"run-{index + 1}", framework=found.framework, algorithm=found.algorithm,
-        stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,
-        regions=regions, anchor=anchor, partial=partial,
-    )  # fmt: skip
+        id="run" if index == 0 else f"run-{index + 1}",
+        framework=found.framework,
+        algorithm=found.algorithm,
+        stage=found.stage,
+        model=found.model,
+        model_family=found.model_family,
+        options=options,
+        settings=settings,
+        regions=regions,
+        anchor=anchor,
+        partial=partial,
+    )
 
 
 def _separate_switches(

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.parse import key_value_lines, patterns
 from trainmedic.kb.parse.source import Piece
 
-_INFO = {
-    "bash": "command", "sh": "command", "shell": "command", "console": "command", "zsh": "command",
-    "terminal": "command",
-    "shell-session": "command", "shellscript": "command", "cmd": "command", "powershell": "command", "yaml": "yaml",
-    "yml": "yaml", "json": "json", "jsonc": "json", "json5": "json", "jsonl": "metrics", "python": "python",
-    "py": "python",
-    "python3": "python", "toml": "toml", "ini": "ini", "cfg": "ini", "conf": "ini", "csv": "metrics", "tsv": "metrics",
-    "log": "log", "text": "", "txt": "", "plaintext": "", "plain": "", "pytb": "log", "traceback": "log",
-    "output": "log",
-    "md": "markdown", "markdown": "markdown", "diff": "", "dockerfile": "", "none": "", "pip": "", "logs": "log",
-    "stdout": "log",
-}  # fmt: skip
-_ENDINGS = {
-    ".sh": "command", ".bash": "command", ".slurm": "command", ".sbatch": "command", ".zsh": "command", ".yaml": "yaml",
-    ".yml": "yaml", ".json": "json", ".py": "python", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
-    ".csv": "metrics", ".tsv": "metrics", ".jsonl": "metrics", ".log": "log", ".out": "log", ".err": "log",
-    ".md": "markdown",
-}  # fmt: skip
+_WORDS = load_table("parse/data/words.toml")
+_INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in names}
+_ENDINGS = {ending: kind for kind, endings in _WORDS["endings"].items() for ending in endings}
 
 
 def is_info(text: str) -> bool:

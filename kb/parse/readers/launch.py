@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.parse.readers.shell_expand import Arg
 
@@ -25,21 +26,9 @@ _RUNNER_MODULES = {
     "deepspeed.launcher.launch": "deepspeed",
     "deepspeed": "deepspeed",
 }
-_BARE = frozenset((
-    "standalone", "module", "m", "no_python", "no-python", "use_env", "use-env", "multi_gpu", "multi-gpu",
-    "use_deepspeed", "use-deepspeed", "use_fsdp", "use-fsdp", "cpu", "quiet", "q", "save_pid", "force_multi",
-    "no_local_rank", "debug", "no_ssh", "no-wait", "no_wait", "verbose", "same_network", "use_megatron_lm", "u",
-    "O", "B", "tpu", "use_xpu", "bind_cores_to_core", "exclusive", "unbuffered", "no-capture-output", "E", "it",
-    "rm", "enable_each_rank_log",
-))  # fmt: skip
-"""Launcher flags that take no value (their absence from the list costs nothing where a script or module follows)."""
-_WRAPPERS = frozenset((
-    "sudo", "srun", "timeout", "nice", "ionice", "numactl", "stdbuf", "docker", "podman", "singularity",
-    "apptainer", "kubectl", "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pdm", "xvfb-run",
-    "taskset", "proxychains4", "proxychains", "rlaunch", "env", "script", "screen", "tmux", "catchsegv", "mpirun",
-    "mpiexec", "horovodrun", "coscmd", "setsid", "unbuffer", "watch", "nsys", "ncu", "py-spy", "strace", "dlc",
-    "rjob", "volc", "arnold", "bsub", "qsub", "sbatch", "ray", "command", "tee",
-))  # fmt: skip
+_LAUNCHERS = load_table("parse/data/words.toml")["launchers"]
+_BARE = frozenset(_LAUNCHERS["bare"])
+_WRAPPERS = frozenset(_LAUNCHERS["wrappers"])
 _OVERRIDING = frozenset({"tune", *(name for commands in _COMMANDS if commands.overrides for name in commands.names)})
 _HYDRA = re.compile("|".join(each for profile in profiles().values() for each in profile.overrides))
 """Programs that accept ``key=value`` words."""

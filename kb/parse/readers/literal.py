@@ -31,10 +31,21 @@ _BARE_KEY = re.compile(r"[^\s:=,{}\[\]()\"'#]+")
 _WORD = re.compile(r"[^\s,，:=\[\]{}()\"'#;]+")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _WORDS: dict[str, Scalar] = {
-    "true": True, "True": True, "false": False, "False": False, "null": None, "None": None, "undefined": None,
-    "NaN": float("nan"), "nan": float("nan"), "Infinity": float("inf"), "inf": float("inf"), "-Infinity": float("-inf"),
-    "-inf": float("-inf"), "+inf": float("inf"),
-}  # fmt: skip
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "null": None,
+    "None": None,
+    "undefined": None,
+    "NaN": float("nan"),
+    "nan": float("nan"),
+    "Infinity": float("inf"),
+    "inf": float("inf"),
+    "-Infinity": float("-inf"),
+    "-inf": float("-inf"),
+    "+inf": float("inf"),
+}
 _ENUM = re.compile(r"<[\w.]+: (?P<value>.*)>", re.DOTALL)
 _DOTTED = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*")
 _GAP = re.compile(r"[ \t]*[^\s,)\]}#;](?:[^\n,)\]}#]*[^\s,)\]}#])?")

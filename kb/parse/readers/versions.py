@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.source import Piece
@@ -30,20 +31,12 @@ VERSION = (
 """One version as packages write it; possessive, so matching is linear."""
 
 _PROFILES = tuple(profiles().values())
+_PACKAGES = load_table("parse/data/words.toml")["packages"]
 _ALIASES = {
-    **dict.fromkeys(
-        ("flash-attention", "flash-attention-2", "flash-attn-2", "flashattention", "flashattention-2", "flashattn",
-         "flashattention2"), "flash-attn",
-    ),
-    "pytorch": "torch", "pytorch-gpu": "torch", "cudatoolkit": "cuda", "liger": "liger-kernel",
+    **{alias: package for package, aliases in _PACKAGES["aliases"].items() for alias in aliases},
     **{alias: profile.package for profile in _PROFILES for alias in profile.aliases},
-}  # fmt: skip
-PACKAGES = (
-    *(profile.package for profile in _PROFILES),
-    "torch", "flash-attn", "sglang", "ray", "datasets", "tokenizers", "xformers", "triton", "liger-kernel", "apex",
-    "megatron-core", "transformer-engine", "numpy", "safetensors", "huggingface-hub", "modelscope", "cuda", "python",
-    "nccl", "cudnn", "auto-gptq", "autoawq", "lightning", "optree", "torchvision", "torchaudio",
-)  # fmt: skip
+}
+PACKAGES = (*(profile.package for profile in _PROFILES), *_PACKAGES["known"])
 
 _PKG = r"[A-Za-z][A-Za-z0-9._-]{0,79}+"
 _CUES = re.compile(r"[0-9]|#egg=")
@@ -102,7 +95,7 @@ _TARGET = re.compile(
     r"|switch to|fixed in|fixed by|supported (?:in|since)|requires?|required"
     r"|recommends?|recommended|should (?:be|use)|needs?|instead of|not (?:on|using)|until|released?)"
     r"|升级|升到|降级|降到|降至|换到|换成|更新到|需要|要求|建议|推荐|应该|修复|支持|而不是|不是|最低"
-)  # fmt: skip
+)
 _PAST = re.compile(
     r"(?i:upgraded|updated|downgraded|bumped|moved|switched) to\s*\S{0,40}$|(?:已经?|刚|我)(?:升级|升|更新|降级|降"
     r"|换)[到成至]"
@@ -183,11 +176,15 @@ def read(piece: Piece) -> tuple[VersionFact, ...]:
     ordered = sorted(best.values(), key=lambda hit: (hit.start, hit.end, hit.package))
     return tuple(
         VersionFact(
-            package=hit.package, exact=hit.exact, reason=hit.reason, span=piece.span(hit.start, hit.end),
-            low=hit.low, high=hit.high
+            package=hit.package,
+            exact=hit.exact,
+            reason=hit.reason,
+            span=piece.span(hit.start, hit.end),
+            low=hit.low,
+            high=hit.high,
         )
         for hit in ordered
-    )  # fmt: skip
+    )
 
 
 def _hits(text: str) -> Iterator[_Hit]:
