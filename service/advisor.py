@@ -20,7 +20,6 @@ from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.service.answer import Answer, ReportView
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
-from trainmedic.service.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.conversation import Message
@@ -32,6 +31,7 @@ from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Context, Scored
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit, retrieve
+from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if
 
 CANDIDATES = 20

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
 from trainmedic.ui.app import load_knowledge
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:

@@ -21,10 +21,11 @@ from tests.live import Live
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.mcp.http import attach
+from trainmedic.ui.mcp.server import make_server
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/api.md", "docs/mcp.md", "docs/client.md", "docs/ci.md")
@@ -78,7 +79,11 @@ def live(knowledge_advisor: Advisor) -> Iterator[Live]:
     advisor = Advisor(knowledge_advisor.knowledge, history)
     settings = Settings()
     app = create_app(advisor, settings)
-    attach(app, AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline))
+    attach(
+        app,
+        AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline),
+        make_server,
+    )
     with Live(app) as live:
         yield live
     history.close()

@@ -16,9 +16,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.history import Feedback, History
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import Feedback, History
 from trainmedic.ui.cli import main
 from trainmedic.ui.present import github, sarif, text
 

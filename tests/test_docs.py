@@ -10,8 +10,8 @@ import pytest
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
-from trainmedic.service.settings_page import page
 from trainmedic.ui.cli import verbs
+from trainmedic.ui.settings_page import page
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ COMMANDS = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_settings_is_generated_from_the_settings() -> None:
-    assert page(SETTINGS) == SETTINGS, "run python -m trainmedic.service.settings_page"
+    assert page(SETTINGS) == SETTINGS, "run python -m trainmedic.ui.settings_page"
 
 
 @pytest.mark.parametrize("verb", verbs())

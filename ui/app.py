@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from threading import Thread
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
@@ -19,15 +19,17 @@ from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder,
 from trainmedic.kb.store.index import ensure
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
-from trainmedic.service.history import History
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
+from trainmedic.ui import slack
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from mcp.server import MCPServer
 
     from trainmedic.service.api.app import Background
     from trainmedic.service.api.probes import Probe
@@ -138,13 +140,17 @@ def build_app(settings: Settings) -> FastAPI:
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
     from trainmedic.service.api.metrics import Metrics
-    from trainmedic.ui import slack
     from trainmedic.ui.chat import app as pages
     from trainmedic.ui.mcp import http as mcp
 
     metrics = Metrics()
     service = build_service(settings, (metrics,))
     context = service.context
+    background = service.background
+    if with_slack := slack.configured(settings):
+        from trainmedic.ui.slack import lifecycle
+
+        background = (*background, partial(lifecycle.running, context))
     # Tables and embedder load on first use; the first question must not wait for them.
     warm()
     context.advisor.search("loss is nan", top_k=1)
@@ -154,13 +160,14 @@ def build_app(settings: Settings) -> FastAPI:
         probes_of(context.advisor, service.model),
         context.answerer,
         worker=service.worker,
-        background=(*service.background, partial(slack.running, context)),
+        background=background,
         metrics=metrics,
     )
-    mcp.attach(app, context)
-    slack.attach(app, context)
+    mcp.attach(app, context, load_mcp_server)
+    if with_slack:
+        lifecycle.attach(app, context)
     if settings.pages:
-        pages.attach(app, context)  # last: it takes all remaining paths
+        pages.attach(app, context, load_pages)  # last: it takes all remaining paths
     return app
 
 
@@ -169,6 +176,20 @@ def load_agent() -> Investigate:
     from trainmedic.service.agent import investigated
 
     return investigated
+
+
+def load_mcp_server(context: AppContext) -> MCPServer[Any]:
+    """Import the MCP server and make one. Raises `ImportError` without the extra ``mcp``."""
+    from trainmedic.ui.mcp.server import make_server
+
+    return make_server(context)
+
+
+def load_pages(context: AppContext, addresses: Mapping[str, str]) -> FastAPI:
+    """Import the pages and make them; Gradio takes a second and a half to load."""
+    from trainmedic.ui.chat.pages import make_pages
+
+    return make_pages(context, addresses)
 
 
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:

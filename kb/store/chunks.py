@@ -34,23 +34,23 @@ def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[C
     """The chunks of all published cases and of all rules that name a case, in the order of their ids."""
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
     known = {case.id for case in published}
-    found = [chunk for case in published for chunk in of_case(case, glossary)]
+    chunks = [chunk for case in published for chunk in of_case(case, glossary)]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
         named = tuple(case for case in rule.cases if case in known)
         if named:
-            found.append(of_rule(rule, named, glossary))
-    return tuple(found)
+            chunks.append(of_rule(rule, named, glossary))
+    return tuple(chunks)
 
 
 def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
     """One case's chunks: its symptoms as users word them weigh most, so each language's stand alone."""
-    found: list[Chunk] = []
+    chunks: list[Chunk] = []
 
     def add(part: str, language: str, text: str) -> None:
         if text.strip():
-            found.append(
+            chunks.append(
                 Chunk(
-                    id=f"{case.id}#{len(found)}",
+                    id=f"{case.id}#{len(chunks)}",
                     cases=(case.id,),
                     part=part,
                     language=language,
@@ -71,7 +71,7 @@ def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
             # Users paste the wrong theory too, and must find what is wrong with it.
             add("refutation", language, f"{refutation.claim.get(language)} {refutation.why.get(language)}")
     add("facts", "en", facts(case))
-    return found
+    return chunks
 
 
 def of_rule(rule: Rule, named: tuple[str, ...], glossary: Glossary) -> Chunk:

@@ -132,8 +132,8 @@ def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder
 def _write(folder: Path, pieces: Sequence[Chunk], glossary: Glossary, embedder: Embedder) -> None:
     data = [asdict(piece) for piece in pieces]
     (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    found = embedder.vectors([piece.embedded for piece in pieces])
-    Vectors.of(embedder, found, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
+    vectors = embedder.vectors([piece.embedded for piece in pieces])
+    Vectors.of(embedder, vectors, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
     lexical.build([(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]).save(folder)
 
 
@@ -226,9 +226,9 @@ def current(root: Path) -> Path:
 
 def status(root: Path) -> StoreStatus:
     """What there is below ``root``. Never raises for an absent or damaged index: that is a status too."""
-    found = [path for path in root.iterdir() if (path / MANIFEST).is_file()] if root.is_dir() else []
-    available = tuple(sorted(path.name for path in found))
-    size = sum(file.stat().st_size for path in found for file in path.iterdir())
+    folders = [path for path in root.iterdir() if (path / MANIFEST).is_file()] if root.is_dir() else []
+    available = tuple(sorted(path.name for path in folders))
+    size = sum(file.stat().st_size for path in folders for file in path.iterdir())
     try:
         folder = current(root)
         manifest = read_manifest(folder)

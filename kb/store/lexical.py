@@ -84,11 +84,11 @@ class Lexical:
         self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5
     ) -> dict[int, tuple[str, ...]]:
         """For each chunk the terms that gave it its score, heaviest first. 3-grams are named only where no word is."""
-        found = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
-        bare = [document for document in documents if not found[document]]
+        gains_of = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
+        bare = [document for document in documents if not gains_of[document]]
         if bare:
-            found |= self._gains(terms, bare)
-        return {document: tuple(term for _, term in sorted(gains)[:most]) for document, gains in found.items()}
+            gains_of |= self._gains(terms, bare)
+        return {document: tuple(term for _, term in sorted(gains)[:most]) for document, gains in gains_of.items()}
 
     def _gains(self, terms: Mapping[str, float], documents: Sequence[int]) -> dict[int, list[tuple[float, str]]]:
         """For each chunk what each term gave it, negative so that the heaviest sorts first."""
@@ -106,7 +106,6 @@ class Lexical:
         return gains
 
     def save(self, folder: Path) -> None:
-        """Write the arrays and the vocabulary."""
         np.save(folder / "starts.npy", np.asarray(self.bounds, np.int64))
         np.save(folder / "documents.npy", self.documents)
         np.save(folder / "impacts.npy", self.impacts)
@@ -121,18 +120,18 @@ def _best(documents: Ids, impacts: Floats, size: int, top_k: int) -> tuple[Ids, 
         order = np.argsort(documents, kind="stable")
         documents, impacts = documents[order], impacts[order]
         first = np.concatenate(([True], documents[1:] != documents[:-1]))
-        found = documents[first]
+        numbers = documents[first]
         scores = np.add.reduceat(impacts, np.flatnonzero(first)).astype(np.float32)
     else:
         totals = np.bincount(documents, weights=impacts, minlength=size).astype(np.float32)
-        found = np.flatnonzero(totals).astype(np.int32)
-        scores = totals[found]
-    if len(found) > top_k * 4:
-        kept = np.argpartition(-scores, top_k * 4)[: top_k * 4]
+        numbers = np.flatnonzero(totals).astype(np.int32)
+        scores = totals[numbers]
+    if len(numbers) > top_k * 4:
+        best = np.argpartition(-scores, top_k * 4)[: top_k * 4]
         # Ties at the border would depend on the partition: keep all chunks that reach the border's score.
-        found, scores = found[scores >= scores[kept].min()], scores[scores >= scores[kept].min()]
-    order = np.lexsort((found, -scores))[:top_k]
-    return found[order].astype(np.int32), scores[order]
+        numbers, scores = numbers[scores >= scores[best].min()], scores[scores >= scores[best].min()]
+    order = np.lexsort((numbers, -scores))[:top_k]
+    return numbers[order].astype(np.int32), scores[order]
 
 
 def build(texts: Iterable[Sequence[str]]) -> Lexical:

@@ -39,12 +39,10 @@ class Vectors(VectorStore):
 
     @property
     def embeddings(self) -> Embeddings:
-        """The embedder of the queries."""
         return self._embedding
 
     @property
     def size(self) -> int:
-        """How many vectors there are."""
         return int(self._index.ntotal)
 
     @classmethod
@@ -69,16 +67,16 @@ class Vectors(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Embed and add texts. Returns their ids."""
-        given = list(texts)
-        names = ids or [uuid.uuid4().hex for _ in given]
-        data = metadatas or [{} for _ in given]
-        if not given:
+        contents = list(texts)
+        names = ids or [uuid.uuid4().hex for _ in contents]
+        data = metadatas or [{} for _ in contents]
+        if not contents:
             return []
         self.delete(names)  # a text added again under its id replaces the old one
-        self._index.add(np.asarray(self._embedding.embed_documents(given), np.float32))
+        self._index.add(np.asarray(self._embedding.embed_documents(contents), np.float32))
         self._documents += [
             Document(page_content=text, metadata=meta, id=name)
-            for text, meta, name in zip(given, data, names, strict=True)
+            for text, meta, name in zip(contents, data, names, strict=True)
         ]
         return names
 
@@ -92,7 +90,6 @@ class Vectors(VectorStore):
         ids: list[str] | None = None,
         **kwargs: Any,
     ) -> Vectors:
-        """LangChain's constructor."""
         store = cls(embedding, len(embedding.embed_query("dimension")))
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -103,27 +100,25 @@ class Vectors(VectorStore):
         numbers = [n for n, one in enumerate(self._documents) if gone is None or one.id in gone]
         if not numbers:
             return True
-        kept = np.setdiff1d(np.arange(self.size), numbers)
-        rows = np.stack([self._index.reconstruct(int(n)) for n in kept]) if len(kept) else None
+        remaining = np.setdiff1d(np.arange(self.size), numbers)
+        rows = np.stack([self._index.reconstruct(int(n)) for n in remaining]) if len(remaining) else None
         self._index.reset()
         if rows is not None:
             self._index.add(np.ascontiguousarray(rows, np.float32))
-        self._documents = [self._documents[n] for n in kept]
+        self._documents = [self._documents[n] for n in remaining]
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents of these ids, in the order asked for; unknown ids are left out."""
         by_id = {document.id: document for document in self._documents}
         return [by_id[name] for name in ids if name in by_id]
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
-        """The ``k`` nearest documents."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
         """The ``k`` documents nearest to a normalised vector."""
-        found = self.nearest(np.asarray(embedding, np.float32), k, kwargs.get("filter"))
-        return [document for document, _ in found]
+        nearest = self.nearest(np.asarray(embedding, np.float32), k, kwargs.get("filter"))
+        return [document for document, _ in nearest]
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         """Cosines to LangChain's 0 to 1."""
@@ -153,10 +148,10 @@ class Vectors(VectorStore):
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         row = np.ascontiguousarray(vector[None, :], np.float32)
         scores, numbers = self._index.search(row, k, params=parameters)
-        found = numbers[0] >= 0
-        chosen, kept = numbers[0][found], scores[0][found]
-        order = np.lexsort((chosen, -kept))
-        return chosen[order], kept[order]
+        valid = numbers[0] >= 0
+        chosen, similarities = numbers[0][valid], scores[0][valid]
+        order = np.lexsort((chosen, -similarities))
+        return chosen[order], similarities[order]
 
     def save(self, path: Path) -> None:
         """Write the vectors (not the documents: they are the chunks)."""

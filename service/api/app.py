@@ -17,8 +17,8 @@ from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.middleware import add_middleware
 from trainmedic.service.api.openai import make_openai_router
 from trainmedic.service.api.probes import CachedProbe, Probe
+from trainmedic.service.api.resources import Readiness, Versions
 from trainmedic.service.api.routes import Worker, json_response, make_router
-from trainmedic.service.resources import Readiness, Versions
 from trainmedic.service.settings import Settings
 
 Background = Callable[[], AbstractAsyncContextManager[None]]

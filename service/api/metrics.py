@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from trainmedic.service.answer import Answer
-from trainmedic.service.history import Feedback
+from trainmedic.service.storage.history import Feedback
 
 
 class Metrics:

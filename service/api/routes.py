@@ -14,25 +14,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
-from trainmedic.kb.pages.case_render import render as render_case
-from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.kb.pages.render import render_case, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
-from trainmedic.service.api.schemas import (
-    ANSWER_EVENTS,
-    AskIn,
-    AttachmentIn,
-    CheckIn,
-    ErrorOut,
-    FeedbackIn,
-    SearchIn,
-)
-from trainmedic.service.history import Feedback
-from trainmedic.service.resources import (
+from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
     CaseSummary,
@@ -42,6 +31,16 @@ from trainmedic.service.resources import (
     RulePage,
     RuleSummary,
 )
+from trainmedic.service.api.schemas import (
+    ANSWER_EVENTS,
+    AskIn,
+    AttachmentIn,
+    CheckIn,
+    ErrorOut,
+    FeedbackIn,
+    SearchIn,
+)
+from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
 ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)}

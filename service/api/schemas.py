@@ -1,4 +1,4 @@
-"""Request bodies. Responses are the dataclasses of `service.answer` and `service.resources`."""
+"""Request bodies. Responses are the dataclasses of `service.answer` and `service.api.resources`."""
 
 from __future__ import annotations
 

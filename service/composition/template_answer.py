@@ -17,10 +17,10 @@ from trainmedic.service.composition.views import (
     settings_used,
     signal_views,
 )
-from trainmedic.service.history import Turn
 from trainmedic.service.question.conversation import Message
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
+from trainmedic.service.storage.history import Turn
 from trainmedic.service.what_if.apply import WhatIf
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from trainmedic.service.answer import Answer
-from trainmedic.service.history import Feedback
+from trainmedic.service.storage.history import Feedback
 
 
 class Observer(Protocol):

@@ -27,8 +27,8 @@ from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome
 from trainmedic.service.answer import Answer
-from trainmedic.service.history import Feedback
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import Feedback
 
 if TYPE_CHECKING:
     import httpx

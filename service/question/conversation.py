@@ -20,11 +20,11 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.history import Turn
 from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.query import MAX_QUESTION
 from trainmedic.service.question.supposition import Supposition, supposition_in, with_counterparts
 from trainmedic.service.question.topic import Topic, relation_of, topic_of
+from trainmedic.service.storage.history import Turn
 
 MAX_TURNS = 8
 """Earlier turns that are read: the first of the topic, those that pasted something, then the latest."""

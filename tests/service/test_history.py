@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, text
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.history import LATEST, METADATA, Feedback, History, Turn
-from trainmedic.service.migrations import FOLDER, HEAD, migrate
+from trainmedic.service.storage.history import LATEST, METADATA, Feedback, History, Turn
+from trainmedic.service.storage.migrations import FOLDER, HEAD, migrate
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 
@@ -156,6 +156,8 @@ def test_a_database_from_before_migrations_keeps_its_conversations(tmp_path: Pat
 def test_opening_a_current_database_does_not_load_alembic(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'h.sqlite3'}"
     History(url).close()
-    code = "import sys; from trainmedic.service.history import History; History(sys.argv[1]); print(*sys.modules)"
+    code = (
+        "import sys; from trainmedic.service.storage.history import History; History(sys.argv[1]); print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True, check=True)
     assert "alembic" not in done.stdout.split()

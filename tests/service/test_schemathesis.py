@@ -14,8 +14,8 @@ from schemathesis.generation import GenerationMode
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.history import History
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
 
 EXAMPLES = 12
 """Requests generated for each call, of those that fit the description, and as many again of those that do not."""

@@ -21,10 +21,10 @@ from trainmedic.kb.errors import InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
-from trainmedic.service.history import Feedback
 from trainmedic.service.observers.webhook import RetryPolicy, Webhook, signature, webhook_of
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings, effective, load_settings
+from trainmedic.service.storage.history import Feedback
 
 SECRET = "a-shared-secret"
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"

@@ -11,7 +11,7 @@ from tests.slack.desk import QUESTION, bot_in
 from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.history import Feedback
+from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.memory import Recent, SeenEvents
 from trainmedic.ui.slack.post import ChannelPace

@@ -22,8 +22,8 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.slack import attach, running
 from trainmedic.ui.slack.http import MAX_BODY, is_shaped, refusal
+from trainmedic.ui.slack.lifecycle import attach, running
 
 SECRET = "signing-secret"
 
@@ -141,23 +141,18 @@ def test_a_mention_over_http_is_answered_and_its_retry_is_not(
 
 
 def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_path: Path, own_slack: None) -> None:
-    async def act() -> None:
-        context = AppContext(
-            settings=Settings(data_dir=tmp_path), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads
-        )
-        app = FastAPI()
-        attach(app, context)
-        assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
-        async with running(context):
-            pass
-
-    asyncio.run(act())
+    context = AppContext(
+        settings=Settings(data_dir=tmp_path), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads
+    )
+    app = FastAPI()
+    attach(app, context)
+    assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
 
 
 def test_a_service_starts_without_slack_and_finds_it_later(
     strict: LocalSlack, advisor: Advisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainmedic.ui.slack.RETRY_S", (0.05,))
+    monkeypatch.setattr("trainmedic.ui.slack.lifecycle.RETRY_S", (0.05,))
     strict.fault("auth.test", Fault(error="internal_error", times=2))
 
     async def act() -> None:

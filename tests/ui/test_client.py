@@ -22,9 +22,9 @@ from trainmedic.ingest.sync_client import SOURCE, TARGET, synchronous
 from trainmedic.kb.serialization import from_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.history import History
 from trainmedic.service.observers.webhook import signature
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, ServiceError, Step, read_files, verified
 
 KEY = "correct-horse-battery-staple"

@@ -27,9 +27,9 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
-from trainmedic.service.history import History
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.mcp.http import attach
 from trainmedic.ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
@@ -378,7 +378,7 @@ def service(knowledge_advisor: Advisor) -> Iterator[Callable[..., Live]]:
         advisor = Advisor(knowledge_advisor.knowledge, history)
         parts = context(advisor, **settings)
         app = create_app(advisor, parts.settings)
-        attach(app, parts)
+        attach(app, parts, make_server)
         live = Live(app)
         live.__enter__()
         running.append(live)
@@ -485,7 +485,7 @@ def test_the_rest_api_stands_beside_it_as_before(open_to_all: Live) -> None:
 def test_before_the_service_runs_it_says_that_it_does_not(advisor: Advisor) -> None:
     parts = context(advisor)
     app = create_app(advisor, parts.settings)
-    attach(app, parts)
+    attach(app, parts, make_server)
 
     async def go() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)

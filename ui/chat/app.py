@@ -12,7 +12,7 @@ import logging
 import mimetypes
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +34,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+LoadPages = Callable[[AppContext, Mapping[str, str]], FastAPI]
+"""`ui.chat.pages.make_pages`, imported beside the first requests: the context, and our files' addresses by name."""
 
 log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
@@ -56,7 +58,7 @@ HEADERS = (
 )
 
 
-def attach(app: FastAPI, context: AppContext) -> None:
+def attach(app: FastAPI, context: AppContext, load_pages: LoadPages) -> None:
     """Serve the pages for every path that no route of ``app`` has. Call it last, once all other routes are there.
 
     Loading begins when the application starts. Nothing is attached where the framework is not installed.
@@ -64,7 +66,7 @@ def attach(app: FastAPI, context: AppContext) -> None:
     if find_spec("gradio") is None:
         log.warning("no pages: install the extra 'ui' for them")
         return
-    shell = Shell(context)
+    shell = Shell(context, load_pages)
     app.router.routes.append(LastMount("/", shell, app))
     before = app.router.lifespan_context
 
@@ -96,8 +98,9 @@ class LastMount(Mount):
 class Shell:
     """Stands before the pages: who may enter, in which language, and what is said while they load."""
 
-    def __init__(self, context: AppContext) -> None:
+    def __init__(self, context: AppContext, load_pages: LoadPages) -> None:
         self._context = context
+        self._load_pages = load_pages
         self._entry = Entry(context.settings.keys)
         self._static = static_files()
         self._pages: Asgi | None = None
@@ -132,9 +135,8 @@ class Shell:
             self._pages = None
 
     def _load(self) -> FastAPI:
-        from trainmedic.ui.chat.pages import make_pages
-
-        return make_pages(self._context, {name: f"{STATIC}{name}?v={each.tag}" for name, each in self._static.items()})
+        addresses = {name: f"{STATIC}{name}?v={file.tag}" for name, file in self._static.items()}
+        return self._load_pages(self._context, addresses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -17,8 +17,8 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
-from trainmedic.service.history import Feedback
 from trainmedic.service.question.request import Ask, Mode, safely_named
+from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.frame import QUIET, bare, top

@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.answer import Answer
-from trainmedic.service.history import Turn
+from trainmedic.service.storage.history import Turn
 from trainmedic.ui.chat import markdown
 from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.texts import Language

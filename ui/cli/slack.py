@@ -72,7 +72,7 @@ def _by_http(settings: Settings) -> None:
     from fastapi import FastAPI
 
     from trainmedic.ui.app import build_service
-    from trainmedic.ui.slack import attach, running
+    from trainmedic.ui.slack.lifecycle import attach, running
 
     service = build_service(settings)
 

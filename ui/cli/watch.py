@@ -14,6 +14,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from trainmedic.ui.cli import FAILED, FINDINGS
 from trainmedic.ui.cli._input import attachments, language_of
 
 if TYPE_CHECKING:
+    from trainmedic.service.advisor import Advisor
     from trainmedic.service.settings import Settings
     from trainmedic.ui.watch.notify import Notifier
     from trainmedic.ui.watch.watcher import Watcher
@@ -67,13 +69,19 @@ def run(options: argparse.Namespace) -> int:
         sys.stderr.write("trainmedic: not launched (--strict)\n")
         return FINDINGS
     key = Path(options.key).read_text(encoding="utf-8").strip() if options.server and options.key else None
-    diagnose = diagnosing.source(settings, language, options.server, key)
+    diagnose = diagnosing.source(partial(_load_advisor, settings), language, options.server, key)
     notify = notifier(options, settings)
     if not command:
         return follow(Path(log), Watcher(log, configuration, diagnose, notify), once=options.once)
     return launch_and_watch(
         command, Watcher(log or OUTPUT, configuration, diagnose, notify), Path(log) if log else None
     )
+
+
+def _load_advisor(settings: Settings) -> Advisor:
+    from trainmedic.ui.app import build_advisor
+
+    return build_advisor(settings, with_history=False)
 
 
 def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:

@@ -12,7 +12,7 @@ response. docs/client.md has every call with an example.
 
 from __future__ import annotations
 
-from trainmedic.service.resources import (
+from trainmedic.service.api.resources import (
     CaseDocument,
     CaseSummary,
     Hit,

@@ -14,7 +14,7 @@ import httpx
 from httpx_sse import EventSource
 from tenacity import AsyncRetrying
 
-from trainmedic.service.resources import (
+from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
     CaseSummary,

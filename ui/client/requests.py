@@ -14,7 +14,7 @@ from httpx_sse import ServerSentEvent, SSEError
 from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
 from trainmedic.kb.retry import backoff, last_outcome
-from trainmedic.service.resources import CaseDocument, FeedbackReceipt, Hits, Readiness, RuleDocument, Versions
+from trainmedic.service.api.resources import CaseDocument, FeedbackReceipt, Hits, Readiness, RuleDocument, Versions
 from trainmedic.ui.client.failure import ServiceError
 from trainmedic.ui.client.models import Answer, Delta, Report, Step, decode
 

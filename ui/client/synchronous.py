@@ -11,7 +11,7 @@ import httpx
 from httpx_sse import EventSource
 from tenacity import Retrying
 
-from trainmedic.service.resources import (
+from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
     CaseSummary,

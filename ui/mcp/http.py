@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -23,12 +23,15 @@ from trainmedic.service.api.errors import STATUS, error_response
 from trainmedic.ui.context import AppContext
 
 if TYPE_CHECKING:
+    from mcp.server import MCPServer
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 PATH = "/mcp"
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 MAX_BODY = 16 * 1024 * 1024
 """Bytes of a request: `ui.mcp.server.MAX_CHARACTERS` in any script, escaped or not, and the envelope."""
+LoadServer: TypeAlias = "Callable[[AppContext], MCPServer[Any]]"
+"""`ui.mcp.server.make_server`, imported at the first call. Raises `ImportError` without the library."""
 log = logging.getLogger("trainmedic.mcp")
 
 
@@ -42,8 +45,9 @@ class NotServing(TrainmedicError):
 class Endpoint:
     """The ASGI application at ``/mcp``. Serves while `running` is entered."""
 
-    def __init__(self, context: AppContext) -> None:
+    def __init__(self, context: AppContext, load_server: LoadServer) -> None:
         self._context = context
+        self._load_server = load_server
         self._open = False
         self._starting = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -88,7 +92,7 @@ class Endpoint:
 
     async def _serve(self, ready: asyncio.Future[ASGIApp]) -> None:
         try:
-            app, manager = await asyncio.to_thread(make_mcp_app, self._context)
+            app, manager = await asyncio.to_thread(make_mcp_app, self._context, self._load_server)
         except ImportError:
             ready.set_exception(NotServing("the package mcp is not installed", hint="pip install 'trainmedic[mcp]'"))
             return
@@ -101,13 +105,11 @@ class Endpoint:
             await self._stop.wait()
 
 
-def make_mcp_app(context: AppContext) -> tuple[ASGIApp, Any]:
+def make_mcp_app(context: AppContext, load_server: LoadServer) -> tuple[ASGIApp, Any]:
     """The protocol's application, and the session manager that must run around it."""
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from trainmedic.ui.mcp.server import make_server
-
-    server = make_server(context)
+    server = load_server(context)
     names = allowed_hosts(context)
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=bool(names),
@@ -134,9 +136,9 @@ def allowed_hosts(context: AppContext) -> tuple[str, ...]:
     return (*LOOPBACK_HOSTS, public) if public else LOOPBACK_HOSTS
 
 
-def attach(app: FastAPI, context: AppContext) -> None:
+def attach(app: FastAPI, context: AppContext, load_server: LoadServer) -> None:
     """Serve ``/mcp`` on ``app``. Call it before adding a route that matches all paths."""
-    endpoint = Endpoint(context)
+    endpoint = Endpoint(context, load_server)
     app.router.routes.insert(0, Route(PATH, endpoint=endpoint, include_in_schema=False))
     outer = app.router.lifespan_context
 

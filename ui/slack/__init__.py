@@ -1,35 +1,16 @@
 """The Slack bot: mentions, threads, direct messages, a command and a message shortcut, over the same answerer.
 
-``running(context)`` lives with the service where Slack's tokens are set; ``attach(app, context)`` adds the address that
-Slack posts to where there is no app token for Socket Mode. slack_bolt is imported only when a token is set.
+slack_bolt is imported only with a token: this package by itself imports nothing of it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING
-
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.settings import Settings
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-    from trainmedic.ui.context import AppContext
-    from trainmedic.ui.slack.bot import SlackBot
-
-log = logging.getLogger("trainmedic.slack")
-RETRY_S = (5.0, 15.0, 60.0)
-"""Pauses between attempts to reach Slack at start; the last one again and again."""
-_serving: dict[int, SlackBot] = {}
-"""The bot of each running service, for the HTTP events endpoint."""
-
 
 def configured(settings: Settings) -> bool:
-    """Whether Slack is to be served. Raises `InvalidSettings` where the tokens are incomplete."""
+    """Whether Slack is to be served. Raises `InvalidSettings` if tokens are missing."""
     bot = bool(settings.slack_bot_token.get_secret_value())
     app = bool(settings.slack_app_token.get_secret_value())
     secret = bool(settings.slack_signing_secret.get_secret_value())
@@ -41,53 +22,3 @@ def configured(settings: Settings) -> bool:
             hint="set SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
         )
     return bot
-
-
-def attach(app: FastAPI, context: AppContext) -> None:
-    """Add the address of Slack's HTTP events, where these are used. The bot behind it lives in `running`."""
-    if not configured(context.settings) or context.settings.slack_app_token.get_secret_value():
-        return
-    from trainmedic.ui.slack.http import PATH
-    from trainmedic.ui.slack.route import endpoint
-
-    app.add_route(PATH, endpoint(context.settings, lambda: _serving.get(id(context))), methods=["POST"])
-
-
-@asynccontextmanager
-async def running(context: AppContext) -> AsyncIterator[None]:
-    """The bot, connected as long as this context. Slack that cannot be reached is tried again, and holds up nothing."""
-    if not configured(context.settings):
-        yield
-        return
-    stop = asyncio.Event()
-    task = asyncio.create_task(_kept(context, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        await task
-
-
-async def _kept(context: AppContext, stop: asyncio.Event) -> None:
-    """Start the bot, again and again while Slack cannot be reached; then wait for the end."""
-    from trainmedic.ui.slack.bot import SlackBot
-    from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
-
-    for attempt in range(10**9):
-        try:
-            async with AsyncExitStack() as stack:
-                bot = await stack.enter_async_context(SlackBot(context))
-                _serving[id(context)] = bot
-                stack.callback(_serving.pop, id(context), None)
-                await stop.wait()
-            return
-        except SlackLogin as error:
-            log.error("no Slack: %s", error.message)  # trying again would not help
-            return
-        except SlackUnavailable as error:
-            pause_s = RETRY_S[min(attempt, len(RETRY_S) - 1)]
-            log.warning("no Slack yet: %s; trying again in %g s", error.message, pause_s)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), pause_s)
-            if stop.is_set():
-                return

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.history import Feedback
+from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.present.slack import (
     FEEDBACK,
     HUMAN,

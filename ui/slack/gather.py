@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.history import Turn
+from trainmedic.service.storage.history import Turn
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.files import Downloads
 from trainmedic.ui.slack.incoming import IncomingMessage, has_words, spoken, written

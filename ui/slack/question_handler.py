@@ -16,9 +16,9 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft
-from trainmedic.service.history import Turn
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import SlackChannel
+from trainmedic.service.storage.history import Turn
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack import GROUNDED, VERDICTS, Extras, Reply, render_answer, section
 from trainmedic.ui.present.slack_text import escape

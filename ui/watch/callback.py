@@ -13,15 +13,19 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from threading import Lock, Thread
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainmedic.kb.errors import TrainmedicError
-from trainmedic.service.settings import load_settings
+from trainmedic.service.settings import Settings, load_settings
 from trainmedic.ui.watch import diagnosing, notify, trainer_run
 from trainmedic.ui.watch.watcher import Watcher
+
+if TYPE_CHECKING:
+    from trainmedic.service.advisor import Advisor
 
 LOG = "trainer_log.jsonl"
 FIRST_LOOK = 16
@@ -67,7 +71,8 @@ class TrainmedicCallback(TrainerCallback):
             settings = load_settings()
             configuration = trainer_run.attachments(args, kwargs.get("model"))
             text, _ = diagnosing.report(configuration, settings, self._language)
-            diagnose = diagnosing.source(settings, self._language, self._server, self._key)
+            load = partial(_load_advisor, settings)
+            diagnose = diagnosing.source(load, self._language, self._server, self._key)
             notifiers = [notify.to_terminal, *self._notifiers]
             if self._slack:
                 token, url = settings.slack_bot_token.get_secret_value(), settings.slack_api_url
@@ -130,3 +135,10 @@ def _look(watcher: Watcher) -> None:
         watcher.end()
     except Exception as error:
         sys.stderr.write(f"trainmedic: {type(error).__name__} while the log was read\n")
+
+
+def _load_advisor(settings: Settings) -> Advisor:
+    # Retrieval takes a second to load, and a healthy run never needs it.
+    from trainmedic.ui.app import build_advisor
+
+    return build_advisor(settings, with_history=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from trainmedic.kb.mask import mask
@@ -10,6 +11,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.intake import decode
 from trainmedic.service.answer import Answer
 from trainmedic.service.composition.views import report_view
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.checking import examine
 from trainmedic.ui.client import Client
@@ -22,24 +24,20 @@ if TYPE_CHECKING:
 AnswerLanguage = Literal["auto", "en", "zh"]
 
 
-def source(settings: Settings, language: AnswerLanguage, server: str | None, key: str | None) -> Diagnose:
+def source(
+    load_advisor: Callable[[], Advisor], language: AnswerLanguage, server: str | None, key: str | None
+) -> Diagnose:
     """The service at ``server`` if given, and the knowledge installed here if there is none or it fails."""
-    installed = in_process(settings, language)
+    installed = in_process(load_advisor, language)
     return with_fallback(by_service(server, key, language), installed) if server else installed
 
 
-def in_process(settings: Settings, language: AnswerLanguage) -> Diagnose:
+def in_process(load_advisor: Callable[[], Advisor], language: AnswerLanguage) -> Diagnose:
     """The knowledge installed here, loaded on first use: a healthy run costs nothing."""
-    loaded: list[Advisor] = []
+    advisor = cache(load_advisor)
 
     def diagnose(attachments: Sequence[Attachment]) -> Answer:
-        # Imported on first use too: retrieval takes a second to load, and most runs never need it.
-        from trainmedic.service.question.request import Ask
-        from trainmedic.ui.app import build_advisor
-
-        if not loaded:
-            loaded.append(build_advisor(settings, with_history=False))
-        return loaded[0].ask(Ask(question="", attachments=tuple(attachments), language=language))
+        return advisor().ask(Ask(question="", attachments=tuple(attachments), language=language))
 
     return diagnose
 

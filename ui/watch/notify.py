@@ -11,7 +11,9 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.parse.signal_kinds import KINDS
 from trainmedic.kb.serialization import plain
+from trainmedic.ui.present.slack import Extras, is_button, render_answer
 from trainmedic.ui.present.slack_text import escape
+from trainmedic.ui.present.stored import with_sections
 from trainmedic.ui.watch.watcher import Diagnosis
 
 Notifier = Callable[[Diagnosis], None]
@@ -64,9 +66,6 @@ def to_slack(
     """
 
     def notify(diagnosis: Diagnosis) -> None:
-        from trainmedic.ui.present.slack import Extras, is_button, render_answer
-        from trainmedic.ui.present.stored import with_sections
-
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.fake_model import FakeModel, Reply
-from trainmedic.service.history import History
+from trainmedic.service.storage.history import History
 
 ROOT = Path(__file__).parents[3]
 CHROMIUM = Path("/usr/bin/chromium")

@@ -15,9 +15,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
-from trainmedic.service.history import History
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
 from trainmedic.ui.chat.texts import examples, words
 from trainmedic.ui.context import AppContext
 

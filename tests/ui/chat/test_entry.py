@@ -109,7 +109,8 @@ def client_of(advisor: Advisor, keys: str = "", *, loaded: bool = True) -> TestC
     settings = Settings(api_keys=SecretStr(keys))
     app: FastAPI = create_app(advisor, settings)
     shell = Shell(
-        AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
+        AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline),
+        lambda context, addresses: FastAPI(),
     )
     app.router.routes.append(LastMount("/", shell, app))
     if loaded:

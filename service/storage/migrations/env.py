@@ -1,4 +1,4 @@
-"""Run by alembic: the migrations on the connection that `service.migrations` opened."""
+"""Run by alembic: the migrations on the connection that `service.storage.migrations` opened."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from sqlalchemy.pool import QueuePool
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.migrations import migrate
+from trainmedic.service.storage.migrations import migrate
 
 REACTIONS = ("up", "down", "resolved")
 MAX_STORED = 1_000_000

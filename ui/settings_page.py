@@ -1,4 +1,4 @@
-"""Write the table of docs/settings.md from the settings: ``python -m trainmedic.service.settings_page``."""
+"""Write the table of docs/settings.md from the settings: ``python -m trainmedic.ui.settings_page``."""
 
 from __future__ import annotations
 

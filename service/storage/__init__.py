@@ -1,0 +1,1 @@
+"""Where conversations, answers and feedback are stored, and the migrations of that database."""
