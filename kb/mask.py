@@ -21,8 +21,6 @@ _ROUNDS = 4  # masking one secret can complete the shape of another; two rounds 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """The masked text and how many secrets of each kind were found."""
-
     text: str
     counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -82,7 +80,7 @@ _HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
 
 
 def _ranges(text: str) -> list[tuple[int, int, str]]:
-    """Stretches to mask, in order, not overlapping. A known shape in a keyed value keeps its prefix."""
+    """Non-overlapping ranges to mask, in order. A known shape in a keyed value keeps its prefix."""
     ranges: list[tuple[int, int, str]] = [*_blocks(text), *_shaped(text)]
     lowered = text.lower()
     if len(lowered) != len(text):  # "İ" becomes two characters: offsets would shift

@@ -14,7 +14,7 @@ from trainmedic.kb.model.run import Unresolved, Value
 
 
 class Nothing:
-    """The option says nothing about the setting (an axolotl ``sdp_attention: false``)."""
+    """The option does not decide the setting (an axolotl ``sdp_attention: false``)."""
 
 
 NOTHING: Final = Nothing()
@@ -93,7 +93,6 @@ def _special(kind: str, how: str, value: Value) -> Value | Nothing:
 
 
 def number(value: Value) -> Value:
-    """A number where the value is one or reads as one (``"1e-6"``, ``1_000``), else the value."""
     if isinstance(value, str) and len(value) <= _LONGEST and _NUMBER.match(value.strip()):
         text = value.strip().replace("_", "")
         return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
@@ -101,7 +100,6 @@ def number(value: Value) -> Value:
 
 
 def truth(value: Value) -> Value:
-    """A truth value where the value is one or reads as one, else the value."""
     if isinstance(value, str):
         text = value.strip().lower()
         if text in _TRUE:
@@ -131,7 +129,7 @@ def attention(value: Value) -> Value:
 
 
 def items(value: Value) -> Value:
-    """A tuple of what is a list, or of text that lists with commas or blanks."""
+    """A list, or text with commas or blanks between the items, as a tuple."""
     if isinstance(value, str):
         text = value.strip().strip("[]")
         if any(sign in text for sign in "(|^$*\\"):

@@ -46,7 +46,7 @@ class Launch(NamedTuple):
 
 
 def find(args: Sequence[Arg]) -> Launch | None:
-    """The launch that a command line is, or None where it starts nothing of interest (``cd``, ``pip install`` …)."""
+    """The launch in a command line; None if it starts nothing of interest (``cd``, ``pip install`` …)."""
     if not args:
         return None
     if args[0].text.startswith("--"):
@@ -62,7 +62,7 @@ def find(args: Sequence[Arg]) -> Launch | None:
 
 
 def _wrapped(args: Sequence[Arg], launcher: str | None) -> Launch | None:
-    """The first word after a wrapper's own that starts something."""
+    """The first word after the wrapper's own arguments that starts something."""
     for index in range(1, len(args)):
         inner = _at(args, index, wrapped=True)
         if inner is not None:
@@ -71,7 +71,6 @@ def _wrapped(args: Sequence[Arg], launcher: str | None) -> Launch | None:
 
 
 def _ray(args: Sequence[Arg]) -> int:
-    """Index after ``--`` of ``ray job submit … --``, else -1."""
     texts = [arg.text for arg in args[:3]]
     if [_base(t) for t in texts[:1]] != ["ray"] or texts[1:3] != ["job", "submit"]:
         return -1

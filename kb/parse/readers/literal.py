@@ -69,7 +69,7 @@ def word(text: str) -> Scalar:
 
 
 class Scanner:
-    """Reads values from ``text`` at ``at``. ``flaws`` and ``partial`` say what was not as it should be."""
+    """Reads values from ``text`` at ``at``. ``flaws`` and ``partial`` record what could not be read."""
 
     def __init__(self, text: str, at: int = 0, *, code: str = "json_error", skip: Collection[str] = ()) -> None:
         self.text = text
@@ -104,7 +104,6 @@ class Scanner:
         return self._word()
 
     def blanks(self) -> None:
-        """Step over blanks and comments."""
         match = _BLANKS.match(self.text, self.at)
         self.at = match.end() if match else self.at
 
@@ -276,7 +275,6 @@ class Scanner:
         return leaf(self.text, start, self.at, value)
 
     def _skip_value(self) -> None:
-        """Step over a value of any size without building it."""
         self.blanks()
         depth = 0
         for match in _STEPS.finditer(self.text, self.at):

@@ -14,7 +14,7 @@ hardware under ``gpu`` and ``gpu-memory``, whose ``exact`` is a name or a size a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainmedic.kb.data_files import load_table
@@ -32,7 +32,7 @@ VERSION = (
 
 _PROFILES = tuple(profiles().values())
 _PACKAGES = load_table("parse/data/words.toml")["packages"]
-_ALIASES = {
+_ALIASES: Mapping[str, str] = {
     **{alias: package for package, aliases in _PACKAGES["aliases"].items() for alias in aliases},
     **{alias: profile.package for profile in _PROFILES for alias in profile.aliases},
 }
@@ -154,7 +154,7 @@ def next_release(version: str) -> str:
 
 
 def is_target(text: str, match: re.Match[str]) -> bool:
-    """Whether a version is what somebody should use or avoid, not what he uses."""
+    """Whether a version is recommended or discouraged rather than in use."""
     start = max(0, match.start() - _WINDOW)
     clause = re.split(r"[.;!?。；！？\n](?=\s|$)|[,，](?![0-9])", text[start : match.start()])[-1]
     written = clause + text[match.start() : match.start("version" if "version" in match.re.groupindex else "range")]
@@ -243,7 +243,6 @@ def _pins(line: str, at: int) -> Iterator[_Hit]:
 
 
 def _sources(line: str, at: int) -> Iterator[_Hit]:
-    """Packages installed from a repository or a file: the version only where the reference or file name states it."""
     match = _DIRECT.search(line)
     if match is None:
         match = _EDITABLE.search(line)
@@ -284,7 +283,7 @@ def _columns(line: str, at: int, listing: bool) -> Iterator[_Hit]:
 
 
 def _cuda_of_torch(hit: _Hit, line: str, at: int) -> Iterator[_Hit]:
-    """torch's build tag (``+cu124``) states its CUDA where nothing else does."""
+    """The CUDA in torch's build tag (``+cu124``), if nothing else states it."""
     if hit.package != "torch":
         return
     tag = re.search(r"\+cu(?P<major>1[0-9])(?P<minor>[0-9])\b", line[hit.start - at : hit.end - at])
