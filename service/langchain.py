@@ -20,7 +20,7 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.language import language_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.case_render import render
+from trainmedic.kb.pages.render import render_case
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, FindingView, ReportView
 from trainmedic.service.question.request import Ask
@@ -95,7 +95,7 @@ def _document(hit: Hit, case: Case, language: str) -> Document:
         "family": case.family,
         "kind": case.kind,
     }
-    return Document(page_content=render(case, language), id=case.id, metadata=metadata)
+    return Document(page_content=render_case(case, language), id=case.id, metadata=metadata)
 
 
 class FileIn(BaseModel):

@@ -19,7 +19,6 @@ _LEAST = {"Fires": 1, "Silent": 2}
 
 
 def lint_rule(rule: Rule, parse: Parse) -> Iterator[PageProblem]:
-    """The problems of one page, those of its examples included."""
     try:
         body = read_body(rule)
     except PageError as error:

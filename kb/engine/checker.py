@@ -62,15 +62,15 @@ def fired_rules(evidence: Evidence, ruleset: RuleSet, among: Collection[str] | N
 
     A rule that raises does not.
     """
-    found = set()
+    fired = set()
     for run in evidence.runs or (evidence.run,):
         facts = Facts(evidence, run)
         for rule in ruleset.for_framework(run.framework.value if run.framework is not None else None):
-            if rule.id not in found and (among is None or rule.id in among):
+            if rule.id not in fired and (among is None or rule.id in among):
                 with suppress(Exception):
                     if _fires(rule, facts):
-                        found.add(rule.id)
-    return frozenset(found)
+                        fired.add(rule.id)
+    return frozenset(fired)
 
 
 def _fires(rule: Rule, facts: Facts) -> bool:
@@ -89,7 +89,6 @@ def evaluate(rule: Rule, facts: Facts) -> Outcome:
 
 
 def _judged(rule: Rule, facts: Facts) -> Outcome:
-    """One rule on a run that it applies to."""
     if rule.condition is not None:
         return _condition(rule.condition, facts)
     assert rule.check is not None, "a loaded rule has a condition or a check"
@@ -117,7 +116,6 @@ def _only_versions(outcome: Outcome, facts: Facts) -> bool:
 
 
 def _naming(facts: Facts) -> set[Span]:
-    """Where it was read what is run."""
     return {span for scope in ("framework", "algorithm", "stage") for span in facts.fact(("name", scope)).spans}
 
 
@@ -128,8 +126,8 @@ def _no_version(fact: str) -> bool:
 def _applies(rule: Rule, facts: Facts) -> bool:
     """Whether every listed scope is recognised with certainty and among the rule's words."""
     for scope, words in rule.applies.items():
-        found = facts.fact(("name", scope)).value
-        if found is UNKNOWN or found not in words:
+        word = facts.fact(("name", scope)).value
+        if word is UNKNOWN or word not in words:
             return False
     return True
 
@@ -197,15 +195,15 @@ def _evidence(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Span, ...]:
 
 def _missing(rule: Rule, outcome: Outcome, facts: Facts) -> tuple[Missing, ...]:
     run = facts.run
-    found = []
+    questions = []
     for fact in outcome.missing:
         kind, _, name = fact.partition(":")
         spellings: tuple[str, ...] = ()
         if kind == "setting" and run.framework is not None:
             version = facts.evidence.versions.get(run.framework.value)
             spellings = keys_of(run.framework.value, name, version.exact if version is not None else None)
-        found.append(missing(fact, rule.title, spellings))
-    return tuple(found)
+        questions.append(missing(fact, rule.title, spellings))
+    return tuple(questions)
 
 
 def _cannot_tell(rule: Rule, needed: tuple[Missing, ...]) -> Text:

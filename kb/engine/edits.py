@@ -46,19 +46,15 @@ class Document:
         return start, end
 
     def line_of(self, offset: int) -> int:
-        """The 1-based line of an offset."""
         return bisect_right(self.starts, offset)
 
     def line_end(self, line: int) -> int:
-        """The offset just before a line's break."""
         return self.starts[line] - 1 if line < len(self.starts) else len(self.text)
 
     def line(self, line: int) -> str:
-        """A line's text without its break."""
         return self.text[self.starts[line - 1] : self.line_end(line)]
 
     def edit(self, start: int, end: int, replacement: str) -> Edit:
-        """An edit of ``text[start:end]``."""
         line, last = self.line_of(start), self.line_of(end)
         span = Span(
             attachment=self.name,
@@ -139,11 +135,11 @@ def remove(document: Document, options: Sequence[Option]) -> tuple[Edit, ...] | 
     """Take options out of one text, together, so that what stays is still a valid command, mapping or call."""
     ranges: list[tuple[int, int, Option]] = []
     for option in options:
-        found = document.range(option.span)
-        if found is None or option.origin is Origin.DUMP or option.scope == CAST:
+        place = document.range(option.span)
+        if place is None or option.origin is Origin.DUMP or option.scope == CAST:
             return None
-        ranges.append((*found, option))
-    ranges.sort(key=lambda each: each[:2])
+        ranges.append((*place, option))
+    ranges.sort(key=lambda item: item[:2])
     edits: list[Edit] = []
     shell = [(start, end) for start, end, option in ranges if option.origin in _SHELL]
     if shell:
@@ -180,7 +176,7 @@ def _remove_words(document: Document, ranges: Sequence[tuple[int, int]]) -> list
 def _merged(document: Document, deletions: Iterable[Edit]) -> list[Edit]:
     """Deletions that meet as one, and none that leaves blanks at the end of its line."""
     ranges: list[tuple[int, int]] = []
-    for start, end in sorted(found for each in deletions if (found := document.range(each.span)) is not None):
+    for start, end in sorted(place for option in deletions if (place := document.range(option.span)) is not None):
         if ranges and start <= ranges[-1][1]:
             ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
         else:
@@ -195,7 +191,6 @@ def _merged(document: Document, deletions: Iterable[Edit]) -> list[Edit]:
 
 
 def _remove_word(document: Document, start: int, end: int) -> Edit:
-    """A word with the blanks behind it."""
     tail = document.text[end : document.line_end(document.line_of(end))]
     return document.edit(start, end + len(tail) - len(tail.lstrip(" \t")), "")
 
@@ -205,8 +200,8 @@ def _remove_command_lines(document: Document, first: int, last: int) -> Edit:
     continued = document.line(last).rstrip().endswith("\\")
     before = document.line(first - 1) if first > 1 else ""
     if not continued and before.rstrip().endswith("\\"):
-        kept = len(before.rstrip()[:-1].rstrip())
-        return document.edit(document.starts[first - 2] + kept, document.line_end(last), "")
+        length = len(before.rstrip()[:-1].rstrip())
+        return document.edit(document.starts[first - 2] + length, document.line_end(last), "")
     return _whole_lines(document, first, last)
 
 
@@ -258,10 +253,10 @@ def _remove_entry(document: Document, start: int, end: int) -> Edit:
 
 def insert(document: Document, after: Option, key: str, raw: str | None) -> Edit | None:
     """Add an option behind the last one of its command, mapping or call."""
-    found, text = document.range(after.span), render(after.origin, key, raw, after)
-    if found is None or text is None:
+    place, text = document.range(after.span), render(after.origin, key, raw, after)
+    if place is None or text is None:
         return None
-    start, end = found
+    start, end = place
     first = document.line_of(start)
     head = document.text[document.starts[first - 1] : start]
     if after.origin in _SHELL:
@@ -279,25 +274,25 @@ def insert(document: Document, after: Option, key: str, raw: str | None) -> Edit
 
 def resolve(edits: Iterable[Edit]) -> tuple[tuple[Edit, ...], tuple[Edit, ...]]:
     """Edits that can be made together, in order of place, and those left out: the earlier given wins where two meet."""
-    kept: list[Edit] = []
+    accepted: list[Edit] = []
     dropped: list[Edit] = []
     for edit in dict.fromkeys(edits):
-        (dropped if any(_meet(edit, other) for other in kept) else kept).append(edit)
-    return tuple(sorted(kept, key=lambda edit: edit.span.order)), tuple(dropped)
+        (dropped if any(_meet(edit, other) for other in accepted) else accepted).append(edit)
+    return tuple(sorted(accepted, key=lambda edit: edit.span.order)), tuple(dropped)
 
 
 def _meet(one: Edit, other: Edit) -> bool:
     if one.span.attachment != other.span.attachment:
         return False
-    first, second = sorted((each.span.order[1:3], each.span.order[3:]) for each in (one, other))
+    first, second = sorted((edit.span.order[1:3], edit.span.order[3:]) for edit in (one, other))
     return second[0] < first[1] or first == second or (second[0] == first[1] and first[0] == first[1])
 
 
 def apply(edits: Iterable[Edit], text: str) -> str:
     """The text after edits of this text that do not meet (see `resolve`); those out of its bounds are skipped."""
     document = Document(Source(name=None, text=text, byte_count=0))
-    for edit in sorted(edits, key=lambda each: each.span.order, reverse=True):
-        found = document.range(edit.span)
-        if found is not None:
-            text = text[: found[0]] + edit.replacement + text[found[1] :]
+    for edit in sorted(edits, key=lambda item: item.span.order, reverse=True):
+        place = document.range(edit.span)
+        if place is not None:
+            text = text[: place[0]] + edit.replacement + text[place[1] :]
     return text

@@ -166,7 +166,6 @@ class Facts:
         return Fact(value=last.value, spans=(last.span,), seen=f"{key} = {show(last.value)}", user_provided=True)
 
     def has_option(self, key: str, scope: str | None = None) -> Fact:
-        """Whether an option of this key is written."""
         found = self.options(key, scope)
         if not found:
             return self._absent(False, f"{key} is not written", f"option:{key}")
@@ -233,11 +232,9 @@ class Facts:
     # --- logs ---------------------------------------------------------------------------------------------------------
 
     def metric(self, name: str) -> Fact:
-        """The last logged value."""
         return self._metric(name, lambda found: found[-1])
 
     def metric_first(self, name: str) -> Fact:
-        """The first logged value."""
         return self._metric(name, lambda found: found[0])
 
     def metric_max(self, name: str) -> Fact:
@@ -249,7 +246,6 @@ class Facts:
         return self._metric(name, lambda found: min(found, key=lambda m: (math.isnan(m.value), m.value)))
 
     def metric_abs_max(self, name: str) -> Fact:
-        """The greatest magnitude logged."""
         largest = self._metric(name, lambda found: max(found, key=lambda m: (not math.isnan(m.value), abs(m.value))))
         return replace(largest, value=abs(largest.value)) if isinstance(largest.value, float) else largest
 

@@ -24,7 +24,7 @@ _FOREIGN_CLASSES = ("LoraConfig", "PeftConfig", "BitsAndBytesConfig", "Generatio
 
 def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> tuple[Fix, ...]:
     """The fixes that a fired rule offers here, with their edits (none where the fix can only be described)."""
-    found = []
+    offers = []
     for spec in rule.fixes:
         if spec.when is not None and truth(spec.when.evaluate(facts)) is not True:
             continue
@@ -35,8 +35,8 @@ def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> 
             plan.set(name, value)
         edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
         text = spec.text.render(facts, values) if spec.text is not None else _described(spec, plan)
-        found.append(Fix(text=text, safety=spec.safety, edits=edits))
-    return tuple(found)
+        offers.append(Fix(text=text, safety=spec.safety, edits=edits))
+    return tuple(offers)
 
 
 def _described(spec: FixSpec, plan: _Plan) -> Text:
@@ -69,11 +69,11 @@ class _Plan:
         """Remove a canonical setting, or an option by its own name."""
         setting = self.run.settings.get(name)
         key = setting.option.key if setting is not None and setting.option is not None else name
-        found = self.facts.options(key)
-        self.removed.append(_as_written(found[-1]) if found else key)
-        if not found:
+        options = self.facts.options(key)
+        self.removed.append(_as_written(options[-1]) if options else key)
+        if not options:
             self.changes.append(None)
-        self._take(found)
+        self._take(options)
 
     def set(self, name: str, value: Scalar) -> None:
         """Write a canonical setting in the framework's spelling: in its place, or behind the run's last option."""
@@ -84,10 +84,10 @@ class _Plan:
             self.written.append(f"{name}: {show(value)}")
             self.changes.append(None)
             return
-        drops = [each for key in spelled.drop for each in self.facts.options(key) if each != option]
+        drops = [dropped for key in spelled.drop for dropped in self.facts.options(key) if dropped != option]
         if spelled.key is None:
             drops = [*drops, *([option] if option is not None and option not in drops else [])]
-            self.removed += [_as_written(each) for each in drops] or [f"{name}: {show(value)}"]
+            self.removed += [_as_written(dropped) for dropped in drops] or [f"{name}: {show(value)}"]
             self._take(drops)
             return
         self._take(drops)
@@ -118,13 +118,15 @@ class _Plan:
             for library in _LIBRARIES:
                 if prefer in keys_of(library, name):
                     return spelling(library, name, value, None, origin, prefer=prefer)
-        found = spelling(
+        usual = spelling(
             self.framework, name, value, self.version, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
         )
-        if prefer is None or self.certain or (found is not None and found.key == prefer):
-            return found
-        own = spelling(self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope)
-        return own if own is not None and own.key == prefer else found
+        if prefer is None or self.certain or (usual is not None and usual.key == prefer):
+            return usual
+        preferred = spelling(
+            self.framework, name, value, None, origin, algorithm=self.algorithm, prefer=prefer, scope=scope
+        )
+        return preferred if preferred is not None and preferred.key == prefer else usual
 
     def edits(self) -> tuple[Edit, ...]:
         """All edits in order of place, or none if one of them cannot be made or two of them meet."""
@@ -134,8 +136,8 @@ class _Plan:
             removals = remove(self._document(options[0]), options)
             gathered += removals if removals is not None else [None]
         whole = [edit for edit in gathered if edit is not None]
-        kept, dropped = resolve(whole)
-        return kept if len(whole) == len(gathered) and not dropped else ()
+        edits, dropped = resolve(whole)
+        return edits if len(whole) == len(gathered) and not dropped else ()
 
     def _take(self, options: Iterable[Option]) -> None:
         self.taken += [option for option in options if option not in self.taken]
@@ -143,7 +145,7 @@ class _Plan:
     def _document(self, option: Option) -> Document:
         name = option.span.attachment
         if name not in self.documents:
-            source = next((each for each in self.facts.evidence.sources if each.name == name), None)
+            source = next((item for item in self.facts.evidence.sources if item.name == name), None)
             self.documents[name] = Document(source or Source(name=name, text="", byte_count=0))
         return self.documents[name]
 
@@ -170,7 +172,7 @@ class _Plan:
         ]
         if called:
             return called[0] if column_of(called[0].scope) == "model" else called[-1]
-        own = [
+        options = [
             option
             for option in self.run.options
             if option.origin in _HOLDERS
@@ -179,11 +181,11 @@ class _Plan:
             and not option.scope.endswith("from_pretrained")
             and (option.origin not in (Origin.YAML, Origin.JSON) or "." not in option.key)
         ]
-        if not own:
+        if not options:
             return None
-        own = [option for option in own if self.framework and is_class(self.framework, option.scope)] or own
+        options = [option for option in options if self.framework and is_class(self.framework, option.scope)] or options
         places: dict[tuple[str | None, Origin, str], list[Option]] = {}
-        for option in own:
+        for option in options:
             places.setdefault((option.span.attachment, option.origin, option.scope), []).append(option)
         most = max(places.values(), key=lambda group: len(group))
         return max(most, key=lambda option: option.span.order)
@@ -196,8 +198,8 @@ def _release(facts: Facts, framework: str | None) -> str | None:
     known = facts.evidence.versions.get(framework)
     if known is not None and (known.exact or known.high or known.low):
         return known.exact or known.high or known.low
-    own = [option.key for option in facts.run.options if option.scope not in _FOREIGN_SCOPES]
-    low, high, _ = infer_versions(framework, own)
+    keys = [option.key for option in facts.run.options if option.scope not in _FOREIGN_SCOPES]
+    low, high, _ = infer_versions(framework, keys)
     newest = versions(framework)[-1:]
     return high or low or (newest[0] if newest else None)
 

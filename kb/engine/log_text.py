@@ -103,7 +103,6 @@ def _is_code(kind: str, name: str | None) -> bool:
 
 
 def _kind(evidence: Evidence, name: str | None, line: int) -> str:
-    """The kind of the region that holds a line; empty if none does."""
     for region in evidence.regions:
         if region.source == name and region.start_line <= line <= region.end_line:
             return region.kind

@@ -59,8 +59,8 @@ def _whole(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> list
     """One hunk that replaces everything between ``head`` and ``tail`` lines of context."""
     removed, added = old[head : len(old) - tail], new[head : len(new) - tail]
     changed = [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
-    kept = [f" {line}" for line in old[:head]], [f" {line}" for line in old[len(old) - tail :]]
-    return [f"@@ -1,{len(old)} +1,{len(new)} @@\n", *kept[0], *changed, *kept[1]]
+    context = [f" {line}" for line in old[:head]], [f" {line}" for line in old[len(old) - tail :]]
+    return [f"@@ -1,{len(old)} +1,{len(new)} @@\n", *context[0], *changed, *context[1]]
 
 
 def _shifted(lines: int, header: re.Match[str]) -> str:
@@ -68,10 +68,9 @@ def _shifted(lines: int, header: re.Match[str]) -> str:
 
 
 def patched(edits: Iterable[Edit], sources: Sequence[Source]) -> tuple[Source, ...]:
-    """The sources after the edits."""
-    kept, _ = resolve(edits)
+    accepted, _ = resolve(edits)
     by_name: dict[str | None, list[Edit]] = {}
-    for edit in kept:
+    for edit in accepted:
         by_name.setdefault(edit.span.attachment, []).append(edit)
     return tuple(
         replace(source, text=apply(by_name[source.name], source.text)) if source.name in by_name else source
@@ -120,9 +119,9 @@ def reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evide
     """
     logs = _logs(evidence)
     read = parse(*_paste([source for source in sources if source.name not in logs]))
-    kept = tuple(region for region in evidence.regions if region.source in logs)
+    log_regions = tuple(region for region in evidence.regions if region.source in logs)
     return replace(
-        evidence, runs=read.runs, versions=read.versions, regions=(*read.regions, *kept), sources=tuple(sources)
+        evidence, runs=read.runs, versions=read.versions, regions=(*read.regions, *log_regions), sources=tuple(sources)
     )
 
 
@@ -152,12 +151,12 @@ def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
 
     A fix that meets an earlier one is left out: applying and checking again offers it anew.
     """
-    kept: tuple[Edit, ...] = ()
+    accepted: tuple[Edit, ...] = ()
     for fix in (fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE):
-        together, dropped = resolve((*kept, *fix.edits))
+        together, dropped = resolve((*accepted, *fix.edits))
         if not dropped:
-            kept = together
-    return tuple(edit for edit in kept if edit.span.attachment == name)
+            accepted = together
+    return tuple(edit for edit in accepted if edit.span.attachment == name)
 
 
 def _paste(sources: Sequence[Source]) -> tuple[str, tuple[Attachment, ...]]:

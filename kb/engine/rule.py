@@ -78,5 +78,4 @@ class RuleSet:
         return self._index[key]
 
     def get(self, rule_id: str) -> Rule | None:
-        """A rule by its id."""
         return next((rule for rule in self.rules if rule.id == rule_id), None)

@@ -20,5 +20,4 @@ class Vocabulary:
 
 
 def vocabulary() -> Vocabulary:
-    """The vocabulary of this knowledge base."""
     return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))

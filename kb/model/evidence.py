@@ -113,7 +113,6 @@ class Evidence:
 
     @property
     def run(self) -> RunConfig:
-        """The run that the paste is about."""
         return self.runs[0] if self.runs else RunConfig(id="run")
 
     def has(self, kind: str) -> bool:

@@ -20,7 +20,6 @@ class PageProblem:
 
     @property
     def stem(self) -> str:
-        """The page's file name without folder and suffix."""
         return self.page.rpartition("/")[2].removesuffix(".md")
 
 

@@ -137,12 +137,10 @@ class Report:
 
     @property
     def fired(self) -> tuple[Finding, ...]:
-        """The findings that fired."""
         return tuple(f for f in self.findings if f.status is Status.FIRED)
 
     @property
     def cannot_tell(self) -> tuple[Finding, ...]:
-        """The findings that lack an input."""
         return tuple(f for f in self.findings if f.status is Status.CANNOT_TELL)
 
 

@@ -94,7 +94,6 @@ class Setting:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody wrote this setting."""
         return self.option is None
 
 
@@ -153,6 +152,5 @@ class RunConfig:
     partial: bool = False
 
     def written(self, name: str) -> bool:
-        """Whether the user wrote this canonical setting."""
         setting = self.settings.get(name)
         return setting is not None and setting.option is not None

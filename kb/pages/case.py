@@ -40,11 +40,9 @@ class CaseSet:
 
     @property
     def published(self) -> tuple[Case, ...]:
-        """The cases that may be shown."""
         return tuple(case for case in self.cases if case.status == "published")
 
     def get(self, case_id: str) -> Case | None:
-        """The case of that id."""
         return next((case for case in self.cases if case.id == case_id), None)
 
 

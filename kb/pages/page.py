@@ -62,7 +62,6 @@ class Field:
         return int(self.node.start_mark.line) + 2
 
     def error(self, message: str) -> PageError:
-        """An error at this field."""
         return PageError(PageProblem(self.page, self.line, f"{self.name}: {message}" if self.name else message))
 
     @property
@@ -89,7 +88,6 @@ class Field:
         return value if value is None or isinstance(value, (bool, int, float)) else raw
 
     def choice(self, allowed: Collection[str]) -> str:
-        """One of the allowed words."""
         word = self.text()
         if word not in allowed:
             raise self.error(f"unknown word {word!r}{suggestion(word, allowed)}")
@@ -106,7 +104,6 @@ class Field:
         return [Field(self.page, self.name, node) for node in self.node.value]
 
     def texts(self) -> tuple[str, ...]:
-        """A list of texts."""
         return tuple(item.text() for item in self.items())
 
     def mapping(self) -> dict[str, Field]:
@@ -122,7 +119,6 @@ class Field:
         return fields
 
     def fields(self, required: Sequence[str], optional: Sequence[str] = ()) -> Fields:
-        """A mapping with known keys only."""
         fields = Fields(self.mapping())
         for name, field in fields.by_name.items():
             if name not in required and name not in optional:
@@ -134,14 +130,12 @@ class Field:
         return fields
 
     def both(self) -> Text:
-        """A text in both languages."""
         fields = self.mapping()
         if sorted(fields) != ["en", "zh"]:
             raise self.error("must be a text in both languages: {en: ..., zh: ...}")
         return Text(en=fields["en"].text(), zh=fields["zh"].text())
 
     def reference(self) -> Reference:
-        """A source."""
         fields = self.fields(("url", "says"), ("note",))
         note = fields["note"].text(empty=True) if "note" in fields else ""
         return Reference(url=fields["url"].text(), says=fields["says"].choice(SAYS), note=note)

@@ -56,17 +56,13 @@ class Embedder(Protocol):
     """LangChain's `Embeddings` with an identity and vectors as arrays."""
 
     @property
-    def identity(self) -> Identity:
-        """Which embedder this is."""
-        ...
+    def identity(self) -> Identity: ...
 
     def vectors(self, texts: Sequence[str]) -> Array:
         """One normalised row of ``identity.dimension`` floats for each text."""
         ...
 
-    def embed_query(self, text: str) -> list[float]:
-        """One vector."""
-        ...
+    def embed_query(self, text: str) -> list[float]: ...
 
     def known_share(self, text: str) -> float:
         """The share of the text's tokens that the model knows (0 to 1), a measure of its vector's value."""
@@ -89,7 +85,6 @@ class CachedEmbeddings(Embeddings):
         return 1.0
 
     def _embedded(self, text: str) -> Array:
-        """The vector of one question."""
         row: Array = self.vectors([text])[0]
         return row
 
@@ -98,7 +93,6 @@ class CachedEmbeddings(Embeddings):
         return [list(map(float, row)) for row in self.vectors(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """LangChain's interface; cached."""
         key = " ".join(text.split())
         with self._lock:
             vector = self._queries.get(key)
@@ -114,8 +108,8 @@ class OnnxEmbedder(CachedEmbeddings):
 
     def __init__(self, folder: Path = ASSETS) -> None:
         super().__init__()
-        made = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
-        self.identity = Identity(name=made["name"], dimension=made["dimension"], digest=made["sha256"][:16])
+        fields = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
+        self.identity = Identity(name=fields["name"], dimension=fields["dimension"], digest=fields["sha256"][:16])
         self._folder = folder
         self._loading = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None

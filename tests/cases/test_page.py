@@ -10,8 +10,8 @@ import pytest
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.pages.case import CaseSet, load_cases, read_case
-from trainmedic.kb.pages.case_render import render
 from trainmedic.kb.pages.page import PageError, read_page
+from trainmedic.kb.pages.render import render_case
 
 PAGE = """---
 id: toy-case
@@ -97,7 +97,7 @@ def test_the_reader_of_a_review_is_named() -> None:
     assert case().reviewed_by == "author"
     second = case(PAGE.replace("reviewed: 2026-11-21", 'reviewed: "2026-11-21, second reader"'))
     assert (second.reviewed, second.reviewed_by) == ("2026-11-21", "second reader")
-    assert "reviewed 2026-11-21 by a second reader." in render(second)
+    assert "reviewed 2026-11-21 by a second reader." in render_case(second)
 
 
 def test_windows_line_ends_change_nothing() -> None:
@@ -189,7 +189,7 @@ def test_an_unknown_id_gives_nothing() -> None:
 
 
 def test_a_rendered_case_holds_everything_in_one_language() -> None:
-    text = render(case(), "zh")
+    text = render_case(case(), "zh")
     for part in (
         "# 玩具",
         "## 现象",
@@ -204,7 +204,7 @@ def test_a_rendered_case_holds_everything_in_one_language() -> None:
 
 
 def test_a_rendered_case_says_how_sure_it_is_and_what_to_look_at_next() -> None:
-    text = render(case(), "en")
+    text = render_case(case(), "en")
     for part in (
         "stated by the reporter",
         "No rule detects this: it cannot be seen",
@@ -216,7 +216,7 @@ def test_a_rendered_case_says_how_sure_it_is_and_what_to_look_at_next() -> None:
 
 
 def test_a_rendered_artefact_says_that_nothing_is_wrong() -> None:
-    text = render(
+    text = render_case(
         case(PAGE.replace("kind: fault", "kind: artefact").replace('no_rule: "it cannot be seen"', "rules: [r]"))
     )
     assert "Nothing is wrong with the run" in text
@@ -229,14 +229,14 @@ def test_a_case_without_versions_rule_or_relatives_renders_without_their_lines()
         for line in PAGE.splitlines(keepends=True)
         if not line.startswith(("affected", "fixed", "related", "no_rule"))
     ]
-    text = render(case("".join(lines)))
+    text = render_case(case("".join(lines)))
     assert "Versions" not in text
     assert "Related" not in text
     assert "Detected" not in text
 
 
 def test_a_page_that_asks_nothing_and_refutes_nothing_still_renders() -> None:
-    text = render(replace(case(), refutations=(), ask=(), no_rule="", affected={}, fixed={"trl": "2.0"}))
+    text = render_case(replace(case(), refutations=(), ask=(), no_rule="", affected={}, fixed={"trl": "2.0"}))
     assert "What does not help" not in text
     assert "What to tell us" not in text
     assert "fixed in `2.0`" in text

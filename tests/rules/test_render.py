@@ -8,8 +8,8 @@ import pytest
 
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.pages.body import SECTIONS
+from trainmedic.kb.pages.render import render_rule
 from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.pages.rule_render import render
 
 RULES = load_rules().rules
 
@@ -17,7 +17,7 @@ RULES = load_rules().rules
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_rule_renders_whole_in_either_language(rule: Rule, language: str) -> None:
-    text = render(rule, language)
+    text = render_rule(rule, language)
     assert text.startswith(f"# {rule.title.get(language)}\n")
     for heading in SECTIONS[language]:
         assert f"## {heading}\n" in text
@@ -28,15 +28,15 @@ def test_every_rule_renders_whole_in_either_language(rule: Rule, language: str) 
 
 def test_a_rule_with_a_module_says_so_instead_of_a_condition() -> None:
     rule = next(rule for rule in RULES if rule.check is not None)
-    assert "```\nmodule\n```" in render(rule, "en")
+    assert "```\nmodule\n```" in render_rule(rule, "en")
 
 
 def test_another_language_is_shown_in_english() -> None:
-    assert render(RULES[0], "fr") == render(RULES[0], "en")
+    assert render_rule(RULES[0], "fr") == render_rule(RULES[0], "en")
 
 
 def test_a_rule_without_an_example_has_no_chapter_for_it() -> None:
     bare = replace(RULES[0], page=replace(RULES[0].page, text=RULES[0].page.text.split("## Fires")[0]))
-    assert "## Example that fires" in render(RULES[0])
-    assert "## Example that fires" not in render(bare)
-    assert "## Cases" in render(bare)
+    assert "## Example that fires" in render_rule(RULES[0])
+    assert "## Example that fires" not in render_rule(bare)
+    assert "## Cases" in render_rule(bare)

@@ -123,10 +123,9 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import NotFound
     from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.case_render import render as render_case
     from trainmedic.kb.pages.page import suggestion
+    from trainmedic.kb.pages.render import render_case, render_rule
     from trainmedic.kb.pages.rule import load_rules
-    from trainmedic.kb.pages.rule_render import render as render_rule
 
     folders = _configured()
     cases = load_cases(folders)

@@ -23,8 +23,7 @@ from pydantic import Field, ValidationError
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.case_render import render as render_case
-from trainmedic.kb.pages.rule_render import render as render_rule
+from trainmedic.kb.pages.render import render_case, render_rule
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.question.request import Ask

@@ -38,7 +38,6 @@ class Point:
 
     @property
     def span(self) -> Span:
-        """Where it is written."""
         return self.metric.span
 
     @property
@@ -51,11 +50,11 @@ class Point:
 
 def logs(facts: Facts) -> list[list[Row]]:
     """The training rows of every log, each list one stretch of one run."""
-    found: dict[tuple[str | None, str], list[Row]] = {}
+    rows_of_log: dict[tuple[str | None, str], list[Row]] = {}
     for row in facts.evidence.rows:
         if not row.evaluation:
-            found.setdefault((row.span.attachment, row.style), []).append(row)
-    return [part for rows in found.values() for part in _starts(rows)]
+            rows_of_log.setdefault((row.span.attachment, row.style), []).append(row)
+    return [part for rows in rows_of_log.values() for part in _starts(rows)]
 
 
 def each_log(check: Callable[[Facts, list[Row]], Outcome | None]) -> Callable[[Facts], Outcome]:
@@ -100,9 +99,8 @@ def points(rows: Sequence[Row], name: str, *, finite: bool = True) -> list[Point
     ]
 
 
-def values(found: Iterable[Point]) -> list[float]:
-    """The bare numbers."""
-    return [point.value for point in found]
+def values(series: Iterable[Point]) -> list[float]:
+    return [point.value for point in series]
 
 
 def ends(numbers: Sequence[float]) -> tuple[float, float]:

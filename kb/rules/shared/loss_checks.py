@@ -1,6 +1,6 @@
 """Checks of rules about the course of a logged loss, gradient norm, learning rate or memory.
 
-The bounds are ours: a log is judged by what no healthy run shows, and a run that is merely unusual passes.
+The bounds are ours, except where a comment names a source.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _is_finished(facts: Facts, rows: Sequence[Row]) -> bool:
 
 @each_log
 def memory_only_rises(facts: Facts, rows: list[Row]) -> Outcome | None:
-    """Fires if a running maximum grew by a tenth; silent if memory ran out, as growth is then the symptom."""
+    """Fires if a running maximum grew by a tenth; silent if memory ran out."""
     if facts.evidence.has("oom"):
         return None
     for name in MEMORY_MAXIMA:

@@ -66,7 +66,7 @@ def _report_moved(options: Sequence[tuple[Option, Reader, Verdict]], facts: Fact
 
 
 def ignored(facts: Facts) -> Outcome:
-    """Silent on DeepSpeed's top level, which other programs extend."""
+    """Silent at the top level of a DeepSpeed file."""
     return report(
         [
             Offence(option, "", "")

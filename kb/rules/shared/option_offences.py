@@ -48,14 +48,12 @@ class Hint:
 
     @property
     def en(self) -> str:
-        """The hint as a clause."""
         if self.why == "foreign":
             return f"that is its name in {self.framework}; here it is called {self.name}"
         return f"did you mean {self.name}?" if self.name else "no release of it has this name"
 
     @property
     def zh(self) -> str:
-        """The hint as a clause."""
         if self.why == "foreign":
             return f"这是 {self.framework} 的叫法，这里叫 {self.name}"
         return f"是不是想写 {self.name}？" if self.name else "它的任何版本都没有这个名字"
@@ -89,10 +87,10 @@ def report(offences: Sequence[Offence], facts: Facts, packages: Iterable[str] = 
         if fact is not None and fact.span is not None:
             spans.append(fact.span)
     distinct = {(written(o.option), o.en): o for o in offences}
-    shown = list(distinct.values())[:_SHOWN]
-    more = len(distinct) - len(shown)
-    en = "; ".join(f"{written(o.option)}: {o.en}" if o.en else written(o.option) for o in shown)
-    zh = "；".join(f"{written(o.option)}（{o.zh}）" if o.zh else written(o.option) for o in shown)
+    listed = list(distinct.values())[:_SHOWN]
+    more = len(distinct) - len(listed)
+    en = "; ".join(f"{written(o.option)}: {o.en}" if o.en else written(o.option) for o in listed)
+    zh = "；".join(f"{written(o.option)}（{o.zh}）" if o.zh else written(o.option) for o in listed)
     return fires(
         *spans,
         offences_en=en + (f"; and {more} more" if more else ""),
@@ -128,19 +126,17 @@ def _for(reader: Reader, command: str) -> bool:
 
 
 def _here(reader: Reader, name: str, release: str | None) -> bool:
-    """Whether the release, and of it the command or class in use, has the name."""
     known = table(reader.catalogue)
     if known is None or release is None:
         return False
-    found = known.info(name, known.nearest(release)) if known.alive(name, release) else None
-    if found is not None:
-        return not reader.owners or bool(set(reader.owners) & set(known.owner_sets[found["in"]]))
+    info = known.info(name, known.nearest(release)) if known.alive(name, release) else None
+    if info is not None:
+        return not reader.owners or bool(set(reader.owners) & set(known.owner_sets[info["in"]]))
     return reader.catalogue in INHERITS and exists("transformers", name, reader.inherits) is not False
 
 
 @lru_cache(maxsize=4096)
 def hint(reader: Reader, name: str) -> Hint:
-    """What an unknown name should probably be."""
     usual = _USUAL.get(name)
     here = _spelled(reader, usual) if usual is not None else None
     if here is not None:
@@ -168,10 +164,10 @@ def _spelled(reader: Reader, setting: str) -> str | None:
         return None
     release = reader.exact or known.versions[-1]
     plain = {key.key for key in spec.keys(reader.catalogue) if key.how in _PLAIN}
-    for each in keys_of(reader.catalogue, setting, release):
-        found = known.closest(each, known.nearest(release)) if each in plain else None
-        if each in plain and (found is None or not reader.owners or _owned(reader, known, found[1])):
-            return each
+    for key in keys_of(reader.catalogue, setting, release):
+        entry = known.closest(key, known.nearest(release)) if key in plain else None
+        if key in plain and (entry is None or not reader.owners or _owned(reader, known, entry[1])):
+            return key
     return None
 
 
@@ -184,16 +180,16 @@ def _nearest(reader: Reader, name: str) -> str | None:
     names: Iterable[str] = _names(reader.catalogue, reader.exact, reader.owners)
     if reader.catalogue in ("verl", "deepspeed"):
         branch, _, leaf = name.rpartition(".")
-        beside = [each.rpartition(".")[2] for each in names if each.rpartition(".")[0] == branch]
-        beside += [each.partition(".")[0] for each in names] if not branch else []
-        found = closest(leaf, beside)
-        if found is not None:
-            return f"{branch}.{found}" if branch else found
-        tails = [each for each in names if each.rpartition(".")[2] == leaf]
+        beside = [candidate.rpartition(".")[2] for candidate in names if candidate.rpartition(".")[0] == branch]
+        beside += [candidate.partition(".")[0] for candidate in names] if not branch else []
+        nearest = closest(leaf, beside)
+        if nearest is not None:
+            return f"{branch}.{nearest}" if branch else nearest
+        tails = [candidate for candidate in names if candidate.rpartition(".")[2] == leaf]
         return tails[0] if len(tails) == 1 else None
     plain = name.replace("-", "_")
-    found = closest(plain, names)
-    return found if found is not None and is_slip(plain, found) else None
+    nearest = closest(plain, names)
+    return nearest if nearest is not None and is_slip(plain, nearest) else None
 
 
 @lru_cache(maxsize=64)
@@ -203,11 +199,15 @@ def _names(catalogue: str, version: str | None, owners: tuple[str, ...]) -> tupl
     if known is None:
         return ()
     release = known.nearest(version or known.versions[-1])
-    own = [
+    own_names = [
         name
         for name in known.names
-        if (found := known.info(name, release) if version else (known.closest(name, release) or ("", None))[1])
+        if (info := known.info(name, release) if version else (known.closest(name, release) or ("", None))[1])
         is not None
-        and (not owners or set(owners) & set(known.owner_sets[found["in"]]))
+        and (not owners or set(owners) & set(known.owner_sets[info["in"]]))
     ]
-    return (*own, *keys("transformers", "4.57.1" if version else None)) if catalogue in INHERITS else tuple(own)
+    return (
+        (*own_names, *keys("transformers", "4.57.1" if version else None))
+        if catalogue in INHERITS
+        else tuple(own_names)
+    )

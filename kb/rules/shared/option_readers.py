@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from, option
+from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from
+from trainmedic.kb.frameworks.catalogue import option as find_option
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin, VersionFact
@@ -67,7 +68,6 @@ class Reader:
 
     @property
     def exact(self) -> str | None:
-        """The one release in use, where it is known."""
         return self.low if self.low is not None and self.low == self.high else None
 
 
@@ -83,19 +83,19 @@ class Verdict:
 
 
 def judged(facts: Facts) -> tuple[tuple[Option, Reader, Verdict], ...]:
-    """Every written option that has a catalogued reader, with what that reader makes of it."""
+    """Every option of the user that has a catalogued reader, with what that reader makes of it."""
     return facts.once(__name__, lambda asked: tuple(_judged(asked)))
 
 
 def _judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
     run = facts.run
-    found = _Readers(facts)
-    for each in run.options[:MOST_OPTIONS]:
-        reader = found.of(each)
+    readers = _Readers(facts)
+    for option in run.options[:MOST_OPTIONS]:
+        reader = readers.of(option)
         if reader is not None:
-            name = _name(reader.catalogue, each.key)
+            name = _name(reader.catalogue, option.key)
             if name and name not in _FREE:
-                yield each, reader, judge(reader, name)
+                yield option, reader, judge(reader, name)
 
 
 def _name(catalogue: str, key: str) -> str:
@@ -119,28 +119,28 @@ class _Readers:
         self.entry = next((r.entry.value for r in self.run.regions if r.entry is not None), None)
         self._made: dict[tuple[str, str, str], Reader | None] = {}
 
-    def of(self, each: Option) -> Reader | None:
+    def of(self, option: Option) -> Reader | None:
         """Who reads an option; None where nobody catalogued does, or where it was only printed into a log."""
-        if each.origin is Origin.HYDRA and self.framework == "verl" and _adds(each):
+        if option.origin is Origin.HYDRA and self.framework == "verl" and _adds(option):
             return None
-        head = each.key.partition(".")[0] if each.scope == "deepspeed" else ""
-        key = (each.scope, each.origin.value, head)
+        head = option.key.partition(".")[0] if option.scope == "deepspeed" else ""
+        key = (option.scope, option.origin.value, head)
         try:
             return self._made[key]
         except KeyError:
-            reader = self._made[key] = self._find(each)
+            reader = self._made[key] = self._find(option)
             return reader
 
-    def _find(self, each: Option) -> Reader | None:
-        match each.origin:
+    def _find(self, option: Option) -> Reader | None:
+        match option.origin:
             case Origin.PYTHON:
-                return self._class(each.scope)
-            case Origin.FLAG if not each.scope:
+                return self._class(option.scope)
+            case Origin.FLAG if not option.scope:
                 return self._command()
-            case Origin.HYDRA if not each.scope:
+            case Origin.HYDRA if not option.scope:
                 return self._overrides()
             case Origin.YAML | Origin.JSON:
-                return self._file(each)
+                return self._file(option)
             case _:
                 return None
 
@@ -152,11 +152,11 @@ class _Readers:
 
     def _command(self) -> Reader | None:
         entry = self.entry or ""
-        if found := _OPENRLHF.search(entry):
-            return self._reader("openrlhf", "argparse", owners=(found[1],))
-        if found := _SWIFT.search(entry):
+        if match := _OPENRLHF.search(entry):
+            return self._reader("openrlhf", "argparse", owners=(match[1],))
+        if match := _SWIFT.search(entry):
             ignores = self.facts.options("ignore_args_error")
-            owner = "rlhf" if "rlhf" in (found[1], found[2]) else "sft"
+            owner = "rlhf" if "rlhf" in (match[1], match[2]) else "sft"
             return None if ignores else self._reader("ms-swift", "argparse", owners=(owner,))
         if _FACTORY.search(entry):
             return self._factory("argparse")
@@ -167,18 +167,20 @@ class _Readers:
     def _overrides(self) -> Reader | None:
         entry = self.entry or ""
         if _VERL.search(entry):
-            own = any(o.key in ("model_engine", "config-name", "config-path") or "@" in o.key for o in self.run.options)
-            own = own or any(o.key.startswith("hydra.") or ".model_engine" in o.key for o in self.run.options)
-            return None if own else self._reader("verl", "hydra")
+            foreign = any(
+                o.key in ("model_engine", "config-name", "config-path") or "@" in o.key for o in self.run.options
+            )
+            foreign = foreign or any(o.key.startswith("hydra.") or ".model_engine" in o.key for o in self.run.options)
+            return None if foreign else self._reader("verl", "hydra")
         return self._factory("dict") if _FACTORY.search(entry) else None
 
-    def _file(self, each: Option) -> Reader | None:
-        if each.scope == "deepspeed":
-            return self._reader("deepspeed", "json", strict=each.key.startswith("zero_optimization."))
-        if each.scope == "accelerate":
+    def _file(self, option: Option) -> Reader | None:
+        if option.scope == "deepspeed":
+            return self._reader("deepspeed", "json", strict=option.key.startswith("zero_optimization."))
+        if option.scope == "accelerate":
             elsewhere = any(o.value == "AMAZON_SAGEMAKER" for o in self.facts.options("compute_environment"))
             return None if elsewhere else self._reader("accelerate", "json", owners=("ClusterConfig",))
-        if each.scope:
+        if option.scope:
             return None
         heads = {
             option.key.partition(".")[0] for option in self.run.options if option.origin in (Origin.YAML, Origin.JSON)
@@ -196,8 +198,8 @@ class _Readers:
 
     def _factory(self, how: str) -> Reader | None:
         """LLaMA-Factory, unless it is told to take extra names or starts another trainer with options of its own."""
-        told = ("ALLOW_EXTRA_ARGS", "USE_MCA")
-        text = any(word in source.text for source in self.facts.evidence.sources for word in told)
+        switches = ("ALLOW_EXTRA_ARGS", "USE_MCA")
+        text = any(word in source.text for source in self.facts.evidence.sources for word in switches)
         return None if text else self._reader("llamafactory", how)
 
     def _reader(self, catalogue: str, how: str, owners: tuple[str, ...] = (), strict: bool = True) -> Reader:
@@ -228,8 +230,8 @@ def own_class(facts: Facts, scope: str) -> bool:
             continue
         if "unsloth" in text or f"class {scope}" in text:
             return True
-        for found in _IMPORT.finditer(text):
-            if found[1].partition(".")[0] not in _LIBRARIES and re.search(rf"\b{scope}\b", found[2]):
+        for statement in _IMPORT.finditer(text):
+            if statement[1].partition(".")[0] not in _LIBRARIES and re.search(rf"\b{scope}\b", statement[2]):
                 return True
     return False
 
@@ -247,9 +249,9 @@ def _catalogue_of(scope: str) -> str | None:
     return "trl" if any(scope in group for group in known.owner_sets) else None
 
 
-def _adds(each: Option) -> bool:
+def _adds(option: Option) -> bool:
     """``+key``, ``++key`` and ``~key``: hydra then takes names that the tree does not have."""
-    return each.span.text.lstrip("'\"")[:1] in ("+", "~")
+    return option.span.text.lstrip("'\"")[:1] in ("+", "~")
 
 
 def _bounds(fact: VersionFact | None) -> tuple[str | None, str | None]:
@@ -261,52 +263,55 @@ def _bounds(fact: VersionFact | None) -> tuple[str | None, str | None]:
 
 @lru_cache(maxsize=8192)
 def judge(reader: Reader, name: str) -> Verdict:
-    """What a reader makes of an option name."""
     framework = reader.catalogue
     owner = reader.owners[0] if len(reader.owners) == 1 else None
-    info = option(framework, name, reader.exact, owner=owner, transformers=reader.inherits)
-    own = table(framework)
-    assert own is not None, "a reader's catalogue exists"
-    if reader.exact is not None and not _examined(own, reader.exact):
+    info = find_option(framework, name, reader.exact, owner=owner, transformers=reader.inherits)
+    catalogue = table(framework)
+    assert catalogue is not None, "a reader's catalogue exists"
+    if reader.exact is not None and not _examined(catalogue, reader.exact):
         return Verdict(OPEN, name)
     if reader.exact is not None and reader.owners and not set(reader.owners) & commands(framework, reader.exact):
         return Verdict(OPEN, name)  # the command or class itself is not there
     if info is None or (reader.how != "argparse" and (info.abbreviated or info.negated)):
-        return _absent(reader, own, name)
+        return _absent(reader, catalogue, name)
     if info.framework != framework:
         return _inherited(reader, info)
     if reader.owners and not set(reader.owners) & set(info.owners):
-        return _elsewhere(reader, own, info)
+        return _elsewhere(reader, catalogue, info)
     if info.last is not None and _of_transformers(reader, info.key):
         return Verdict(KNOWN, info.key, info)
     if reader.low is None and reader.high is None:
-        still = not reader.owners or set(reader.owners) & commands(framework, own.versions[-1])
+        still = not reader.owners or set(reader.owners) & commands(framework, catalogue.versions[-1])
         kind = RETIRED if info.last is not None and still else KNOWN  # a command that is gone has no newer names
         return Verdict(kind, info.key, info, info.first, info.last)
     low, high = reader.low or info.first, reader.high
-    if own.alive(info.key, low) is False and info.last is not None and _after(low, info.last):
+    if catalogue.alive(info.key, low) is False and info.last is not None and _after(low, info.last):
         return Verdict(GONE, info.key, info, info.first, info.last)
-    if high is not None and own.alive(info.key, high) is False and _after(info.first, high):
+    if high is not None and catalogue.alive(info.key, high) is False and _after(info.first, high):
         return Verdict(LATER, info.key, info, info.first, info.last)
     return Verdict(KNOWN, info.key, info, info.first, info.last)
 
 
-def _examined(own: Table, version: str) -> bool:
+def _examined(catalogue: Table, version: str) -> bool:
     """Whether a release lies within those that the catalogue was made from."""
     wanted = version_key(version)
-    return version_key(own.examined[0]) <= wanted <= version_key(own.examined[-1])
+    return version_key(catalogue.examined[0]) <= wanted <= version_key(catalogue.examined[-1])
 
 
 def _inherited(reader: Reader, info: OptionInfo) -> Verdict:
     """A name of TrainingArguments. Without a version it is gone only where the newest release certainly lacks it."""
     kind = KNOWN
     if info.last is not None and reader.inherits is None and reader.low is None:
-        own = table(reader.catalogue)
-        kind = RETIRED if own is not None and exists(reader.catalogue, info.key, own.versions[-1]) is False else KNOWN
+        catalogue = table(reader.catalogue)
+        kind = (
+            RETIRED
+            if catalogue is not None and exists(reader.catalogue, info.key, catalogue.versions[-1]) is False
+            else KNOWN
+        )
     return Verdict(kind, info.key, info, info.first, info.last)
 
 
-def _elsewhere(reader: Reader, own: Table, info: OptionInfo) -> Verdict:
+def _elsewhere(reader: Reader, catalogue: Table, info: OptionInfo) -> Verdict:
     """The release has the name, but for other commands or classes. Without an exact release only if it never was here.
 
     A catalogued release on either side must agree, as the owners are known at catalogued releases only.
@@ -315,23 +320,23 @@ def _elsewhere(reader: Reader, own: Table, info: OptionInfo) -> Verdict:
         return Verdict(OPEN, info.key, info)  # its file takes names of older files and converts them
     if _of_transformers(reader, info.key) or "Seq2SeqTrainingArguments" in reader.owners:
         return Verdict(KNOWN, info.key, None)
-    had = [each for each in own.versions if _owns(own, info.key, each, reader.owners)]
+    had = [version for version in catalogue.versions if _owns(catalogue, info.key, version, reader.owners)]
     if reader.exact is None:
         return Verdict(OPEN if had else ELSEWHERE, info.key, info, info.first, info.last)
     wanted = version_key(reader.exact)
-    around = [each for each in own.versions if version_key(each) <= wanted][-1:]
-    around += [each for each in own.versions if version_key(each) >= wanted][:1]
-    if any(each in had for each in around):
+    around = [version for version in catalogue.versions if version_key(version) <= wanted][-1:]
+    around += [version for version in catalogue.versions if version_key(version) >= wanted][:1]
+    if any(version in had for version in around):
         return Verdict(OPEN, info.key, info)
-    before = [each for each in had if version_key(each) < wanted]
+    before = [version for version in had if version_key(version) < wanted]
     if before:
         return Verdict(GONE, info.key, info, info.first, before[-1])
     return Verdict(ELSEWHERE, info.key, info, info.first, info.last)
 
 
-def _owns(own: Table, name: str, version: str, owners: tuple[str, ...]) -> bool:
-    found = own.info(name, version)
-    return found is not None and bool(set(owners) & set(own.owner_sets[found["in"]]))
+def _owns(catalogue: Table, name: str, version: str, owners: tuple[str, ...]) -> bool:
+    info = catalogue.info(name, version)
+    return info is not None and bool(set(owners) & set(catalogue.owner_sets[info["in"]]))
 
 
 def _of_transformers(reader: Reader, name: str) -> bool:
@@ -340,21 +345,21 @@ def _of_transformers(reader: Reader, name: str) -> bool:
     return reader.catalogue in INHERITS and known is not None and name in known.names
 
 
-def _absent(reader: Reader, own: Table, name: str) -> Verdict:
+def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     """A name that the release does not have: it went, it comes later, or it never was."""
     framework = reader.catalogue
     spelled = name.replace("-", "_") if framework in (*INHERITS, "transformers") else name
-    for known in (own, table("transformers") if framework in INHERITS else None):
+    for known in (catalogue, table("transformers") if framework in INHERITS else None):
         line = known.line(spelled) if known is not None else None
         if known is None or line is None:
             continue
         first, last = line["life"][0], line["life"][1]
-        release = reader.exact if known is own else reader.inherits
+        release = reader.exact if known is catalogue else reader.inherits
         if release is None:
             release = _standing(reader, known)
         if release is None or not _examined(known, release):
             return Verdict(OPEN, spelled)
-        info = option(known.framework, spelled)
+        info = find_option(known.framework, spelled)
         if last is not None and _after(release, last):
             return Verdict(GONE, spelled, info, first, last)
         if _after(first, release):
@@ -367,28 +372,27 @@ def _absent(reader: Reader, own: Table, name: str) -> Verdict:
     launch = table("accelerate")
     if framework == "trl" and reader.how != "call" and launch is not None and spelled in launch.names:
         return Verdict(OPEN, spelled)  # leftovers of the trl command go to accelerate launch
-    if reader.how == "argparse" and (_prefix_of_any(own, spelled) or spelled.startswith("no_")):
+    if reader.how == "argparse" and (_prefix_of_any(catalogue, spelled) or spelled.startswith("no_")):
         return Verdict(OPEN, spelled)
-    if framework == "verl" and not _has_branch(own, spelled):
+    if framework == "verl" and not _has_branch(catalogue, spelled):
         return Verdict(OPEN, spelled)
-    if framework == "deepspeed" and spelled.replace(".", ".stage3_", 1) in own.names:
+    if framework == "deepspeed" and spelled.replace(".", ".stage3_", 1) in catalogue.names:
         return Verdict(OPEN, spelled)  # the section takes the field's own name beside its alias
-    if framework == "deepspeed" and "." not in spelled and _has_branch(own, f"{spelled}."):
+    if framework == "deepspeed" and "." not in spelled and _has_branch(catalogue, f"{spelled}."):
         return Verdict(OPEN, spelled)
     return Verdict(UNKNOWN, spelled)
 
 
 @lru_cache(maxsize=512)
 def _branches(framework: str) -> frozenset[str]:
-    """Every section of a tree of options."""
     known = table(framework)
     names = known.names if known is not None else ()
     return frozenset(name.rpartition(".")[0] for name in names if "." in name)
 
 
-def _has_branch(own: Table, name: str) -> bool:
+def _has_branch(catalogue: Table, name: str) -> bool:
     """Whether the section that a dotted name stands in is one of the catalogued tree."""
-    return name.rpartition(".")[0] in _branches(own.framework)
+    return name.rpartition(".")[0] in _branches(catalogue.framework)
 
 
 def _standing(reader: Reader, known: Table) -> str | None:
@@ -399,9 +403,9 @@ def _standing(reader: Reader, known: Table) -> str | None:
     return pinned[0] if pinned else None
 
 
-def _prefix_of_any(own: Table, name: str) -> bool:
+def _prefix_of_any(catalogue: Table, name: str) -> bool:
     """Whether argparse might have taken it for an abbreviation in some release."""
-    return own.framework in ("openrlhf", *INHERITS) and any(known.startswith(name) for known in own.names)
+    return catalogue.framework in ("openrlhf", *INHERITS) and any(known.startswith(name) for known in catalogue.names)
 
 
 def _after(left: str, right: str) -> bool:

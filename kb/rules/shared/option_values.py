@@ -62,24 +62,24 @@ def _declared_at(
     places: Sequence[str] = known.versions
     if release is not None:
         wanted = version_key(release)
-        before = [each for each in places if version_key(each) <= wanted]
-        after = [each for each in places if version_key(each) >= wanted]
+        before = [version for version in places if version_key(version) <= wanted]
+        after = [version for version in places if version_key(version) >= wanted]
         places = (*before[-1:], *after[:1])
-    found = []
-    for each in places:
-        declared = known.info(key, each)
+    declarations = []
+    for version in places:
+        declared = known.info(key, version)
         if declared is not None:
             special = [declared.get(f"{what}_by", {})[o] for o in owners if o in declared.get(f"{what}_by", {})]
-            found.append(special[0] if special else declared.get(what))
-    return tuple(found)
+            declarations.append(special[0] if special else declared.get(what))
+    return tuple(declarations)
 
 
 def choices(reader: Reader, info: OptionInfo) -> tuple[str, ...]:
     """Every word that one of the releases in question takes; empty where one of them takes any."""
     lists = _declared(reader, info, "choices")
-    if not lists or not all(isinstance(each, list) for each in lists):
+    if not lists or not all(isinstance(words, list) for words in lists):
         return ()
-    return tuple(dict.fromkeys(str(word) for each in lists if isinstance(each, list) for word in each))
+    return tuple(dict.fromkeys(str(word) for words in lists if isinstance(words, list) for word in words))
 
 
 def wrong_type(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, str] | None:
@@ -87,7 +87,7 @@ def wrong_type(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, s
     info = readable(option, verdict)
     if info is None or option.raw is None or info.nargs is not None or info.choices:
         return None
-    kinds = {plain(str(each)) for each in _declared(reader, info, "type")}
+    kinds = {plain(str(declared)) for declared in _declared(reader, info, "type")}
     wanted = kinds.pop() if len(kinds) == 1 else ""
     if wanted not in ("int", "float", "bool"):
         return None
@@ -105,10 +105,10 @@ def wrong_type(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, s
         refused = False
     if not refused:
         return None
-    shown = option.raw if len(option.raw) <= 40 else option.raw[:40] + "…"
+    value = option.raw if len(option.raw) <= 40 else option.raw[:40] + "…"
     en = {"int": "a whole number", "float": "a number", "bool": "true or false"}[wanted]
     zh = {"int": "整数", "float": "数字", "bool": "true 或 false"}[wanted]
-    return f"{shown!r} is not {en}", f"{shown!r} 不是{zh}"
+    return f"{value!r} is not {en}", f"{value!r} 不是{zh}"
 
 
 def _takes_none(option: Option, reader: Reader) -> bool:
@@ -152,18 +152,18 @@ def not_a_choice(option: Option, reader: Reader, verdict: Verdict) -> tuple[str,
         return None
     if not _checks(reader, info) or isinstance(option.value, bool | tuple | Mapping) or option.value is None:
         return None
-    given = option.raw.strip("'\"")
+    text = option.raw.strip("'\"")
     known = choices(reader, info)
-    if not known or given in known or "." in given or "(" in given:
+    if not known or text in known or "." in text or "(" in text:
         return None
     lowered = {word.lower(): word for word in known}
-    near = closest(given.lower(), lowered, limit=max(1, min(3, len(given) // 3)))
+    near = closest(text.lower(), lowered, limit=max(1, min(3, len(text) // 3)))
     if near is not None:
         near = lowered[near]
-        return f"{given!r}: did you mean {near!r}?", f"{given!r}：是不是 {near!r}？"
+        return f"{text!r}: did you mean {near!r}?", f"{text!r}：是不是 {near!r}？"
     words = [word for word in known if word != "None"]
     listed = ", ".join(words[:12]) + (" …" if len(words) > 12 else "")
-    return f"{given!r} is none of {listed}", f"{given!r} 不在可选值里（{listed}）"
+    return f"{text!r} is none of {listed}", f"{text!r} 不在可选值里（{listed}）"
 
 
 def _checks(reader: Reader, info: OptionInfo) -> bool:
@@ -183,7 +183,6 @@ def _checks(reader: Reader, info: OptionInfo) -> bool:
 
 
 def takes_no_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
-    """Whether a value follows a switch that takes none."""
     info = readable(option, verdict)
     if info is None or reader.how != "argparse" or option.raw is None:
         return False
@@ -191,7 +190,6 @@ def takes_no_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
 
 
 def lacks_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
-    """Whether an option that needs a value stands bare."""
     info = readable(option, verdict)
     if info is None or reader.how != "argparse" or option.raw is not None or info.switch or info.nargs in ("?", "*"):
         return False
@@ -200,8 +198,8 @@ def lacks_value(option: Option, reader: Reader, verdict: Verdict) -> bool:
     base = table("transformers")
     if reader.exact is None and info.framework in INHERITS and base is not None and info.key in base.names:
         return False  # older releases inherited it, with another type perhaps
-    types = [str(each) for each in _declared(reader, info, "type")]
-    if all(plain(each) == "bool" for each in types):
+    types = [str(declared) for declared in _declared(reader, info, "type")]
+    if all(plain(name) == "bool" for name in types):
         unset = info.default is None and info.default_known and not info.default_by
         return unset and bool(types) and "bool" not in types
-    return bool(types) and not any("bool" in each or each == "None" for each in types)
+    return bool(types) and not any("bool" in name or name == "None" for name in types)

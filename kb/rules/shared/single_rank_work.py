@@ -19,5 +19,4 @@ _WORK = (
 
 
 def single_rank_work(evidence: Evidence) -> Span | None:
-    """The first line that shows such work."""
     return next((span for text in _WORK if (span := first(evidence, text)) is not None), None)
