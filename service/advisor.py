@@ -131,7 +131,7 @@ class Advisor:
 
     def answer(self, answer_id: str) -> StoredAnswer | None:
         """A stored answer with its conversation; None if it is unknown or no history is kept."""
-        return self.history.kept(answer_id) if self.history is not None else None
+        return self.history.stored_answer(answer_id) if self.history is not None else None
 
     def give_feedback(self, feedback: Feedback) -> None:
         """Store feedback about an answer. Raises `NotFound` for an unknown one."""

@@ -1,7 +1,7 @@
-"""How every channel asks: a stream of text that ends with the whole answer. Here without a model.
+"""The interface through which every channel asks: a stream of text that ends with the whole answer.
 
-`service.assistant.Assistant` is the same with one; it is another module because importing the model's client takes
-longer than everything else at start.
+`TemplateAnswerer` implements it without a model, `service.assistant.Assistant` with one; that is a separate module
+because importing the model's client takes longer than everything else at start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Executor(Protocol):
-    """Does the advisor's work where it does not hold up the event loop."""
+    """Runs the advisor's blocking work without blocking the event loop."""
 
     def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
         """The result of ``call``."""
@@ -39,7 +39,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer's text as it comes, and the kind of section that it belongs to."""
+    """A piece of the streamed text, and the kind of its section."""
 
     kind: str
     text: str
@@ -86,20 +86,16 @@ Parts: TypeAlias = AsyncGenerator[StreamPart, None]
 
 
 class Answerer(Protocol):
-    """Whatever answers questions."""
-
     def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
-        """The text as it comes, then the whole answer. Raises before the first part, or not at all."""
+        """The text in pieces, then the whole answer. Raises before the first part, or not at all."""
 
 
 class TemplateAnswerer:
-    """The advisor's own answers."""
-
     def __init__(self, advisor: Advisor) -> None:
         self._advisor = advisor
 
     async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
-        """The composed text at once, then its answer."""
+        """The template text, then its answer."""
         prepared = await run(lambda: self._advisor.prepare(request, trace_id))
         answer = prepared.answer
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
@@ -110,7 +106,7 @@ class TemplateAnswerer:
 
 
 async def run_inline(call: Callable[[], T]) -> T:
-    """For programs of one question: no other thread."""
+    """Run the call inline, for the command line."""
     return call()
 
 

@@ -1,7 +1,7 @@
 """The advisor with a language model beside it: the same answer, its text written by the model, streamed and verified.
 
-Verdict, causes, findings, questions and patch are the advisor's and never change. Where the model is absent, fails or
-has nothing to add, the answer is the advisor's own, with a notice that says which.
+Verdict, causes, findings, questions and patch are the advisor's and never change. If the model is absent, fails or has
+nothing to add, the answer is the advisor's own, with a notice that says which.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from trainmedic.service.llm.verified_answer import failure_notice, opening_secti
 from trainmedic.service.question.request import Ask
 
 Investigate: TypeAlias = Callable[[PreparedAnswer, ChatModel, Advisor, float, Executor], Parts]
-"""The text of one answer by an agent with tools; see `service.agent.agent.investigated`."""
+"""The text of one answer by an agent with tools; see `service.agent.agent.investigate`."""
 
 
 class Assistant:
-    """Answers questions, with the model's words where there is a model. Belongs to one event loop."""
+    """Answers questions, in the model's words if there is a model. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -47,10 +47,9 @@ class Assistant:
         self._load_agent = load_agent
 
     async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
-        """The answer's text as it comes, then the whole answer.
+        """The text in pieces, then the whole answer.
 
-        The text streamed is what the model writes, before its sentences are verified; the answer's text replaces it.
-        Without a model the text comes at once.
+        The streamed text is the model's before verification; the answer's text replaces it.
         """
         prepared = await run(lambda: self.advisor.prepare(request, trace_id))
         if self.model is None or request.mode == "deterministic":
@@ -64,7 +63,7 @@ class Assistant:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
                 prepared = await self._restated(prepared, self.model, trace_id, run)
-            answer = replace(prepared.answer, notices=())  # which ones there are shows when the model is done
+            answer = replace(prepared.answer, notices=())  # the final ones depend on the model
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
             unread = prepared.answer.notices[1:]  # the first is that there is no model
@@ -80,49 +79,48 @@ class Assistant:
     async def _restated(
         self, prepared: PreparedAnswer, model: ChatModel, trace_id: str, run: Executor
     ) -> PreparedAnswer:
-        """The question looked up once more in the model's words, where that finds a clearer answer."""
+        """Prepare again with the rewritten question, and use that if its answer is clearer."""
         words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
             return prepared
         try:
             other = await run(lambda: self.advisor.prepare(prepared.request, trace_id, restated=words))
-        except TrainmedicError:  # no room for a second look: there is an answer already
+        except TrainmedicError:  # overloaded, but there is an answer already
             return prepared
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
     async def _investigated(self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor) -> Parts:
-        """The steps and the text of an investigation; by the advisor where it fails."""
+        """The steps and the text of an investigation; the advisor's text if it fails."""
         assert self._load_agent is not None
-        investigated = await run(self._load_agent)
-        async with aclosing(investigated(prepared, model, self.advisor, started, run)) as parts:
+        investigate = await run(self._load_agent)
+        async with aclosing(investigate(prepared, model, self.advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
     async def _written(
         self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor = run_inline
     ) -> Parts:
-        """The text of one answer by the model; by the advisor where the model fails.
-
-        ``started`` is when the model's time began to run (`time.perf_counter`).
-        """
+        """The model's text of one answer; the advisor's text if the model fails."""
         composed = prepared.answer
         language = composed.language
         if not composed.causes:
-            # Nothing is known that a text could be grounded in.
+            # There are no sources for a text.
             for delta in deltas(composed.sections):
                 yield delta
             yield _timed(replace(composed, notices=(messages("nothing_to_write", language),)), started)
             return
-        writing = Generation(prepared, model)
-        text = ModelText(lambda: opening_sections(prepared, writing.prompt.sources))
+        generation = Generation(prepared, model)
+        text = ModelText(lambda: opening_sections(prepared, generation.prompt.sources))
         try:
-            async with aclosing(writing.pieces(started + model.options.timeout_s)) as pieces:
+            async with aclosing(generation.pieces(started + model.options.timeout_s)) as pieces:
                 async for piece in pieces:
                     for delta in text.write(piece):
                         yield delta
-            answer, tail = verified_answer(prepared, writing.prompt, writing.draft, await model.name(), cut=writing.cut)
-            answer = replace(answer, usage=MappingProxyType(dict(writing.usage)))
+            answer, tail = verified_answer(
+                prepared, generation.prompt, generation.draft, await model.name(), cut=generation.cut
+            )
+            answer = replace(answer, usage=MappingProxyType(dict(generation.usage)))
             for delta in text.end(tail):
                 yield delta
         except ModelError as failure:
@@ -130,11 +128,10 @@ class Assistant:
         if answer.mode == "deterministic":
             for delta in text.replace(composed, answer.notices[0]):
                 yield delta
-        yield _timed(answer, started, writing.first)
+        yield _timed(answer, started, generation.first)
 
 
 def _timed(answer: Answer, started: float, first: float | None = None) -> Answer:
-    """The answer with the model's share of the time."""
     spent = {"first_token": first - started} if first is not None else {}
     spent["model"] = time.perf_counter() - started
     timings = {**answer.timings_ms, **{name: round(seconds * 1000, 3) for name, seconds in spent.items()}}

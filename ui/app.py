@@ -173,9 +173,9 @@ def build_app(settings: Settings) -> FastAPI:
 
 def load_agent() -> Investigate:
     """Import the agent; LangGraph takes about a second to load, so only an investigation does."""
-    from trainmedic.service.agent import investigated
+    from trainmedic.service.agent import investigate
 
-    return investigated
+    return investigate
 
 
 def load_mcp_server(context: AppContext) -> MCPServer[Any]:

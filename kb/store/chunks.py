@@ -1,4 +1,4 @@
-"""Pages to the pieces that are indexed: what words find them, what text is embedded. Pure."""
+"""Chunks of the pages for the index, with the text to search and the text to embed. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from trainmedic.kb.model.case import Case
 
 LANGUAGES = ("en", "zh")
 MAX_SECTION = 1_200
-"""Code points of one section that are embedded: about what the model's 256 tokens hold."""
+"""Code points of a section that are embedded: about 256 tokens, the model's limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One piece. ``part`` says of what: symptom, title, section, refutation, facts, rule.
+    """One chunk. ``part`` is its kind: symptom, title, section, refutation, facts, rule.
 
-    ``text`` is what the lexical index reads; ``embedded`` what the embedder reads: the glossary's English gist first,
+    ``text`` is for the lexical index, ``embedded`` for the embedder: it begins with the glossary's English gist,
     because the default model knows few Chinese characters.
     """
 
@@ -34,23 +34,23 @@ def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[C
     """The chunks of all published cases and of all rules that name a case, in the order of their ids."""
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
     known = {case.id for case in published}
-    chunks = [chunk for case in published for chunk in of_case(case, glossary)]
+    pieces = [chunk for case in published for chunk in of_case(case, glossary)]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
-        named = tuple(case for case in rule.cases if case in known)
-        if named:
-            chunks.append(of_rule(rule, named, glossary))
-    return tuple(chunks)
+        rule_cases = tuple(case for case in rule.cases if case in known)
+        if rule_cases:
+            pieces.append(of_rule(rule, rule_cases, glossary))
+    return tuple(pieces)
 
 
 def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
-    """One case's chunks: its symptoms as users word them weigh most, so each language's stand alone."""
-    chunks: list[Chunk] = []
+    """One case's chunks. Each symptom is a chunk of its own, because users word their questions like symptoms."""
+    pieces: list[Chunk] = []
 
     def add(part: str, language: str, text: str) -> None:
         if text.strip():
-            chunks.append(
+            pieces.append(
                 Chunk(
-                    id=f"{case.id}#{len(chunks)}",
+                    id=f"{case.id}#{len(pieces)}",
                     cases=(case.id,),
                     part=part,
                     language=language,
@@ -68,22 +68,22 @@ def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
             section = case.section(name, language)
             add("section", language, f"{title}\n{section[:MAX_SECTION]}" if section else "")
         for refutation in case.refutations:
-            # Users paste the wrong theory too, and must find what is wrong with it.
+            # Users ask about wrong theories too, and must find the refutation.
             add("refutation", language, f"{refutation.claim.get(language)} {refutation.why.get(language)}")
     add("facts", "en", facts(case))
-    return chunks
+    return pieces
 
 
-def of_rule(rule: Rule, named: tuple[str, ...], glossary: Glossary) -> Chunk:
-    """One rule's chunk: its title in both languages and the settings its condition speaks of."""
+def of_rule(rule: Rule, cases: tuple[str, ...], glossary: Glossary) -> Chunk:
+    """One rule's chunk: its title in both languages, and its condition for the names of settings."""
     text = f"{rule.title.en}\n{rule.title.zh}\n{rule.when}"
     return Chunk(
-        id=f"rule:{rule.id}", cases=named, part="rule", language="en", text=text, embedded=embedded(text, glossary)
+        id=f"rule:{rule.id}", cases=cases, part="rule", language="en", text=text, embedded=embedded(text, glossary)
     )
 
 
 def facts(case: Case) -> str:
-    """What a program compares, as words: frameworks, algorithms, settings, signals, packages."""
+    """The structured fields as words: frameworks, algorithms, settings, signals, packages."""
     words = (*case.frameworks, *case.algorithms, *case.stages, *case.model_families, *case.settings, *case.signals)
     packages = [f"{package} {affected}" for package, affected in sorted(case.affected.items())]
     return " ".join((*words, *packages))

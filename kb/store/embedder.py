@@ -108,8 +108,8 @@ class OnnxEmbedder(CachedEmbeddings):
 
     def __init__(self, folder: Path = ASSETS) -> None:
         super().__init__()
-        made = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
-        self.identity = Identity(name=made["name"], dimension=made["dimension"], digest=made["sha256"][:16])
+        fields = json.loads((folder / "identity.json").read_text(encoding="utf-8"))
+        self.identity = Identity(name=fields["name"], dimension=fields["dimension"], digest=fields["sha256"][:16])
         self._folder = folder
         self._loading = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None

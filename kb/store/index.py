@@ -1,7 +1,7 @@
-"""The index on disk: made aside, checked by hashes, switched to at once, opened read-only.
+"""The index on disk: built aside, verified by hashes, switched atomically, opened read-only.
 
-``root/<id>/`` holds one index and its ``manifest.json``; the file ``root/current`` names the one in use. An index is
-never changed after its manifest is written; its id is the hash of what it was made from.
+``root/<id>/`` holds one index and its ``manifest.json``; the file ``root/current`` names the one in use. An index never
+changes after its manifest is written; its id is the hash of its inputs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from trainmedic.kb.store.vectors import Vectors
 
 FORMAT = 1
 KEPT = 3
-"""Indexes kept for going back; older ones are deleted."""
+"""Indexes kept for a rollback; older ones are deleted."""
 READABLE_FOLDER, READABLE_FILE = 0o755, 0o644
-"""Temporary files are private by default; an index built in an image is read by another user."""
+"""Temporary files are private by default, but an index built in an image is read by another user."""
 CURRENT = "current"
 MANIFEST = "manifest.json"
 CHUNKS = "chunks.json"
@@ -42,7 +42,7 @@ REBUILD = "trainmedic index build"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What an index was made from and what its files must be. ``files`` maps name → sha256."""
+    """The inputs and files of an index. ``files`` maps name → sha256."""
 
     id: str
     format: int
@@ -57,7 +57,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` are the same piece."""
+    """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` belong together."""
 
     manifest: Manifest
     chunks: tuple[Chunk, ...]
@@ -67,7 +67,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus:
-    """What there is: the index in use, and all that could be switched to."""
+    """The index in use, and all that are available."""
 
     root: str
     current: str | None
@@ -77,7 +77,7 @@ class StoreStatus:
 
 
 def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder) -> str:
-    """The id of the index that would be made from these: equal inputs, equal id."""
+    """The id of the index for these inputs."""
     parts = (
         str(FORMAT),
         package_version("trainmedic"),
@@ -91,15 +91,15 @@ def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Em
 
 
 def glossary_version(glossary: Glossary) -> str:
-    """Changes with any concept: chunks are embedded with their gist, so a new wording asks for a new index."""
+    """Changes with any concept, because chunks are embedded with their glossary gist."""
     concepts = [asdict(concept) for _, concept in sorted(glossary.concepts.items())]
     return hashlib.sha256(json.dumps(concepts, ensure_ascii=False).encode()).hexdigest()[:12]
 
 
 def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path) -> Manifest:
-    """Make an index aside and move it into place whole. Does not switch to it.
+    """Build an index aside and move it into place. Does not switch to it.
 
-    Raises `StoreError` where ``root`` cannot be written.
+    Raises `StoreError` if ``root`` is not writable.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -149,11 +149,11 @@ def _documents(pieces: Sequence[Chunk]) -> list[Document]:
 
 
 def _move(aside: Path, target: Path) -> None:
-    """Give the finished folder its name. Another process may have made the same meanwhile: then that one stays."""
+    """Rename the finished folder. If another process has built the same index meanwhile, that one stays."""
     try:
         os.rename(aside, target)
     except OSError:
-        if _damage(target):
+        if _is_damaged(target):
             old = target.with_name(f".old-{target.name}")
             shutil.rmtree(old, ignore_errors=True)
             os.rename(target, old)
@@ -162,7 +162,7 @@ def _move(aside: Path, target: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of one index. Raises `StoreError` where there is none or it is not ours."""
+    """The manifest of one index. Raises `StoreError` if it is missing or invalid."""
     try:
         data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         data["embedder"] = Identity(**data["embedder"])
@@ -186,7 +186,7 @@ def verify(folder: Path) -> Manifest:
     return manifest
 
 
-def _damage(folder: Path) -> bool:
+def _is_damaged(folder: Path) -> bool:
     try:
         verify(folder)
     except StoreError:
@@ -214,7 +214,7 @@ def _prune(root: Path, used: str) -> None:
 
 
 def current(root: Path) -> Path:
-    """The folder of the index in use. Raises `StoreError` where there is none."""
+    """The folder of the index in use. Raises `StoreError` if there is none."""
     try:
         name = (root / CURRENT).read_text(encoding="utf-8").strip()
     except OSError as error:
@@ -225,7 +225,7 @@ def current(root: Path) -> Path:
 
 
 def status(root: Path) -> StoreStatus:
-    """What there is below ``root``. Never raises for an absent or damaged index: that is a status too."""
+    """The indexes below ``root``. Does not raise if the current one is missing or damaged."""
     folders = [path for path in root.iterdir() if (path / MANIFEST).is_file()] if root.is_dir() else []
     available = tuple(sorted(path.name for path in folders))
     size = sum(file.stat().st_size for path in folders for file in path.iterdir())
@@ -238,12 +238,12 @@ def status(root: Path) -> StoreStatus:
 
 
 def open_index(root: Path, embedder: Embedder) -> Index:
-    """The index in use. Raises `StoreError` for a damaged one, or one that another embedder made."""
+    """The index in use. Raises `StoreError` if it is damaged or was built with another embedder."""
     folder = current(root)
     manifest = verify(folder)
     if manifest.embedder != embedder.identity:
         raise StoreError(
-            f"the index was made by the embedder {manifest.embedder.name}, not by {embedder.identity.name}",
+            f"the index was built with the embedder {manifest.embedder.name}, not with {embedder.identity.name}",
             hint=REBUILD,
         )
     data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))
@@ -258,13 +258,13 @@ def open_index(root: Path, embedder: Embedder) -> Index:
 
 
 def ensure(root: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder) -> Index:
-    """The index of exactly this knowledge: opened where it is there, made where it is not."""
-    wanted = identity_of(cases, rules, glossary, embedder)
-    folder = root / wanted
-    if not (folder / MANIFEST).is_file() or _damage(folder):
+    """The index of exactly this knowledge, built if it does not exist."""
+    id = identity_of(cases, rules, glossary, embedder)
+    folder = root / id
+    if not (folder / MANIFEST).is_file() or _is_damaged(folder):
         build(cases, rules, glossary, embedder, root)
-    if status(root).current != wanted:
-        switch(root, wanted)
+    if status(root).current != id:
+        switch(root, id)
     return open_index(root, embedder)
 
 

@@ -18,9 +18,9 @@ K1, B = 1.2, 0.6
 GRAM_WEIGHT = 0.25
 """A 3-gram is a quarter of a word: several make one misspelt word."""
 RARE_FIRST = 12
-"""Terms of a query that are always scored; commoner ones only while they touch few chunks."""
+"""The rarest terms of a query are always scored; commoner ones only while they occur in few chunks."""
 MAX_TOUCHED = 60_000
-"""Postings after which the remaining, commonest terms of a query are left out: they tell almost nothing."""
+"""Postings after which the remaining, commonest terms are skipped: they hardly distinguish chunks."""
 Ids = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 
@@ -66,9 +66,9 @@ class Lexical:
         return _best(np.concatenate(documents), weighted, self.size, top_k)
 
     def ceiling(self, terms: Mapping[str, float]) -> float:
-        """The score of a chunk that answered every term as well as any chunk does; a word unknown here counts as rare.
+        """The score of a chunk that matches every term as well as any chunk does; an unknown word counts as rare.
 
-        A score divided by it says how much of what was asked a chunk speaks of (0 to 1).
+        A score divided by it is the share of the query that a chunk covers (0 to 1).
         """
         rare = math.log1p(self.size + 0.5)
         total = 0.0
@@ -83,25 +83,27 @@ class Lexical:
     def explain(
         self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5
     ) -> dict[int, tuple[str, ...]]:
-        """For each chunk the terms that gave it its score, heaviest first. 3-grams are named only where no word is."""
-        gains_of = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
-        bare = [document for document in documents if not gains_of[document]]
+        """The terms behind each chunk's score, heaviest first. 3-grams only if no word matches."""
+        gains = self._gains({term: weight for term, weight in terms.items() if not term.startswith("3:")}, documents)
+        bare = [document for document in documents if not gains[document]]
         if bare:
-            gains_of |= self._gains(terms, bare)
-        return {document: tuple(term for _, term in sorted(gains)[:most]) for document, gains in gains_of.items()}
+            gains |= self._gains(terms, bare)
+        return {
+            document: tuple(term for _, term in sorted(terms_gains)[:most]) for document, terms_gains in gains.items()
+        }
 
     def _gains(self, terms: Mapping[str, float], documents: Sequence[int]) -> dict[int, list[tuple[float, str]]]:
-        """For each chunk what each term gave it, negative so that the heaviest sorts first."""
+        """Each term's contribution to each chunk, negative so that the heaviest sorts first."""
         gains: dict[int, list[tuple[float, str]]] = {document: [] for document in documents}
-        wanted = np.asarray(documents, np.int32)
+        numbers = np.asarray(documents, np.int32)
         for term, weight in terms.items():
             index = self.vocabulary.get(term)
             if index is None:
                 continue
             start, end = self.bounds[index], self.bounds[index + 1]
             held = self.documents[start:end]
-            places = held.searchsorted(wanted)
-            for place in (held.take(places, mode="clip") == wanted).nonzero()[0].tolist():
+            places = held.searchsorted(numbers)
+            for place in (held.take(places, mode="clip") == numbers).nonzero()[0].tolist():
                 gains[documents[place]].append((-weight * float(self.impacts[start + int(places[place])]), term))
         return gains
 
@@ -129,7 +131,8 @@ def _best(documents: Ids, impacts: Floats, size: int, top_k: int) -> tuple[Ids, 
     if len(numbers) > top_k * 4:
         best = np.argpartition(-scores, top_k * 4)[: top_k * 4]
         # Ties at the border would depend on the partition: keep all chunks that reach the border's score.
-        numbers, scores = numbers[scores >= scores[best].min()], scores[scores >= scores[best].min()]
+        above = scores >= scores[best].min()
+        numbers, scores = numbers[above], scores[above]
     order = np.lexsort((numbers, -scores))[:top_k]
     return numbers[order].astype(np.int32), scores[order]
 

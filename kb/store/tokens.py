@@ -1,4 +1,4 @@
-"""Text to the tokens that the lexical index counts. The same for pages and questions. Pure."""
+"""Tokens of the lexical index, the same for pages and questions. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOP = frozenset(_STOP.split())
 
 def tokens(text: str) -> Iterator[str]:
     """Words, the parts of compound names (``micro_train_batch_size``, ``flash-attn``), Chinese bigrams, and the
-    3-grams of longer words, which find misspellings. Prefixes keep the kinds apart: ``3:`` a 3-gram."""
+    3-grams of longer words, which find misspellings and have the prefix ``3:``."""
     folded = unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]).lower()
     for match in _WORD.finditer(folded):
         word = match.group()

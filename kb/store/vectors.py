@@ -1,4 +1,4 @@
-"""LangChain's `VectorStore` over faiss: filters pushed down, nothing pickled, one thread."""
+"""LangChain's `VectorStore` over faiss, with filters inside the search, without pickle, on one thread."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Filter = Callable[[Document], bool]
 
 _search_parameters: Any = faiss.SearchParameters  # its fields are keywords that the stubs do not know
 
-# One thread a process: with more, the slowest query on a busy machine gets many times slower.
+# One thread per process: with more, the slowest query on a busy machine gets many times slower.
 faiss.omp_set_num_threads(1)
 
 
 class Vectors(VectorStore):
-    """Normalised vectors with their documents. Scores are cosines. Read-only once built, but for ``add_texts``."""
+    """Normalised vectors with their documents. Scores are cosines."""
 
     def __init__(self, embedding: Embeddings, dimension: int, index: Any = None, documents: Sequence[Document] = ()):
         self._embedding = embedding
@@ -47,7 +47,7 @@ class Vectors(VectorStore):
 
     @classmethod
     def of(cls, embedding: Embeddings, vectors: Array, documents: Sequence[Document]) -> Vectors:
-        """A store of vectors that were made already."""
+        """A store of existing vectors."""
         dimension = int(vectors.shape[1])
         if len(documents) < HALF_FROM:
             index: Any = faiss.IndexFlatIP(dimension)
@@ -67,16 +67,16 @@ class Vectors(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Embed and add texts. Returns their ids."""
-        contents = list(texts)
-        names = ids or [uuid.uuid4().hex for _ in contents]
-        data = metadatas or [{} for _ in contents]
-        if not contents:
+        new = list(texts)
+        names = ids or [uuid.uuid4().hex for _ in new]
+        data = metadatas or [{} for _ in new]
+        if not new:
             return []
         self.delete(names)  # a text added again under its id replaces the old one
-        self._index.add(np.asarray(self._embedding.embed_documents(contents), np.float32))
+        self._index.add(np.asarray(self._embedding.embed_documents(new), np.float32))
         self._documents += [
             Document(page_content=text, metadata=meta, id=name)
-            for text, meta, name in zip(contents, data, names, strict=True)
+            for text, meta, name in zip(new, data, names, strict=True)
         ]
         return names
 
@@ -95,9 +95,9 @@ class Vectors(VectorStore):
         return store
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents by id (None: all of them). Unknown ids are left out."""
-        gone = None if ids is None else set(ids)
-        numbers = [n for n, one in enumerate(self._documents) if gone is None or one.id in gone]
+        """Remove documents by id (None: all). Unknown ids are ignored."""
+        removed = None if ids is None else set(ids)
+        numbers = [n for n, document in enumerate(self._documents) if removed is None or document.id in removed]
         if not numbers:
             return True
         remaining = np.setdiff1d(np.arange(self.size), numbers)
@@ -109,6 +109,7 @@ class Vectors(VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """The documents of these ids, in this order; unknown ids are ignored."""
         by_id = {document.id: document for document in self._documents}
         return [by_id[name] for name in ids if name in by_id]
 
@@ -128,18 +129,18 @@ class Vectors(VectorStore):
         """The ``k`` nearest documents with their cosines. ``filter`` is a function of a document."""
         return self.nearest(np.asarray(self._embedding.embed_query(query), np.float32), k, kwargs.get("filter"))
 
-    def nearest(self, vector: Array, k: int, wanted: Filter | None = None) -> list[tuple[Document, float]]:
+    def nearest(self, vector: Array, k: int, accepts: Filter | None = None) -> list[tuple[Document, float]]:
         """The ``k`` documents nearest to a normalised vector, best first, ties in the order they were added."""
-        numbers, scores = self.ranked(vector, k, wanted)
+        numbers, scores = self.ranked(vector, k, accepts)
         return [(self._documents[n], float(s)) for n, s in zip(numbers, scores, strict=True)]
 
     def ranked(
-        self, vector: Array, k: int, wanted: Filter | None = None
+        self, vector: Array, k: int, accepts: Filter | None = None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Numbers and cosines of the ``k`` nearest vectors."""
         parameters: Any = None
-        if wanted is not None:
-            allowed = np.asarray([n for n, one in enumerate(self._documents) if wanted(one)], np.int64)
+        if accepts is not None:
+            allowed = np.asarray([n for n, document in enumerate(self._documents) if accepts(document)], np.int64)
             if not len(allowed):
                 return np.zeros(0, np.int64), np.zeros(0, np.float32)
             parameters = _search_parameters(sel=faiss.IDSelectorBatch(allowed))
@@ -148,10 +149,10 @@ class Vectors(VectorStore):
             return np.zeros(0, np.int64), np.zeros(0, np.float32)
         row = np.ascontiguousarray(vector[None, :], np.float32)
         scores, numbers = self._index.search(row, k, params=parameters)
-        valid = numbers[0] >= 0
-        chosen, similarities = numbers[0][valid], scores[0][valid]
-        order = np.lexsort((chosen, -similarities))
-        return chosen[order], similarities[order]
+        valid = numbers[0] >= 0  # faiss fills up with -1
+        nearest, cosines = numbers[0][valid], scores[0][valid]
+        order = np.lexsort((nearest, -cosines))
+        return nearest[order], cosines[order]
 
     def save(self, path: Path) -> None:
         """Write the vectors (not the documents: they are the chunks)."""
@@ -159,7 +160,7 @@ class Vectors(VectorStore):
 
     @classmethod
     def load(cls, path: Path, embedding: Embeddings, dimension: int, documents: Sequence[Document]) -> Vectors:
-        """Vectors from disk. Raises `StoreError` where the file is damaged."""
+        """Vectors from disk. Raises `StoreError` if the file is damaged."""
         try:
             index = faiss.read_index(str(path))
         except RuntimeError as error:

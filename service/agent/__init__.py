@@ -1,10 +1,9 @@
-"""An investigation: the model looks things up, step by step, before it writes.
+"""Investigation: an agent whose model looks things up, step by step, before it writes.
 
-It can only read: cases, option catalogues, the pasted lines, and what the rules would say of another configuration.
-Verdict, causes and findings stay the advisor's. Loaded only when somebody asks for it: the agent's machinery
-(`langchain.agents`) is heavy.
+Its tools only read: cases, option catalogues, pasted lines, and the rules' findings for a changed configuration.
+Verdict, causes and findings remain the advisor's. Import this lazily: `langchain.agents` takes about a second to load.
 """
 
-from trainmedic.service.agent.agent import investigated
+from trainmedic.service.agent.agent import investigate
 
-__all__ = ["investigated"]
+__all__ = ["investigate"]

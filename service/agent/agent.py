@@ -1,7 +1,7 @@
-"""The agent: LangChain's, with tools that read, watched over at every call of the model and of a tool.
+"""LangChain's agent with read-only tools; `InvestigationMiddleware` enforces the limits of every call.
 
-Every call of the model takes a slot and a deadline of `ChatModel`, and its breaker hears how it ended. Whatever goes
-wrong, the answer is the advisor's own, with a notice that names the reason.
+Each model call takes a slot and a deadline of `ChatModel` and reports to its breaker. If anything fails, the answer is
+the advisor's own, with a notice that gives the reason.
 """
 
 from __future__ import annotations
@@ -23,52 +23,53 @@ from pydantic import BaseModel
 from trainmedic.kb.messages import load_messages
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.budget import STEPS, TIMES, InvestigationStopped
-from trainmedic.service.agent.finish import Draft, finished
+from trainmedic.service.agent.finish import Draft, finish
 from trainmedic.service.agent.middleware import FirstTokenHandler, InvestigationMiddleware, TurnEnd
 from trainmedic.service.agent.streaming import StreamedText
-from trainmedic.service.agent.task import Task, task_of
+from trainmedic.service.agent.task import Task, start_investigation
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import ToolResult
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Executor, ModelText, Parts, deltas
 from trainmedic.service.composition.compose import Sections
 from trainmedic.service.composition.messages import messages as answer_messages
-from trainmedic.service.llm.chat_client import text_of, thinks
+from trainmedic.service.llm.chat_client import has_reasoning, text_of
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.verified_answer import opening_sections
 
 messages = load_messages("trainmedic.service.agent")
 
 _log = logging.getLogger(__name__)
-_GRAPH = 6 * STEPS + 12
-"""Nodes of the graph that may run: more than our own bounds ever let it."""
+_RECURSION_LIMIT = 6 * STEPS + 12
+"""LangGraph's own limit, which our budget never reaches."""
 
 
-async def investigated(
+async def investigate(
     prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, started: float, run: Executor
 ) -> Parts:
-    """Steps as they happen and text as it comes, then the answer. Raises nothing.
+    """The steps and the text as they arrive, then the answer. Raises nothing.
 
-    ``started`` is when the model's time began to run (`time.perf_counter`); all together takes at most `TIMES` the
-    model's own limit.
+    ``started`` is the time from which the deadline counts (`time.perf_counter`): `TIMES` times the model's own limit.
     """
     composed = prepared.answer
     language = composed.language
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
-        for delta in deltas(composed.sections):  # nothing is known that an investigation could begin with
+        for delta in deltas(composed.sections):  # an investigation has nothing to start from
             yield delta
         yield replace(composed, notices=(answer_messages("nothing_to_write", language),))
         return
-    # Where no cause is known, the model's words stand behind the program's, under numbers of its citations.
-    shown = StreamedText(quiet=not composed.causes)
+    # Without a cause, the model's text follows the template answer and is renumbered, so it cannot be streamed.
+    streamed = StreamedText(quiet=not composed.causes)
     steps: list[StepView] = []
     usage: dict[str, int] = {}
     opening: Sections = ()
     text = ModelText(lambda: opening)
     try:
-        task = await task_of(prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s)
+        task = await start_investigation(
+            prepared, model, advisor, run, deadline=started + TIMES * model.options.timeout_s
+        )
         usage, opening = task.usage, opening_sections(prepared, tuple(task.toolbox.sources.values()))
-        async with aclosing(_parts(task, shown)) as parts:
+        async with aclosing(_parts(task, streamed)) as parts:
             async for part in parts:
                 if isinstance(part, StepView):
                     steps.append(part)
@@ -77,49 +78,49 @@ async def investigated(
                     for delta in text.write(part):
                         yield delta
         draft = Draft(text=task.text, model=await model.name(), cut=task.cut)
-        answer, tail = finished(prepared, task.prompt, task.toolbox, draft)
+        answer, tail = finish(prepared, task.prompt, task.toolbox, draft)
         for delta in text.end(tail) if composed.causes else deltas(answer.sections):
             yield delta
-    except InvestigationStopped as given_up:
-        answer = _alone(composed, messages(f"why.{given_up.why}", language))
+    except InvestigationStopped as stop:
+        answer = _unfinished(composed, messages(f"why.{stop.why}", language))
     except ModelError as failure:
-        answer = _alone(composed, _why(failure, bool(steps), language))
+        answer = _unfinished(composed, _why(failure, bool(steps), language))
     except GraphRecursionError:
-        answer = _alone(composed, messages("why.steps", language))
-    except Exception as error:  # whatever the agent's machinery may raise: there is an answer
+        answer = _unfinished(composed, messages("why.steps", language))
+    except Exception as error:  # LangChain may raise anything; the user still gets an answer
         _log.warning("an investigation ended with %s", type(error).__name__)
-        answer = _alone(composed, answer_messages("failures.garbage", language))
+        answer = _unfinished(composed, answer_messages("failures.garbage", language))
     if answer.mode == "deterministic":
         for delta in text.replace(composed, answer.notices[0]):
             yield delta
     yield replace(answer, steps=tuple(steps), usage=MappingProxyType(dict(usage)))
 
 
-def _alone(composed: Answer, why: str) -> Answer:
+def _unfinished(composed: Answer, why: str) -> Answer:
     return replace(composed, notices=(messages("unfinished", composed.language, why=why),))
 
 
 def _why(failure: ModelError, begun: bool, language: str) -> str:
-    """The reason in words. A first request that is refused as malformed was refused for its tools."""
+    # A first request refused as malformed was refused because of its tools.
     if failure.invalid and not begun:
         return messages("why.no_tools", language)
     return answer_messages(f"failures.{failure.kind}", language)
 
 
-async def _parts(task: Task, shown: StreamedText) -> AsyncGenerator[StepView | str, None]:
-    """What happens, as it happens. Raises `ModelError`, `InvestigationStopped`, and what the graph may."""
+async def _parts(task: Task, streamed: StreamedText) -> AsyncGenerator[StepView | str, None]:
+    """The steps and the text as they arrive. Raises `ModelError`, `InvestigationStopped`, and anything of LangGraph."""
     system, user = task.prompt.messages
-    heard = FirstTokenHandler()
+    first_token = FirstTokenHandler()
     agent: Any = create_agent(
         await task.model.runnable(max_tokens=task.max_tokens),
         tools=_tools(task),
         system_prompt=SystemMessage(content=system.content),
-        middleware=[InvestigationMiddleware(task, heard)],
+        middleware=[InvestigationMiddleware(task, first_token)],
     )
-    shown.begin(system.content, task.toolbox.sources, opened=task.model.opened)
+    streamed.begin(system.content, task.toolbox.sources, opened=task.model.opened)
     stream = agent.astream(
         {"messages": [HumanMessage(content=user.content)]},
-        {"callbacks": [heard], "recursion_limit": _GRAPH},
+        {"callbacks": [first_token], "recursion_limit": _RECURSION_LIMIT},
         stream_mode=["messages", "custom"],
     )
     async with aclosing(stream) as parts:
@@ -135,21 +136,20 @@ async def _parts(task: Task, shown: StreamedText) -> AsyncGenerator[StepView | s
             if mode == "custom" and isinstance(part, StepView):
                 yield part
             elif isinstance(part, TurnEnd):
-                if text := shown.end(dropped=part.calls, whole=part.whole):
+                if text := streamed.end(dropped=part.calls, whole=part.whole):
                     yield text
-                shown.begin(system.content, task.toolbox.sources, opened=task.model.opened)
+                streamed.begin(system.content, task.toolbox.sources, opened=task.model.opened)
             elif (
                 mode == "messages"
                 and isinstance(part[0], AIMessageChunk)
-                and (text := shown.push(text_of(part[0]), apart=thinks(part[0])))
+                and (text := streamed.push(text_of(part[0]), apart=has_reasoning(part[0])))
             ):
                 yield text
 
 
 def _tools(task: Task) -> list[BaseTool]:
-    """The tools as LangChain has them; a call is validated before it gets here."""
     toolbox = task.toolbox
-    does: dict[str, Callable[[Any], ToolResult]] = {
+    methods: dict[str, Callable[[Any], ToolResult]] = {
         "search_cases": toolbox.search_cases,
         "get_case": toolbox.get_case,
         "check_changed": toolbox.check_changed,
@@ -158,13 +158,13 @@ def _tools(task: Task) -> list[BaseTool]:
     }
 
     def tool(name: str, form: type[BaseModel]) -> BaseTool:
-        async def work(**arguments: Any) -> tuple[str, ToolResult]:
+        async def call(**arguments: Any) -> tuple[str, ToolResult]:
             valid = form.model_validate(arguments)
-            found = await task.run(lambda: does[name](valid))
-            return found.text, found
+            result = await task.run(lambda: methods[name](valid))
+            return result.text, result
 
         return StructuredTool.from_function(
-            coroutine=work,
+            coroutine=call,
             name=name,
             description=(form.__doc__ or "").strip(),
             args_schema=form,

@@ -1,7 +1,4 @@
-"""One option in words, from the catalogues: whether a release has it, its type and default, and what became of it.
-
-The facts were read from the frameworks' tagged sources (see `kb.frameworks.catalogue`). Pure.
-"""
+"""Descriptions of options from the catalogues: whether a release has one, its type and default, its history. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +17,8 @@ MAX_OWNERS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedUp:
-    """What the catalogue says. ``text`` names framework, release and option in its first sentence."""
+class OptionDescription:
+    """One option in a release. ``text`` names framework, release and option in its first sentence."""
 
     framework: str
     version: str
@@ -30,23 +27,23 @@ class LookedUp:
     text: str
 
 
-def catalogue_of(name: str) -> str | None:
+def catalogue_name(name: str) -> str | None:
     """The catalogue of this name, or None. Unsloth's options are TRL's."""
     name = name.strip().casefold()
-    profile = next((each for each in profiles().values() if name == each.name or name in each.names), None)
-    found = (profile.options_of or profile.name) if profile is not None else None
-    return found if found in catalogue.frameworks() else None
+    profile = next((profile for profile in profiles().values() if name == profile.name or name in profile.names), None)
+    framework = (profile.options_of or profile.name) if profile is not None else None
+    return framework if framework in catalogue.frameworks() else None
 
 
-def looked_up(framework: str, option: str, version: str | None, language: str) -> LookedUp:
-    """What ``framework`` (one of the catalogues) knows of ``option`` at ``version`` (None: its newest release)."""
+def describe_option(framework: str, option: str, version: str | None, language: str) -> OptionDescription:
+    """Describe ``option`` in a release of ``framework``, by default the newest."""
     key = option.strip().lstrip("-")
     info = catalogue.option(framework, key, version)
-    shown = version or catalogue.nearest(framework, None) or ""
-    parts = _known(info, framework, shown, language) if info else _unknown(framework, key, version, shown, language)
-    return LookedUp(
+    release = version or catalogue.nearest(framework, None) or ""
+    parts = _known(info, framework, release, language) if info else _unknown(framework, key, version, release, language)
+    return OptionDescription(
         framework=framework,
-        version=shown,
+        version=release,
         option=info.key if info else key,
         exists=info is not None,
         text=" ".join([*parts, *_renames(framework, info.key if info else key, language)]),
@@ -73,18 +70,18 @@ def _known(info: OptionInfo, framework: str, version: str, language: str) -> Ite
         yield messages("owners", language, owners=", ".join(info.owners[:MAX_OWNERS]))
 
 
-def _unknown(framework: str, key: str, version: str | None, shown: str, language: str) -> Iterator[str]:
-    yield messages("no_option", language, framework=framework, version=shown, option=key)
-    found: Suggestion | None = catalogue.suggest(framework, key, version)
-    if found is not None:
+def _unknown(framework: str, key: str, version: str | None, release: str, language: str) -> Iterator[str]:
+    yield messages("no_option", language, framework=framework, version=release, option=key)
+    suggestion: Suggestion | None = catalogue.suggest(framework, key, version)
+    if suggestion is not None:
         yield (
             messages(
-                f"suggestion.{found.why}",
+                f"suggestion.{suggestion.why}",
                 language,
-                key=found.key,
-                framework=found.framework,
-                first=found.first,
-                last=found.last,
+                key=suggestion.key,
+                framework=suggestion.framework,
+                first=suggestion.first,
+                last=suggestion.last,
             )
         )
 

@@ -1,4 +1,4 @@
-"""One investigation at work: its prompt, its tools' desk, its bounds, and what has come of it so far."""
+"""The state of one investigation: prompt, toolbox, budget, deadline, and the text so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hashlib import blake2b
 from importlib.resources import files
 
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.agent.budget import Budget, reserved
+from trainmedic.service.agent.budget import Budget, reserved_tokens
 from trainmedic.service.agent.tool_schemas import TOOL_SCHEMAS
 from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answering import Executor
@@ -19,8 +19,6 @@ from trainmedic.service.llm.prompts import Prompt, build, sources_of
 
 @dataclass(slots=True, kw_only=True)
 class Task:
-    """One investigation: what it works with, what is left of it, and what came of it."""
-
     prompt: Prompt
     toolbox: Toolbox
     model: ChatModel
@@ -34,24 +32,24 @@ class Task:
 
     @property
     def left_s(self) -> float:
-        """Seconds to the deadline."""
         return max(0.0, self.deadline - time.perf_counter())
 
 
-async def task_of(
+async def start_investigation(
     prepared: PreparedAnswer, model: ChatModel, advisor: Advisor, run: Executor, *, deadline: float
 ) -> Task:
-    """The prompt, with room kept for the tools and for what they return."""
+    """Build the prompt, with space reserved for the tools and their results, and the toolbox."""
     limits = await model.limits()
-    context, most = limits.context_tokens, limits.max_tokens
+    context, max_tokens = limits.context_tokens, limits.max_tokens
     tools = files("trainmedic.service.agent").joinpath("tools.md").read_text(encoding="utf-8").strip()
     schemas = "\n".join(str(form.model_json_schema()) for form in TOOL_SCHEMAS.values())
-    taken = sum(await model.count([tools, schemas])) + reserved(context)
-    prompt = await build(prepared, model.count, context_tokens=context - taken, max_tokens=most)
+    tool_tokens = sum(await model.count([tools, schemas]))
+    reserved = reserved_tokens(context)
+    prompt = await build(prepared, model.count, context_tokens=context - tool_tokens - reserved, max_tokens=max_tokens)
     system, user = prompt.messages
     prompt = replace(prompt, messages=(replace(system, content=f"{system.content}\n{tools}"), user))
-    # What is left of the context in truth: a prompt that could not be made small enough leaves nothing to the tools.
-    tokens_left = min(reserved(context), context - most - prompt.tokens - (taken - reserved(context)))
+    # A prompt that could not be made small enough leaves less than what was reserved.
+    tokens_left = min(reserved, context - max_tokens - prompt.tokens - tool_tokens)
     toolbox = Toolbox(
         advisor=advisor,
         prepared=prepared,
@@ -65,7 +63,7 @@ async def task_of(
         toolbox=toolbox,
         model=model,
         run=run,
-        max_tokens=most,
+        max_tokens=max_tokens,
         budget=Budget(tokens_left=tokens_left),
         deadline=deadline,
     )

@@ -1,4 +1,4 @@
-"""What the tools take. A model fills these in, so every field is bounded; what does not fit is told to the model."""
+"""The tools' arguments. A model fills them in, so every field is bounded; violations are reported to the model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 MAX_CHANGES = 6
-"""Settings changed in one step."""
+"""The most settings changed in one call."""
 MAX_PROBLEMS = 3
-"""Problems of one call that the model is told."""
+"""The most problems of one call that are reported to the model."""
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 
@@ -46,8 +46,8 @@ class CheckChanged(_ToolSchema):
     ]
 
     @property
-    def written(self) -> dict[str, str]:
-        """The values as they would be written."""
+    def values(self) -> dict[str, str]:
+        """The values as configuration text."""
         return {
             name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.changes.items()
         }
@@ -81,7 +81,6 @@ TOOL_SCHEMAS: dict[str, type[_ToolSchema]] = {
 
 
 def problems(error: ValidationError) -> str:
-    """What is wrong with a call, for the model: without the values that it gave."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = [f"{'.'.join(str(part) for part in each['loc']) or 'arguments'}: {each['msg']}" for each in found]
-    return "; ".join(said[:MAX_PROBLEMS])[:400]
+    """The problems of a call, without the values in it."""
+    items = error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]
+    return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg']}" for item in items)[:400]

@@ -1,7 +1,7 @@
-"""What the tools do: they read the knowledge and the masked paste of one question, and nothing else.
+"""The agent's tools. They read the knowledge and the masked texts of one question; nothing here changes the answer.
 
-Every result is text for the model and, numbered on from the prompt's, the sources that its sentences are held against
-afterwards. Nothing here changes the answer.
+Every result is text for the model and adds sources, numbered on from the prompt's, against which the model's text is
+verified.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.kb.model.place import Span
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.agent.option_lookup import catalogue_of, looked_up
+from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.compose import place, quote
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
@@ -23,182 +23,188 @@ from trainmedic.service.what_if.apply import Effect, WhatIf, what_if
 
 messages = load_messages("trainmedic.service.agent")
 
-FOUND = 4
-"""Cases of one search."""
+MAX_CASES = 4
+"""Cases in the result of a search."""
 SUMMARY = 240
-"""Code points of a case in a search's result."""
-LINES = 40
-"""Lines of one reading."""
+"""Code points of each case in the result of a search."""
+MAX_LINES = 40
+"""Lines in one result of ``read_log``."""
 MAX_LINE = 240
-EFFECTS = 12
-"""Findings of one kind listed after a change."""
-SHOWN = 80
-"""Code points of what the model gave that a step repeats."""
+MAX_EFFECTS = 12
+"""Findings of one kind listed for a change."""
+MAX_ARGUMENT = 80
+"""Code points of an argument in the summary of a step."""
 ENTRY = "option "
-"""How the ids of catalogue entries begin; no rule's has a blank."""
+"""The prefix of the ids of catalogue entries; no rule's id contains a space."""
 _PLAIN = str.maketrans({"`": "'", "<": "‹", ">": "›", "[": "(", "]": ")", "|": "/", "*": "·"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What came of one call: ``text`` for the model, ``what`` for the reader, and whether it could be done."""
+    """The result of one call: ``text`` for the model, ``summary`` for the user, and whether the call succeeded."""
 
     text: str
-    what: str
+    summary: str
     ok: bool = True
 
 
 @dataclass(slots=True)
 class Toolbox:
-    """The tools of one question. ``mark`` closes off what was pasted; no pasted text contains it."""
+    """The tools of one question. ``mark`` delimits pasted text, and no pasted text contains it."""
 
     advisor: Advisor
     prepared: PreparedAnswer
     mark: str
     sources: dict[int, Source]
     first: int = 1
-    """The lowest marker that may be handed out: what the prompt left out keeps its number."""
+    """The lowest marker for new sources; sources that did not fit into the prompt keep theirs."""
 
     @property
     def language(self) -> str:
-        """The answer's language."""
         return self.prepared.answer.language
 
     def search_cases(self, form: SearchCases) -> ToolResult:
-        """The cases nearest to the words, each under a marker."""
+        """The cases nearest to the query."""
         framework = (form.framework or "").strip().casefold()
         filters = {"framework": framework} if framework else None
-        hits = self.advisor.search(form.query, top_k=FOUND, filters=filters)
+        hits = self.advisor.search(form.query, top_k=MAX_CASES, filters=filters)
         cases = [case for hit in hits if (case := self.advisor.case(hit.case_id)) is not None]
         lines = []
         for case in cases:
-            summary = f"cause: {_cut(case.section('cause', self.language), SUMMARY)}"
-            marker = self._source("case", case.id, case.title.get(self.language), summary, url=_url(case))
-            lines.append(f"[{marker}] case {case.id}: {case.title.get(self.language)}\n{summary}")
-        what = messages("searched", self.language, query=plain(form.query), count=len(cases))
-        return ToolResult(text="\n".join(lines) or "No case was found.", what=what)
+            cause = f"cause: {_cut(case.section('cause', self.language), SUMMARY)}"
+            marker = self._source("case", case.id, case.title.get(self.language), cause, url=_url(case))
+            lines.append(f"[{marker}] case {case.id}: {case.title.get(self.language)}\n{cause}")
+        summary = messages("searched", self.language, query=plain(form.query), count=len(cases))
+        return ToolResult(text="\n".join(lines) or "No case was found.", summary=summary)
 
     def get_case(self, form: GetCase) -> ToolResult:
-        """One case in full."""
+        """One whole case."""
         case = self.advisor.case(form.case_id)
         if case is None:
             return self.refused("get_case", f"There is no case {plain(form.case_id)}. search_cases shows ids.")
         title = case.title.get(self.language)
         text = f"{case_text(case, self.language)}\n{more_text(case, self.language)}"
         marker = self._source("case", case.id, title, text, url=_url(case))
-        what = messages("read_case", self.language, title=title)
-        return ToolResult(text=f"[{marker}] case {case.id}: {title}\n{text}", what=what)
+        summary = messages("read_case", self.language, title=title)
+        return ToolResult(text=f"[{marker}] case {case.id}: {title}\n{text}", summary=summary)
 
     def check_changed(self, form: CheckChanged) -> ToolResult:
-        """The rules over the configuration with other values: what clears, appears and stays."""
-        found = what_if(self.prepared.context.evidence, form.written, self.advisor.knowledge.rules)
-        problems = [f"{plain(each.name)}: {each.why.get(self.language)}" for each in found.unknown]
-        if not found.changed:
+        """The rules over the configuration with other values: the findings that clear, appear and stay."""
+        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules)
+        problems = [f"{plain(change.name)}: {change.why.get(self.language)}" for change in effects.unknown]
+        if not effects.changed:
             names = ", ".join(plain(name) for name in form.changes)
-            what = messages("not_changed", self.language, names=names)
+            summary = messages("not_changed", self.language, names=names)
             text = "\n".join([messages("nothing_changed", self.language), *problems])
-            return ToolResult(text=text, what=what, ok=False)
-        changes = _changes(found)
-        before = ", ".join(f"{each.name} = {each.before}" for each in found.changed if each.before is not None)
+            return ToolResult(text=text, summary=summary, ok=False)
+        changes = _changes(effects)
+        before = ", ".join(f"{c.name} = {c.before}" for c in effects.changed if c.before is not None)
         lines = [f"changed: {changes}", *([f"before: {self._data(before)}"] if before else [])]
-        lines += self._told(found)
-        what = messages(
+        lines += self._effect_lines(effects)
+        summary = messages(
             "checked",
             self.language,
             changes=changes,
-            count=len(found.clears),
-            appears=len(found.appears),
-            stays=len(found.stays),
+            count=len(effects.clears),
+            appears=len(effects.appears),
+            stays=len(effects.stays),
         )
-        return ToolResult(text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), what=what)
+        return ToolResult(
+            text="\n".join([*lines, *(f"not changed: {problem}" for problem in problems)]), summary=summary
+        )
 
     def suppose(self) -> None:
-        """Lay out what a change does that the question supposes: it is said before the model's text, under markers."""
+        """Add sources for the change that the question supposes; the answer describes it before the model's text."""
         if self.prepared.supposed is not None:
-            self._told(self.prepared.supposed)
+            self._effect_lines(self.prepared.supposed)
 
     def look_up_option(self, form: LookUpOption) -> ToolResult:
-        """One option in a framework's catalogue."""
-        framework = catalogue_of(form.framework)
+        """One option in the catalogue of a framework."""
+        framework = catalogue_name(form.framework)
         if framework is None:
             return self.refused("look_up_option", f"There is no catalogue of {plain(form.framework)}.")
         pasted = self.prepared.context.evidence.versions.get(framework)
         version = (form.version or "").strip() or (pasted.exact if pasted else None)
-        found = looked_up(framework, form.option, version, self.language)
-        name = f"{framework} {plain(found.version)} {plain(found.option)}"
-        # Sentences are held against it like against a rule; instead of a citation it gets its name.
-        marker = self._source("rule", f"{ENTRY}{name}", name, found.text)
-        what = messages(
+        option = describe_option(framework, form.option, version, self.language)
+        name = f"{framework} {plain(option.version)} {plain(option.option)}"
+        # Sentences are verified against it as against a rule; in the answer its name replaces the marker.
+        marker = self._source("rule", f"{ENTRY}{name}", name, option.text)
+        summary = messages(
             "looked_up",
             self.language,
-            option=plain(found.option),
-            framework=f"{framework} {plain(found.version)}",
-            outcome=messages("exists" if found.exists else "missing", self.language),
+            option=plain(option.option),
+            framework=f"{framework} {plain(option.version)}",
+            outcome=messages("exists" if option.exists else "missing", self.language),
         )
-        return ToolResult(text=f"[{marker}] {plain(found.text, len(found.text))}", what=what)
+        return ToolResult(text=f"[{marker}] {plain(option.text, len(option.text))}", summary=summary)
 
     def read_log(self, form: ReadLog) -> ToolResult:
-        """Lines of a pasted text, as they were masked."""
+        """Lines of a pasted text, masked."""
         pasted = self._pasted(form.attachment)
         if pasted is None:
-            names = self._data(", ".join(each.name for each in self._given() if each.name))
-            return self.refused("read_log", f"Nothing of that name was pasted. There is: {names}")
+            names = self._data(", ".join(source.name for source in self._texts() if source.name))
+            return self.refused("read_log", f"No pasted text has that name. There is: {names}")
         lines = pasted.text.split("\n")
-        first, last = form.first_line, min(form.last_line, len(lines), form.first_line + LINES - 1)
+        first, last = form.first_line, min(form.last_line, len(lines), form.first_line + MAX_LINES - 1)
         if last < first:
             return self.refused("read_log", f"It has {len(lines)} lines.")
-        shown = [line[:MAX_LINE] for line in lines[first - 1 : last]]
-        text = "\n".join(shown)
+        excerpt = [line[:MAX_LINE] for line in lines[first - 1 : last]]
+        text = "\n".join(excerpt)
         span = Span(
-            attachment=pasted.name, line=first, column=1, end_line=last, end_column=len(shown[-1]) + 1, text=text
+            attachment=pasted.name, line=first, column=1, end_line=last, end_column=len(excerpt[-1]) + 1, text=text
         )
         id = f"{pasted.name or ''}:{first}:1"
         title = place(span, self.language)
         marker = self._source("input", id, title, text, quoted=quote(span) or None)
-        numbered = "\n".join(f"{first + n}: {line}" for n, line in enumerate(shown))
+        numbered = "\n".join(f"{first + n}: {line}" for n, line in enumerate(excerpt))
         name = plain(pasted.name) if pasted.name else messages("question", self.language)
-        what = messages("read_lines", self.language, first=first, last=last, name=name)
-        return ToolResult(text=f"[{marker}] lines {first} to {last}\n{self._data(numbered)}", what=what)
+        summary = messages("read_lines", self.language, first=first, last=last, name=name)
+        return ToolResult(text=f"[{marker}] lines {first} to {last}\n{self._data(numbered)}", summary=summary)
 
     def refused(self, tool: str, why: str) -> ToolResult:
-        """A call that could not be carried out, and why, for the model."""
-        return ToolResult(text=why, what=messages("refused", self.language, tool=plain(tool)), ok=False)
+        """The result of a call that failed, with the reason for the model."""
+        return ToolResult(text=why, summary=messages("refused", self.language, tool=plain(tool)), ok=False)
 
-    def _given(self) -> Sequence[Pasted]:
-        return [each for each in self.prepared.context.evidence.sources if each.text.strip()]
+    def _texts(self) -> Sequence[Pasted]:
+        return [source for source in self.prepared.context.evidence.sources if source.text.strip()]
 
     def _pasted(self, name: str) -> Pasted | None:
-        wanted = name.strip().casefold()
-        for each in self._given():
-            if (each.name or "").casefold() == wanted or (each.name is None and wanted == "question"):
-                return each
+        key = name.strip().casefold()
+        for source in self._texts():
+            if (source.name or "").casefold() == key or (source.name is None and key == "question"):
+                return source
         return None
 
-    def looked_up(self) -> tuple[Case, ...]:
-        """The cases beside the causes that tools have returned."""
+    def returned_cases(self) -> tuple[Case, ...]:
+        """The cases that tools have returned, without the causes."""
         causes = {cause.case.id for cause in self.prepared.diagnosis.causes}
         ids = [source.id for source in self.sources.values() if source.kind == "case" and source.id not in causes]
-        return tuple(case for each in ids if (case := self.advisor.case(each)) is not None)
+        return tuple(case for id in ids if (case := self.advisor.case(id)) is not None)
 
-    def _told(self, found: WhatIf) -> list[str]:
-        """Lines on everything that a change does."""
-        changes = _changes(found)
-        return [line for message, effects in _effects(found) for line in self._concerned(message, effects, changes)]
+    def _effect_lines(self, change: WhatIf) -> list[str]:
+        changes = _changes(change)
+        kinds = {
+            "clears": change.clears,
+            "appears": change.appears,
+            "stays": change.stays,
+            "logged": change.logged,
+        }
+        return [line for kind, effects in kinds.items() for line in self._rule_lines(kind, effects, changes)]
 
-    def _concerned(self, message: str, effects: Sequence[Effect], changes: str) -> list[str]:
-        """One line for each rule that a change concerns; its source says so too."""
+    def _rule_lines(self, message: str, effects: Sequence[Effect], changes: str) -> list[str]:
+        """One line for each rule that a change affects; the sentence is also added to the rule's source."""
         sentence = messages(message, self.language, changes=changes)
         lines = []
-        for effect in effects[:EFFECTS]:
+        for effect in effects[:MAX_EFFECTS]:
             title = effect.title.get(self.language)
             marker = self._source("rule", effect.rule_id, title, f"{title}\n{sentence}")
             lines.append(f"[{marker}] {effect.rule_id} ({effect.severity.value}): {title} {sentence}")
-        return lines + ([f"… and {len(effects) - EFFECTS} more: {sentence}"] if len(effects) > EFFECTS else [])
+        return lines + ([f"… and {len(effects) - MAX_EFFECTS} more: {sentence}"] if len(effects) > MAX_EFFECTS else [])
 
     def _source(
         self, kind: str, id: str, title: str, text: str, *, url: str | None = None, quoted: str | None = None
     ) -> int:
-        """The marker of a source: its own where it is known already, and then it says more."""
+        """The marker of a source; the text is added to a source that is already known."""
         for marker, known in self.sources.items():
             if (known.kind, known.id) == (kind, id):
                 if text not in known.text:
@@ -212,8 +218,8 @@ class Toolbox:
         return f"<data-{self.mark}>{text}</data-{self.mark}>"
 
 
-def plain(text: str, length: int = SHOWN) -> str:
-    """What a model gave, as it may be repeated: one line, masked, without anything that means something in Markdown."""
+def plain(text: str, length: int = MAX_ARGUMENT) -> str:
+    """Text of the model that is safe to show: one line, masked, without Markdown."""
     line = "".join(c if c.isprintable() else " " for c in text[: 4 * length])
     return _cut(" ".join(mask(line).text.translate(_PLAIN).split()), length)
 
@@ -226,25 +232,16 @@ def _url(case: Case) -> str | None:
     return case.sources[0].url if case.sources else None
 
 
-def _changes(found: WhatIf) -> str:
-    return ", ".join(f"{plain(each.name)} = {plain(each.after)}" for each in found.changed)
+def _changes(what_if: WhatIf) -> str:
+    return ", ".join(f"{plain(change.name)} = {plain(change.after)}" for change in what_if.changed)
 
 
-def _effects(found: WhatIf) -> Sequence[tuple[str, Sequence[Effect]]]:
-    return (
-        ("clears", found.clears),
-        ("appears", found.appears),
-        ("stays", found.stays),
-        ("logged", found.logged),
-    )
-
-
-def arguments_of(given: Mapping[str, object]) -> dict[str, str]:
-    """A call's arguments as a step shows them."""
-    return {plain(str(name)): plain(_flat(value), 200) for name, value in list(given.items())[:8]}
+def shown_arguments(arguments: Mapping[str, object]) -> dict[str, str]:
+    """A call's arguments as shown in a step."""
+    return {plain(str(name)): plain(_flat(value), 200) for name, value in list(arguments.items())[:8]}
 
 
 def _flat(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {each}" for name, each in list(value.items())[:8])
+        return ", ".join(f"{name} = {item}" for name, item in list(value.items())[:8])
     return str(value)

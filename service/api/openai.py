@@ -1,13 +1,13 @@
-"""``/v1/chat/completions`` and ``/v1/models``: any client of the OpenAI protocol can ask; citations come with the text.
+"""``/v1/chat/completions`` and ``/v1/models`` for clients of the OpenAI protocol, with citations beside the text.
 
-The last user message is the question; what was said and pasted before stands beside it, as in a conversation. System
-messages and sampling parameters are accepted and mean nothing here: no paste and no prompt changes a verdict.
+The last user message is the question; earlier user messages count as earlier turns of the conversation. System messages
+and sampling parameters are accepted and ignored, because no prompt may change a verdict.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import string
 import time
 import uuid
 from collections import Counter
@@ -53,12 +53,13 @@ ASKING: dict[str, Any] = {
         },
     },
 }
-"""JSON Schema of a message that can be the question. One of the messages must be one; for the API's description."""
-_KIND = re.compile(r"[a-z_]{1,32}")
+"""JSON Schema of a message that can be the question; at least one message must match. For the API's description."""
+_KIND_LETTERS = frozenset(string.ascii_lowercase + "_")
+MAX_KIND = 32
 
 
 class Part(BaseModel):
-    """A piece of a message. Only text is read; other kinds are named in the answer's notices."""
+    """A part of a message. Only text is read; other types are named in the answer's notices."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -76,22 +77,20 @@ class Message(BaseModel):
 
     @property
     def text(self) -> str:
-        """The message's text parts, one a line."""
+        """The message's text parts, one per line."""
         if isinstance(self.content, list):
             return "\n".join(part.text for part in self.content if part.type == "text")
         return self.content or ""
 
 
 class StreamOptions(BaseModel):
-    """What a stream ends with."""
-
     model_config = ConfigDict(extra="ignore")
 
     include_usage: YesNo = False
 
 
 class Completion(BaseModel):
-    """A chat completion request. Parameters of sampling are ignored: there is nothing to sample."""
+    """A chat completion request. Sampling parameters are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -102,8 +101,6 @@ class Completion(BaseModel):
 
 
 class ModelCard(BaseModel):
-    """One model that can be asked."""
-
     id: str
     object: Literal["model"] = "model"
     created: int
@@ -111,7 +108,7 @@ class ModelCard(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The models there are: this service."""
+    """The only model: this service."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
@@ -124,7 +121,7 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
 
     @router.get("/models")
     async def models() -> ModelList:
-        """What can be named as ``model``."""
+        """The names allowed as ``model``."""
         return ModelList(data=[ModelCard(id=MODEL, created=started, owned_by=MODEL)])
 
     @router.post("/chat/completions", response_model=CompletionOut, responses=COMPLETION_EVENTS)
@@ -144,25 +141,30 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
             "message": {"role": "assistant", "content": unread_text(unread, answer.language) + answer.answer},
             "finish_reason": "stop",
         }
-        shown = {**head(answer.id, "chat.completion"), "choices": [choice], "usage": usage_of(answer), **extra(answer)}
-        return Response(json.dumps(shown, ensure_ascii=False), media_type="application/json")
+        completion = {
+            **head(answer.id, "chat.completion"),
+            "choices": [choice],
+            "usage": usage_of(answer),
+            **extra(answer),
+        }
+        return Response(json.dumps(completion, ensure_ascii=False), media_type="application/json")
 
     return router
 
 
 def question_of(messages: Sequence[Message]) -> Ask:
-    """The last user message as the question, earlier user messages as what was said before; no other's are evidence.
+    """The last user message as the question after the earlier user messages; other roles are no evidence.
 
-    Raises `InvalidRequest` where no user message holds any text.
+    Raises `InvalidRequest` if no user message contains text.
     """
-    said = [message.text for message in messages if message.role == "user" and message.text.strip()]
-    if not said:
+    texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
+    if not texts:
         raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
-    return Ask(question=said[-1], earlier=tuple(said[:-1]))
+    return Ask(question=texts[-1], earlier=tuple(texts[:-1]))
 
 
 def unread_parts(messages: Sequence[Message]) -> str:
-    """What the user sent besides text, as ``image_url (2), file (1)``; empty if there is nothing else."""
+    """What the user sent besides text, such as ``image_url (2), file (1)``."""
     parts = [
         part
         for message in messages
@@ -170,29 +172,34 @@ def unread_parts(messages: Sequence[Message]) -> str:
         for part in message.content or ()
         if part.type != "text"
     ]
-    kinds = Counter(part.type if _KIND.fullmatch(part.type) else "other" for part in parts)
+    kinds = Counter(part.type if _is_kind(part.type) else "other" for part in parts)
     return ", ".join(f"`{kind}` ({number})" for kind, number in kinds.items())
 
 
+def _is_kind(type: str) -> bool:
+    # The notice repeats the type, so it must not contain Markdown.
+    return 0 < len(type) <= MAX_KIND and set(type) <= _KIND_LETTERS
+
+
 def unread_text(unread: str, language: str) -> str:
-    """The same before an answer's text, since most clients show nothing else of an answer."""
+    """The notice on unread parts before the answer's text, because most clients show nothing but the text."""
     return f"> {messages('not_text', language, parts=unread)}\n\n" if unread else ""
 
 
 def with_notice(answer: Answer, unread: str) -> Answer:
-    """The answer with a notice that names what was not read."""
+    """The answer with a notice that names the unread parts."""
     if not unread:
         return answer
     return replace(answer, notices=(*answer.notices, messages("not_text", answer.language, parts=unread)))
 
 
 def head(id: str, kind: str) -> dict[str, Any]:
-    """What every object of the protocol begins with."""
+    """The fields common to all objects of the protocol."""
     return {"id": f"chatcmpl-{id}", "object": kind, "created": int(time.time()), "model": MODEL}
 
 
 def extra(answer: Answer) -> dict[str, Any]:
-    """What the protocol has no place for: the citations, and the whole answer."""
+    """The fields beyond the protocol: the citations and the whole answer."""
     final_answer = plain(answer)
     assert isinstance(final_answer, dict)
     return {"citations": final_answer["citations"], "trainmedic": final_answer}
@@ -205,9 +212,9 @@ def usage_of(answer: Answer) -> dict[str, int]:
 
 
 async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "") -> AsyncIterator[str]:
-    """The text as it comes, in the protocol's chunks; the last one holds the citations and the whole answer.
+    """The text in the protocol's chunks; the last one holds the citations and the whole answer.
 
-    Text once sent cannot be replaced here: what verification found in a model's text is said behind it.
+    Sent text cannot be replaced in this protocol, so the results of verification follow it.
     """
     shared = head(uuid.uuid4().hex, "chat.completion.chunk")
 
@@ -226,7 +233,7 @@ async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "")
                 for text in pieces(f"> {part.what}\n\n" if isinstance(part, StepView) else part.text):
                     yield chunk({"content": text})
                 continue
-            for text in pieces(behind_text(part)):
+            for text in pieces(verification_text(part)):
                 yield chunk({"content": text})
             yield chunk({}, "stop", **extra(with_notice(part, unread)))
             if usage:
@@ -234,8 +241,8 @@ async def chunks(first: StreamPart, parts: Parts, usage: bool, unread: str = "")
     yield "data: [DONE]\n\n"
 
 
-def behind_text(answer: Answer) -> str:
-    """What was done to a model's text after it was sent; empty without a model."""
+def verification_text(answer: Answer) -> str:
+    """The notices on a model's text that was already sent; empty without a model."""
     if answer.mode != "llm" or not answer.notices:
         return ""
     return "\n\n" + "\n".join(f"> {notice}" for notice in answer.notices)

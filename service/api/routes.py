@@ -45,15 +45,15 @@ from trainmedic.service.storage.history import Feedback
 T = TypeVar("T")
 ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)}
 DELTA_CHARACTERS = 64
-"""Size of one ``answer.delta`` of a composed answer, which is there at once."""
+"""Size of one ``answer.delta`` of a template answer."""
 Language = Annotated[str, Query(pattern="^(en|zh)$")]
 
 
 class Worker:
-    """Runs the advisor's calls beside the event loop, ``concurrency`` at a time, each within a deadline.
+    """Runs the advisor's calls in threads, ``concurrency`` at a time, each within a deadline.
 
-    A thread cannot be stopped: a call that is past its deadline keeps its slot until it really ends, so that slow
-    questions never add up to more than ``concurrency`` threads at work.
+    A thread cannot be stopped, so a call past its deadline keeps its slot until it ends, and there are never more than
+    ``concurrency`` busy threads.
     """
 
     def __init__(self, concurrency: int, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""LangChain's client of an OpenAI-compatible endpoint: what goes in as its messages, and what its pieces say."""
+"""LangChain's client for an OpenAI-compatible endpoint, and conversions to and from its messages."""
 
 from __future__ import annotations
 
@@ -10,23 +10,21 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
-THOUGHT = "reasoning_content"
-"""Where a piece that a model thought aloud stands among a message's further values, as LangChain's own clients do."""
+REASONING = "reasoning_content"
+"""The key of the model's reasoning in a message's ``additional_kwargs``, as in LangChain's own clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message of a prompt."""
-
     role: Literal["system", "user", "assistant"]
     content: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """A piece of what the model writes; the last one may carry token counts and why it ended (``length``: the limit).
+    """A piece of the model's text; the last one may carry token counts and the finish reason (``length``: the limit).
 
-    ``anew``: all text before this piece was the model thinking aloud and is to be forgotten.
+    ``anew``: all text before this piece was reasoning and must be discarded.
     """
 
     text: str = ""
@@ -36,33 +34,32 @@ class Delta:
 
 
 class Chat(ChatOpenAI):
-    """Also keeps what a server tells apart as thought (``reasoning``, once ``reasoning_content``).
+    """Keeps the reasoning that a server sends apart from the text (``reasoning``, formerly ``reasoning_content``).
 
-    That client drops it, and a model that thinks for a minute would look like one that is silent.
+    `ChatOpenAI` drops it, so that a model which reasons for a minute would look unresponsive.
     https://docs.vllm.ai/en/latest/features/reasoning_outputs/
     """
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
-        made = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices")
-        if made is not None and choices:
-            said = choices[0]["delta"] or {}
-            thought = said.get("reasoning") or said.get(THOUGHT)
-            if isinstance(thought, str) and thought:
-                made.message.additional_kwargs[THOUGHT] = thought
-        return made
+        if converted is not None and choices:
+            delta = choices[0]["delta"] or {}
+            reasoning = delta.get("reasoning") or delta.get(REASONING)
+            if isinstance(reasoning, str) and reasoning:
+                converted.message.additional_kwargs[REASONING] = reasoning
+        return converted
 
 
 def messages_of(messages: Sequence[Message]) -> list[BaseMessage]:
-    """The messages as LangChain has them."""
     kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
     return [kinds[message.role](content=message.content) for message in messages]
 
 
 def delta_of(chunk: object) -> Delta:
-    """What a piece says; nothing for a piece of another kind."""
+    """A streamed message as a `Delta`; an empty one for any other type."""
     if not isinstance(chunk, AIMessageChunk):
         return Delta()
     counted = chunk.usage_metadata
@@ -79,12 +76,11 @@ def delta_of(chunk: object) -> Delta:
     return Delta(text=text_of(chunk), usage=usage, finish=str(finish) if finish else None)
 
 
-def thinks(chunk: object) -> bool:
-    """Whether a piece holds thought that the server told apart."""
-    return isinstance(chunk, AIMessageChunk) and THOUGHT in chunk.additional_kwargs
+def has_reasoning(chunk: object) -> bool:
+    return isinstance(chunk, AIMessageChunk) and REASONING in chunk.additional_kwargs
 
 
 def text_of(message: object) -> str:
-    """A message's text; empty where it is none."""
+    """A message's text; empty if its content is not text."""
     content = getattr(message, "content", "")
     return content if isinstance(content, str) else ""

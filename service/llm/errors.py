@@ -1,4 +1,4 @@
-"""What goes wrong with a language model, by name: whatever its client raises becomes one `ModelError` with a kind."""
+"""Failures of a language model: every exception of its client becomes a `ModelError` with a kind."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import httpx
 import openai
 
 BREAKS = frozenset({"absent", "slow", "server_error", "overloaded", "cut"})
-"""Failures that the next call would meet too: they open the breaker."""
-TRIED_AGAIN = frozenset({"absent", "server_error", "overloaded"})
-"""Failures before the first token that are worth a second try."""
+"""Kinds that would probably repeat with the next call: they open the breaker."""
+RETRIED = frozenset({"absent", "server_error", "overloaded"})
+"""Kinds that are retried once if no token has arrived yet."""
 _TOO_LONG = (
     "context length",
     "maximum context",
@@ -23,7 +23,7 @@ _TOO_LONG = (
 
 
 class ModelError(Exception):
-    """The model did not do what was asked. ``detail`` holds no secret and is safe to log.
+    """A call of the model failed. ``detail`` holds no secret and is safe to log.
 
     ``kind``: absent, slow, refused, overloaded, server_error, cut, garbage, unknown_model, too_long, busy (no slot) or
     open (the circuit breaker is). ``invalid``: the server refused the request's form (HTTP 400 or 422).
@@ -38,9 +38,9 @@ class ModelError(Exception):
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Whatever the client raises, as a `ModelError`.
+    """Raise any exception of the client as a `ModelError`.
 
-    Without its cause: a server's message may repeat the key and what was pasted, and a traceback would print it.
+    Without its cause: a server's message may repeat the key and the pasted text, which a traceback would print.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def failures() -> Iterator[None]:
 
 
 def failure_of(error: Exception) -> ModelError:
-    """What an exception of the client means. Only its type and the server's own code are told, never its headers."""
+    """The `ModelError` for an exception of the client, with only its type and status code as detail."""
     name = type(error).__name__
     match error:
         case TimeoutError() | openai.APITimeoutError() | httpx.TimeoutException():

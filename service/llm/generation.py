@@ -1,4 +1,4 @@
-"""A model's text while it is written: the prompt it answers, its pieces as they may be shown, what they add up to."""
+"""Generation of one text by the model: the prompt, the streamed pieces, and the draft that they add up to."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.stream_filter import StreamFilter
 
-AGAIN = 0.7
-"""Share of the context that a second prompt may fill, after an endpoint has refused the first as too long."""
+RETRY_SHARE = 0.7
+"""The share of the context for a second prompt, after the endpoint has refused the first as too long."""
 
 
 class Generation:
-    """One text; its values are complete when `pieces` has ended.
+    """One text; its attributes are complete when `pieces` has ended.
 
-    ``first`` is when the first piece came (`time.perf_counter`), ``cut`` that the limit of tokens ended the text.
+    ``first`` is the time of the first piece (`time.perf_counter`); ``cut``: the token limit ended the text.
     """
 
     def __init__(self, prepared: PreparedAnswer, model: ChatModel) -> None:
@@ -34,12 +34,11 @@ class Generation:
 
     @property
     def draft(self) -> str:
-        """Everything that the model wrote."""
         return "".join(self._parts)
 
     async def pieces(self, until: float) -> AsyncGenerator[str, None]:
-        """What may be shown as it comes, up to the time ``until`` (`time.perf_counter`). Raises `ModelError`."""
-        for share in (1.0, AGAIN):
+        """The text that may be shown, until the time ``until`` (`time.perf_counter`). Raises `ModelError`."""
+        for share in (1.0, RETRY_SHARE):
             try:
                 async with asyncio.timeout(until - time.perf_counter()):
                     limits = await self._model.limits()
@@ -52,16 +51,16 @@ class Generation:
             except TimeoutError:
                 raise ModelError("slow", "counting") from None
             try:
-                async with aclosing(self._shown(limits.max_tokens, until)) as pieces:
+                async with aclosing(self._filtered(limits.max_tokens, until)) as pieces:
                     async for piece in pieces:
                         yield piece
                 return
             except ModelError as failure:
-                if failure.kind != "too_long" or self._parts or share == AGAIN:
+                if failure.kind != "too_long" or self._parts or share == RETRY_SHARE:
                     raise
 
-    async def _shown(self, max_tokens: int, until: float) -> AsyncGenerator[str, None]:
-        withhold = StreamFilter(system_text(), {source.marker for source in self.prompt.sources})
+    async def _filtered(self, max_tokens: int, until: float) -> AsyncGenerator[str, None]:
+        stream_filter = StreamFilter(system_text(), {source.marker for source in self.prompt.sources})
         left_s = until - time.perf_counter()
         async with aclosing(self._model.stream(self.prompt.messages, max_tokens=max_tokens, within_s=left_s)) as deltas:
             async for delta in deltas:
@@ -74,7 +73,7 @@ class Generation:
                 if self.first is None:
                     self.first = time.perf_counter()
                 self._parts.append(delta.text)
-                if shown := withhold.push(delta.text):
+                if shown := stream_filter.push(delta.text):
                     yield shown
-        if rest := withhold.end():
+        if rest := stream_filter.end():
             yield rest

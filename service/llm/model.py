@@ -1,10 +1,10 @@
-"""The language model behind an OpenAI-compatible endpoint (vLLM first), by LangChain's `ChatOpenAI`.
+"""A language model at an OpenAI-compatible endpoint (mainly vLLM), through LangChain's `ChatOpenAI`.
 
-Whatever goes wrong is one `ModelError` with a kind; nothing else leaves this module. One instance belongs to one
-event loop. Cancelling whoever reads a stream closes the connection, by which vLLM stops the generation.
+Every failure is a `ModelError` with a kind; no other exception leaves this module. An instance belongs to one event
+loop. Cancelling the reader of a stream closes the connection, and vLLM then stops generating.
 
-What a model thinks aloud is never text here: templates that can are asked for none (``enable_thinking: false``; an
-endpoint that refuses the field is asked without it), and what comes all the same is left out.
+A model's reasoning is never part of its text: it is switched off in the chat template (``enable_thinking: false``,
+dropped if the endpoint refuses the field), and filtered out if the model reasons anyway.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from trainmedic.kb.breaker import Breaker, State
-from trainmedic.service.llm.chat_client import Chat, Delta, Message, delta_of, messages_of, text_of, thinks
-from trainmedic.service.llm.errors import BREAKS, TRIED_AGAIN, ModelError, failures
-from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without
+from trainmedic.service.llm.chat_client import Chat, Delta, Message, delta_of, has_reasoning, messages_of, text_of
+from trainmedic.service.llm.errors import BREAKS, RETRIED, ModelError, failures
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without_reasoning
 from trainmedic.service.llm.tokens import COUNTING_S, Counter
 
 __all__ = ["ChatModel", "Delta", "Form", "Message", "ModelError", "ModelLimits", "ModelOptions"]
@@ -31,17 +31,14 @@ __all__ = ["ChatModel", "Delta", "Form", "Message", "ModelError", "ModelLimits",
 Form = TypeVar("Form", bound=BaseModel)
 PAUSE_S = 0.2
 ANSWER_SHARE = 4
-"""The answer gets no more than one in so many tokens of a small context."""
+"""The answer gets at most this fraction of a small context: one token in four."""
 SILENT: Mapping[str, Any] = {"enable_thinking": False}
-"""What chat templates of models that can think are told (Qwen3 and others; the rest ignore it)."""
+"""Switches reasoning off in the chat templates of Qwen3 and others; the rest ignore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """Where the model is and how it is used. Times in seconds, sizes in tokens.
-
-    ``name`` empty: the first model that the endpoint lists.
-    """
+    """Where the model is and how to use it. An empty ``name`` means the first model that the endpoint lists."""
 
     base_url: str
     name: str = ""
@@ -56,14 +53,14 @@ class ModelOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """How many tokens prompt and answer take together at most, and how many of them are the answer's."""
+    """The most tokens for prompt and answer together, and for the answer."""
 
     context_tokens: int
     max_tokens: int
 
 
 class ChatModel:
-    """One endpoint. ``callbacks`` are LangChain's, so that tracing sees every call."""
+    """One endpoint. ``callbacks`` are LangChain's, for tracing."""
 
     def __init__(
         self,
@@ -83,23 +80,21 @@ class ChatModel:
         self._chat: Chat | None = None
         self._served: Mapping[str, Mapping[str, Any]] | None = None
         self._listing = Breaker(clock, failures=1)
-        self._template: Literal["unknown", "likely", "taken", "refused"] = "unknown"
-        """Whether the endpoint takes what is meant for the chat template."""
+        self._template: Literal["unknown", "likely", "accepted", "refused"] = "unknown"
+        """Whether the endpoint accepts parameters for the chat template."""
         self.opened = False
-        """The template ends a prompt inside a block of thought, which the model only closes."""
+        """The template ends a prompt inside a reasoning block, which the model only closes."""
 
     @property
     def state(self) -> State:
-        """The circuit breaker's state."""
         return self._breaker.state
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._http.aclose()
 
     async def warm(self, messages: Sequence[Message]) -> None:
-        """Learn what is served and write one token after ``messages``, so that no user waits for imports, for the
-        connection, or for the server to read a beginning that all prompts share. Never raises."""
+        """Read the model list and generate one token, so that no user waits for imports, for the connection, or for the
+        server to process ``messages``, the prefix that all prompts share. Never raises."""
         with suppress(ModelError):
             await self.limits()
             await self.count([message.content for message in messages])
@@ -110,22 +105,22 @@ class ChatModel:
     async def name(self) -> str:
         """The model's name: the one configured, or the first that the endpoint lists. Raises `ModelError`."""
         if not self._name:
-            names = list(self._served or await self._listed())
+            names = list(self._served or await self._fetch_models())
             if not names:
                 raise ModelError("unknown_model", "the endpoint lists no model")
             self._name = names[0]
         return self._name
 
     async def limits(self) -> ModelLimits:
-        """The smaller of what the settings give and what the endpoint says it takes (vLLM's ``max_model_len``).
+        """The configured limits, or the endpoint's own (vLLM's ``max_model_len``) if they are smaller.
 
-        Never raises: an endpoint that does not answer is believed to take what the settings say.
+        Never raises: falls back to the configured limits if the endpoint does not respond.
         """
         if self._served is None and self.state != "open" and (call := self._listing.admit()):
             try:
                 async with asyncio.timeout(COUNTING_S):
-                    await self._listed()
-                    await self._learn(await self.name())
+                    await self._fetch_models()
+                    await self._detect_opened(await self.name())
             except (ModelError, TimeoutError):
                 self._listing.failed(call)
             except BaseException:
@@ -135,30 +130,30 @@ class ChatModel:
                 self._listing.succeeded()
         most, served = self.options.context_tokens, self._served or {}
         entry = served.get(self._name, {})
-        for each in (entry, served.get(str(entry.get("parent")), {})):  # an adapter has the context of its base
-            length = each.get("max_model_len")
+        for model in (entry, served.get(str(entry.get("parent")), {})):  # an adapter has the context of its base
+            length = model.get("max_model_len")
             if isinstance(length, int) and length > 0:
                 most = min(most, length)
         return ModelLimits(context_tokens=most, max_tokens=min(self.options.max_tokens, max(1, most // ANSWER_SHARE)))
 
     async def probe(self) -> str | None:
-        """What is wrong with the endpoint in a word, or None."""
+        """The kind of `ModelError` that a call would raise now, or None."""
         try:
-            names = await self._listed()
+            names = await self._fetch_models()
         except ModelError as failure:
             return failure.kind
         return None if (self.options.name in names if self.options.name else names) else "unknown_model"
 
     async def runnable(self, **bound: Any) -> Chat:
-        """The LangChain runnable, for chains and agents. Raises `ModelError` where no model can be named."""
+        """The LangChain runnable, for chains and agents. Raises `ModelError` if the model's name is unknown."""
         if self._chat is None:
-            self._chat = await self._made()
+            self._chat = await self._new_client()
         if not bound:
             return self._chat
-        taken = self._template in ("likely", "taken")
-        return await self._made(**({**_silenced(), **bound} if taken else bound))
+        accepted = self._template in ("likely", "accepted")
+        return await self._new_client(**({**_no_thinking(), **bound} if accepted else bound))
 
-    async def _made(self, **bound: Any) -> Chat:
+    async def _new_client(self, **bound: Any) -> Chat:
         options = self.options
         return Chat(
             model=await self.name(),
@@ -176,28 +171,29 @@ class ChatModel:
     async def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None, within_s: float | None = None
     ) -> AsyncGenerator[Delta, None]:
-        """What the model writes, piece by piece, all of it ``within_s`` seconds (default and most: the options').
+        """The model's text in pieces, all within ``within_s`` seconds (at most the configured time, the default).
 
         Raises `ModelError`, also in the middle of a text.
         """
         limit = max_tokens or self.options.max_tokens
         async with self._turn(within_s) as deadline:
-            said = ended = False
+            written = ended = False
             for attempt in (0, 1):
                 try:
                     async with aclosing(self._attempt(messages, limit, deadline)) as deltas:
                         async for delta in deltas:
-                            said = bool(delta.text.strip()) or (said and not delta.anew)
+                            written = bool(delta.text.strip()) or (written and not delta.anew)
                             ended = ended or delta.finish is not None
                             yield delta
                     break
                 except ModelError as failure:
-                    if said and failure.kind == "absent":  # the client has one name for both ends of a connection
+                    # The client's error for a broken connection is the same as for a refused one.
+                    if written and failure.kind == "absent":
                         raise ModelError("cut", failure.detail) from None
-                    if said or attempt or failure.kind not in TRIED_AGAIN or deadline - self._clock() < PAUSE_S:
+                    if written or attempt or failure.kind not in RETRIED or deadline - self._clock() < PAUSE_S:
                         raise
                     await asyncio.sleep(PAUSE_S)
-            if not said:
+            if not written:
                 raise ModelError("garbage", "the model wrote nothing")
             if not ended:
                 raise ModelError("cut", "the stream ended without a reason")
@@ -205,35 +201,35 @@ class ChatModel:
     async def structured(
         self, messages: Sequence[Message], form: type[Form], *, max_tokens: int, within_s: float | None = None
     ) -> Form:
-        """One answer in the shape of ``form``; the endpoint enforces the schema, and it is checked again here.
+        """One answer in the shape of ``form``, whose schema the endpoint enforces and this validates. Not retried.
 
-        Not tried a second time. Raises `ModelError`.
+        Raises `ModelError`.
         """
         schema = {"name": form.__name__, "schema": form.model_json_schema(), "strict": True}
         shape = {"response_format": {"type": "json_schema", "json_schema": schema}, "max_tokens": max_tokens}
         async with self._turn(within_s) as deadline:
             answer = None
-            for way in self._ways():
+            for variant in self._variants():
                 try:
                     with failures():
                         async with asyncio.timeout(max(0.0, deadline - self._clock())):
-                            asked = (await self.runnable()).bind(**shape, **way)
-                            answer = await asked.ainvoke(messages_of(messages))
-                    self._settle(way)
+                            runnable = (await self.runnable()).bind(**shape, **variant)
+                            answer = await runnable.ainvoke(messages_of(messages))
+                    self._template_answered(variant)
                     break
                 except ModelError as failure:
-                    if not (failure.invalid and way and self._undecided):
+                    if not (failure.invalid and variant and self._template_undecided):
                         raise
             try:
-                return form.model_validate_json(without(text_of(answer)))
+                return form.model_validate_json(without_reasoning(text_of(answer)))
             except ValidationError as error:
                 raise ModelError("garbage", f"not in the form asked for: {error.error_count()} problems") from None
 
     @asynccontextmanager
     async def turn(self, within_s: float | None = None) -> AsyncIterator[float]:
-        """A slot for one call that is made through `runnable`, and how many seconds it may take.
+        """A slot for one call through `runnable`, and the seconds that it may take.
 
-        Whatever the client raises inside comes out as a `ModelError`, and the breaker hears of it.
+        Any exception inside becomes a `ModelError` and is reported to the breaker.
         """
         async with self._turn(within_s) as deadline:
             with failures():
@@ -245,34 +241,33 @@ class ChatModel:
 
     async def _tokenize(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         root = self.options.base_url.rstrip("/").removesuffix("/v1")
-        asked = {"model": await self.name(), **body}
-        answer = await self._http.post(f"{root}/tokenize", json=asked, headers=self._headers())
-        answer.raise_for_status()
-        found: Mapping[str, Any] = answer.json()
-        return found
+        request = {"model": await self.name(), **body}
+        response = await self._http.post(f"{root}/tokenize", json=request, headers=self._headers())
+        response.raise_for_status()
+        counts: Mapping[str, Any] = response.json()
+        return counts
 
-    async def _learn(self, name: str) -> None:
-        """Whether a vLLM server's template opens a block of thought, before a model that only closes it is heard."""
+    async def _detect_opened(self, name: str) -> None:
+        """Ask a vLLM server whether its template opens a reasoning block, before the first text arrives."""
         entry = (self._served or {}).get(name, {})
         if entry.get("owned_by") == "vllm" and self._template == "unknown":
             self._template = "likely"
             self.opened = await self._counter.ends_inside("think", **SILENT)
 
-    async def _listed(self) -> Mapping[str, Mapping[str, Any]]:
-        """The models that the endpoint serves, by name. Raises `ModelError`."""
+    async def _fetch_models(self) -> Mapping[str, Mapping[str, Any]]:
         data = (await self._get("models")).get("data")
         if not isinstance(data, list):
             raise ModelError("garbage", "models: no list")
-        named = [each for each in data if isinstance(each, dict) and isinstance(each.get("id"), str)]
-        self._served = {each["id"]: each for each in named}
+        models = [model for model in data if isinstance(model, dict) and isinstance(model.get("id"), str)]
+        self._served = {model["id"]: model for model in models}
         return self._served
 
     async def _get(self, path: str) -> Mapping[str, Any]:
         try:
             url = f"{self.options.base_url.rstrip('/')}/{path}"
-            answer = await self._http.get(url, headers=self._headers(), timeout=5.0)
-            answer.raise_for_status()
-            found = answer.json()
+            response = await self._http.get(url, headers=self._headers(), timeout=5.0)
+            response.raise_for_status()
+            content = response.json()
         except httpx.TimeoutException:
             raise ModelError("slow", path) from None
         except httpx.HTTPStatusError as error:
@@ -281,20 +276,20 @@ class ChatModel:
             raise ModelError(kind, f"{path}: {code}") from None
         except ValueError:
             raise ModelError("garbage", f"{path}: no JSON") from None
-        except Exception as error:  # an address may be wrong in ways that the client has no name for
+        except Exception as error:  # httpx raises various exceptions for a malformed address
             raise ModelError("absent", type(error).__name__) from None
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise ModelError("garbage", f"{path}: no object")
-        return found
+        return content
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.options.api_key}"} if self.options.api_key else {}
 
     @asynccontextmanager
     async def _turn(self, within_s: float | None) -> AsyncIterator[float]:
-        """A slot and a deadline for one call; its end is told to the breaker."""
+        """A slot and a deadline for one call, whose result is reported to the breaker."""
         if self._breaker.state == "open":
-            raise _left_alone()  # at once: no use to wait for a slot
+            raise _breaker_open()  # before waiting for a slot
         deadline = self._clock() + min(self.options.timeout_s, self.options.timeout_s if within_s is None else within_s)
         try:
             async with asyncio.timeout(max(0.0, min(self.options.first_token_s, deadline - self._clock()))):
@@ -302,24 +297,23 @@ class ChatModel:
         except TimeoutError:
             raise ModelError("busy", f"{self.options.concurrency} answers are being written") from None
         try:
-            async with self._told():
+            async with self._guarded():
                 yield deadline
         finally:
             self._slots.release()
 
     @asynccontextmanager
-    async def _told(self) -> AsyncIterator[None]:
-        """The breaker lets a call through, and hears how it went."""
+    async def _guarded(self) -> AsyncIterator[None]:
         call = self._breaker.admit()
         if not call:
-            raise _left_alone()
+            raise _breaker_open()
         try:
             yield
         except ModelError as failure:
             if failure.kind in BREAKS:
                 self._breaker.failed(call)
             else:
-                self._breaker.succeeded()  # it answered, if only with a refusal
+                self._breaker.succeeded()  # it responded, if only with a refusal
             raise
         except BaseException:
             self._breaker.abandoned(call)
@@ -328,65 +322,64 @@ class ChatModel:
             self._breaker.succeeded()
 
     @property
-    def _undecided(self) -> bool:
+    def _template_undecided(self) -> bool:
         return self._template in ("unknown", "likely")
 
-    def _ways(self) -> tuple[Mapping[str, Any], ...]:
-        """How a request may be made, the next where the endpoint refuses the form of the one before."""
-        if self._undecided:
-            return _silenced(), {}
-        return (_silenced(),) if self._template == "taken" else ({},)
+    def _variants(self) -> tuple[Mapping[str, Any], ...]:
+        """The extra parameters to try, each if the endpoint refuses the one before."""
+        if self._template_undecided:
+            return _no_thinking(), {}
+        return (_no_thinking(),) if self._template == "accepted" else ({},)
 
-    def _settle(self, way: Mapping[str, Any]) -> None:
-        """The endpoint has answered a request of this form."""
-        if self._undecided:
-            self._template = "taken" if way else "refused"
+    def _template_answered(self, variant: Mapping[str, Any]) -> None:
+        if self._template_undecided:
+            self._template = "accepted" if variant else "refused"
 
     async def _attempt(self, messages: Sequence[Message], limit: int, deadline: float) -> AsyncGenerator[Delta, None]:
-        """One request, made in another form where the endpoint refuses that."""
-        for way in self._ways():
+        """One request, in the next variant if the endpoint refuses the first."""
+        for variant in self._variants():
             try:
-                async with aclosing(self._pieces(messages, limit, deadline, way)) as deltas:
+                async with aclosing(self._pieces(messages, limit, deadline, variant)) as deltas:
                     async for delta in deltas:
                         yield delta
                 return
             except ModelError as failure:
-                if not (failure.invalid and way and self._undecided):
+                if not (failure.invalid and variant and self._template_undecided):
                     raise
 
     async def _pieces(
-        self, messages: Sequence[Message], limit: int, deadline: float, way: Mapping[str, Any]
+        self, messages: Sequence[Message], limit: int, deadline: float, variant: Mapping[str, Any]
     ) -> AsyncGenerator[Delta, None]:
-        """What comes, without what was thought. The first token has a limit of its own, everything the deadline."""
-        thoughts, whole = ReasoningFilter(opened=self.opened), False
+        """The text without reasoning. The first token has a limit of its own, the whole text the deadline."""
+        reasoning, whole = ReasoningFilter(opened=self.opened), False
         with failures():
             until = min(self._clock() + self.options.first_token_s, deadline)
             async with asyncio.timeout(max(0.0, until - self._clock())):
                 model = await self.runnable()
-            async with aclosing(model.astream(messages_of(messages), max_tokens=limit, **way)) as chunks:  # type: ignore[type-var]
+            async with aclosing(model.astream(messages_of(messages), max_tokens=limit, **variant)) as chunks:  # type: ignore[type-var]
                 while True:
                     async with asyncio.timeout(max(0.0, until - self._clock())):
                         chunk = await anext(chunks, None)
                     if chunk is None:
                         break
-                    self._settle(way)
-                    delta, apart = delta_of(chunk), thinks(chunk)
+                    self._template_answered(variant)
+                    delta, apart = delta_of(chunk), has_reasoning(chunk)
                     if delta.text or apart:
                         until = deadline
                     if apart:
-                        thoughts.apart()
-                    shown = thoughts.push(delta.text)
-                    self.opened, anew = self.opened or thoughts.orphaned, thoughts.orphaned
-                    thoughts.orphaned = False
+                        reasoning.apart()
+                    shown = reasoning.push(delta.text)
+                    self.opened, anew = self.opened or reasoning.orphaned, reasoning.orphaned
+                    reasoning.orphaned = False
                     whole = whole or delta.finish not in (None, "length")
                     yield delta if shown == delta.text and not anew else replace(delta, text=shown, anew=anew)
-                if rest := thoughts.end(whole=whole):
+                if rest := reasoning.end(whole=whole):
                     yield Delta(text=rest)
 
 
-def _silenced() -> dict[str, Any]:
+def _no_thinking() -> dict[str, Any]:
     return {"extra_body": {"chat_template_kwargs": dict(SILENT)}}
 
 
-def _left_alone() -> ModelError:
-    return ModelError("open", "it failed several times running and is left alone for a while")
+def _breaker_open() -> ModelError:
+    return ModelError("open", "it is temporarily disabled after repeated failures")

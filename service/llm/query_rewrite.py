@@ -1,20 +1,20 @@
-"""An unclear question in a model's words: what to search for beside the user's own wording."""
+"""Query rewriting: an unclear question in the field's usual terms, to search for beside the user's own wording."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Annotated
 
+from cachetools import LRUCache
 from pydantic import BaseModel, ConfigDict, Field
 
 from trainmedic.service.llm.model import ChatModel, Message, ModelError
 
-KEPT = 512
+CACHED_QUERIES = 512
 MAX_QUESTION = 2_000
-"""Code points of a question that are restated."""
+"""Code points of a question that are sent to the model."""
 MAX_TOKENS = 220
 _PLAIN = r"^[ !#-;=?-Z^-z|~]{0,120}$"
-"""Printable ASCII without quotes, backslashes, brackets. vLLM repeats no class over 128 times in a grammar."""
+"""Printable ASCII without quotes, backslashes and brackets. vLLM allows at most 128 repetitions in a grammar."""
 Line = Annotated[str, Field(pattern=_PLAIN)]
 INSTRUCTION = (
     "You restate questions about training large language models for a search engine. Write in English. "
@@ -25,7 +25,7 @@ INSTRUCTION = (
 
 
 class RewrittenQuery(BaseModel):
-    """The form of the answer; lengths and characters are bounded, so that any model can fill it."""
+    """The schema of the model's answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,27 +33,24 @@ class RewrittenQuery(BaseModel):
     symptoms: Annotated[list[Line], Field(max_length=4)]
 
 
-_cache: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+_cache: LRUCache[tuple[str, str, str], str] = LRUCache(CACHED_QUERIES)
 
 
 async def rewritten_query(question: str, model: ChatModel) -> str:
-    """The question in English with its symptoms, one a line; empty where the model fails. Kept for the next time."""
-    asked = question.strip()[:MAX_QUESTION]
-    if not asked:
+    """The question in English with its symptoms, one per line; empty if the model fails. Cached."""
+    text = question.strip()[:MAX_QUESTION]
+    if not text:
         return ""
-    key = (model.options.base_url, model.options.name, asked)
+    key = (model.options.base_url, model.options.name, text)
     if key in _cache:
-        _cache.move_to_end(key)
         return _cache[key]
-    messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=f"Question:\n{asked}"))
+    messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=f"Question:\n{text}"))
     try:
-        found = await model.structured(
+        query = await model.structured(
             messages, RewrittenQuery, max_tokens=MAX_TOKENS, within_s=model.options.first_token_s
         )
     except ModelError:
         return ""
-    text = "\n".join(dict.fromkeys(line.strip() for line in (found.question, *found.symptoms) if line.strip()))
-    _cache[key] = text
-    if len(_cache) > KEPT:
-        _cache.popitem(last=False)
-    return text
+    lines = (line.strip() for line in (query.question, *query.symptoms))
+    _cache[key] = "\n".join(dict.fromkeys(line for line in lines if line))
+    return _cache[key]

@@ -1,112 +1,111 @@
-"""What a model thinks aloud before it answers (``<think>…</think>``) is not the answer: it is left out. Pure.
+"""Removes a model's reasoning (``<think>…</think>``) from its text. Pure.
 
-Tags in inline code and in fenced blocks stay: answers about such models name them.
+Tags in inline code and in fenced blocks are kept, because answers about such models mention them.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
-_NAMES = "think|thinking|thought|seed:think"
-_OPEN = re.compile(rf"<(?:{_NAMES})>|\[THINK\]", re.IGNORECASE)
-_CLOSE = re.compile(rf"</(?:{_NAMES})>|\[/THINK\]", re.IGNORECASE)
-_FENCE = re.compile(r"[ \t>]{0,12}(?:```|~~~)")
-_TAGS = ("[think]", "[/think]", *(f"<{slash}{name}>" for name in _NAMES.split("|") for slash in ("", "/")))
-_PARTS = frozenset(tag[:length] for tag in _TAGS for length in range(1, len(tag)))
+_NAMES = ("think", "thinking", "thought", "seed:think")
+_TAG = re.compile(rf"<(?P<close>/?)(?:{'|'.join(_NAMES)})>|\[(?P<close_bracket>/?)THINK\]", re.IGNORECASE)
+_TAGS = ("[think]", "[/think]", *(f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")))
+_PREFIXES = frozenset(tag[:length] for tag in _TAGS for length in range(1, len(tag)))
 _LONGEST = max(map(len, _TAGS))
+_MAX_FENCE_INDENT = 12
 
 
 class ReasoningFilter:
-    """One text as it comes. ``opened``: the prompt is thought to end inside a block, which the model only closes."""
+    """Filters one text as it is streamed. ``opened``: the prompt may end inside a block that the model only closes."""
 
     def __init__(self, *, opened: bool = False) -> None:
         self._inside = opened
-        self._held: list[str] | None = [] if opened else None
-        """All text so far, as long as only the prompt says that it is thought."""
-        self._waiting = ""
-        self._line = ""  # of what is shown, up to now
+        self._suspect: list[str] | None = [] if opened else None
+        """The whole text so far, as long as only the prompt suggests that it is reasoning."""
+        self._pending = ""
+        self._line = ""
+        """The current line of the visible text."""
         self._fenced = False
-        self._bare = True
-        """Nothing is shown yet: white space before the answer says nothing."""
+        self._at_start = True
+        """Nothing is visible yet, and whitespace before the answer is dropped."""
         self.orphaned = False
-        """A block was closed that never began: everything shown so far was thought."""
+        """A block was closed that never began: everything returned so far was reasoning."""
 
     def apart(self) -> None:
-        """The server tells thoughts apart from the text itself, so no block of them is open in the text."""
-        if self._held is not None:
-            self._inside, self._waiting, self._held = False, "".join(self._held), None
+        """The server separates the reasoning from the text, so no block is open in the text."""
+        if self._suspect is not None:
+            self._inside, self._pending, self._suspect = False, "".join(self._suspect), None
 
     def push(self, text: str) -> str:
-        """What may be shown now that ``text`` has come."""
-        return self._passed(text, ended=False)
+        """What may be shown after ``text`` has arrived."""
+        return self._filtered(text, ended=False)
 
     def end(self, *, whole: bool = False) -> str:
-        """What waited, now that nothing more comes. A block that is open stays unseen.
+        """The pending text, at the end of the stream. An open block stays hidden.
 
-        ``whole``: the model ended the text by itself. Then nothing was thought if no block was ever closed that only
-        the prompt may have opened.
+        ``whole``: the model ended the text by itself. Then a block that only the prompt may have opened, and that was
+        never closed, was no reasoning.
         """
         if whole:
             self.apart()
-        return self._passed("", ended=True)
+        return self._filtered("", ended=True)
 
-    def _passed(self, text: str, *, ended: bool) -> str:
-        self._waiting += text
-        if self._held is not None:
-            self._held.append(text)
-        shown: list[str] = []
-        while self._waiting:
+    def _filtered(self, text: str, *, ended: bool) -> str:
+        self._pending += text
+        if self._suspect is not None:
+            self._suspect.append(text)
+        visible: list[str] = []
+        while self._pending:
             if self._inside:
-                closed = _CLOSE.search(self._waiting)
-                if closed is None:
-                    self._waiting = "" if ended else self._waiting[-_LONGEST:]
+                end = next((tag.end() for tag in _TAG.finditer(self._pending) if _kind(tag) == "close"), None)
+                if end is None:
+                    self._pending = "" if ended else self._pending[-_LONGEST:]
                     break
-                self._waiting, self._inside, self._held = self._waiting[closed.end() :], False, None
-            elif not self._show(shown, ended=ended):
+                self._pending, self._inside, self._suspect = self._pending[end:], False, None
+            elif not self._show(visible, ended=ended):
                 break
-        said = "".join(shown)
-        if self._bare:
-            said = said.lstrip()
-            self._bare = not said
-        return said
+        shown = "".join(visible)
+        if self._at_start:
+            shown = shown.lstrip()
+            self._at_start = not shown
+        return shown
 
-    def _show(self, shown: list[str], *, ended: bool) -> bool:
-        """Show up to the next tag; whether there is more to look at."""
-        for match in re.finditer(r"[<\[]", self._waiting):
-            at = match.start()
-            rest = self._waiting[at : at + _LONGEST]
-            opens, closes = _OPEN.match(rest), _CLOSE.match(rest)
-            partial = not ended and rest.lower() in _PARTS
-            if not (opens or closes or partial):
+    def _show(self, visible: list[str], *, ended: bool) -> bool:
+        """Move the text up to the next tag into ``visible``; whether anything is left to read."""
+        for match in re.finditer(r"[<\[]", self._pending):
+            start = match.start()
+            rest = self._pending[start : start + _LONGEST]
+            tag = _TAG.match(rest)
+            partial = not ended and rest.lower() in _PREFIXES
+            if tag is None and not partial:
                 continue
-            self._see(self._waiting[:at])
-            shown.append(self._waiting[:at])
-            self._waiting = self._waiting[at:]
-            if partial:
+            self._follow(self._pending[:start])
+            visible.append(self._pending[:start])
+            self._pending = self._pending[start:]
+            if tag is None:
                 return False
-            tag = opens or closes
-            assert tag is not None
             if self._in_code():
-                self._see(tag.group())
-                shown.append(tag.group())
-            elif opens:
+                self._follow(tag.group())
+                visible.append(tag.group())
+            elif _kind(tag) == "open":
                 self._inside = True
             else:
-                shown.clear()
-                self._line, self._fenced, self._bare, self.orphaned = "", False, True, True
-            self._waiting = self._waiting[tag.end() :]
+                visible.clear()
+                self._line, self._fenced, self._at_start, self.orphaned = "", False, True, True
+            self._pending = self._pending[tag.end() :]
             return True
-        self._see(self._waiting)
-        shown.append(self._waiting)
-        self._waiting = ""
+        self._follow(self._pending)
+        visible.append(self._pending)
+        self._pending = ""
         return False
 
-    def _see(self, text: str) -> None:
-        """Keep account of the line, and of whether it stands in a fenced block."""
+    def _follow(self, text: str) -> None:
+        """Keep track of the current line and of fenced blocks."""
         first, *others = text.split("\n")
         self._line += first
         for line in others:
-            if _FENCE.match(self._line):
+            if _is_fence(self._line):
                 self._fenced = not self._fenced
             self._line = line
 
@@ -114,8 +113,17 @@ class ReasoningFilter:
         return self._fenced or self._line.count("`") % 2 == 1
 
 
-def without(text: str, *, opened: bool = False) -> str:
-    """The whole text without what was thought aloud."""
-    thoughts = ReasoningFilter(opened=opened)
-    shown = thoughts.push(text)
-    return shown + thoughts.end(whole=True)
+def _kind(tag: re.Match[str]) -> Literal["open", "close"]:
+    return "close" if tag["close"] or tag["close_bracket"] else "open"
+
+
+def _is_fence(line: str) -> bool:
+    text = line.lstrip(" \t>")
+    return len(line) - len(text) <= _MAX_FENCE_INDENT and text.startswith(("```", "~~~"))
+
+
+def without_reasoning(text: str, *, opened: bool = False) -> str:
+    """A complete text without its reasoning."""
+    reasoning = ReasoningFilter(opened=opened)
+    shown = reasoning.push(text)
+    return shown + reasoning.end(whole=True)

@@ -1,4 +1,4 @@
-"""The answer whose text a model wrote: verified, with the program's own sections around it. Pure."""
+"""The answer with a model's verified text between the program's own sections. Pure."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def verified_answer(
         ), ()
     citations = ModelCitations(prompt.sources, language)
     head = opening(prepared.diagnosis, context, citations, prepared.supposed)
-    written = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
-    sections = [*head, written]
+    model_text = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
+    sections = [*head, model_text]
     citations.use(checked.citations)
     tail = appended(prepared.diagnosis, context, citations)
     sections += tail
@@ -118,18 +118,18 @@ class ModelCitations(Citations):
 
 def text_notices(checked: Verification, prompt: Prompt, language: str, *, cut: bool = False) -> tuple[str, ...]:
     """Notices about changes to the model's text, and about sources that did not fit into the prompt."""
-    said = [messages("cut_short", language)] if cut else []
+    notices = [messages("cut_short", language)] if cut else []
     if checked.withdrawn:
-        said.append(messages("withdrawn", language, count=len(checked.withdrawn)))
+        notices.append(messages("withdrawn", language, count=len(checked.withdrawn)))
     if checked.leaked:
-        said.append(messages("leaked", language, count=len(checked.leaked)))
+        notices.append(messages("leaked", language, count=len(checked.leaked)))
     if checked.flagged:
-        said.append(messages("flagged", language, names=_listed(checked.flagged, language)))
+        notices.append(messages("flagged", language, names=_listed(checked.flagged, language)))
     if unknown := checked.stats.get("unknown_markers", 0):
-        said.append(messages("unknown_markers", language, count=unknown))
+        notices.append(messages("unknown_markers", language, count=unknown))
     if prompt.left_out:
-        said.append(messages("left_out", language, what=", ".join(map(shown_name, prompt.left_out))))
-    return tuple(said)
+        notices.append(messages("left_out", language, what=", ".join(map(shown_name, prompt.left_out))))
+    return tuple(notices)
 
 
 def _listed(names: Sequence[str], language: str) -> str:

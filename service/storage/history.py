@@ -145,23 +145,23 @@ class History:
 
     def turns(self, conversation_id: str) -> tuple[Turn, ...]:
         """The conversation's first turn and its `LATEST`, oldest first; empty for an unknown one."""
-        own = _turns.c.conversation_id == conversation_id
+        in_conversation = _turns.c.conversation_id == conversation_id
         # The limit is in a subquery of its own: not every database accepts one after IN.
-        latest = select(_turns.c.id).where(own).order_by(_turns.c.id.desc()).limit(LATEST).subquery()
-        first = select(func.min(_turns.c.id)).where(own).scalar_subquery()
+        latest = select(_turns.c.id).where(in_conversation).order_by(_turns.c.id.desc()).limit(LATEST).subquery()
+        first = select(func.min(_turns.c.id)).where(in_conversation).scalar_subquery()
         from_ = select(func.min(latest.c.id)).scalar_subquery()
-        wanted = own & ((_turns.c.id == first) | (_turns.c.id >= from_))
-        query = select(_turns).where(wanted).order_by(_turns.c.id)
+        selected = in_conversation & ((_turns.c.id == first) | (_turns.c.id >= from_))
+        query = select(_turns).where(selected).order_by(_turns.c.id)
         with self._engine.connect() as connection:
             rows = connection.execute(query).all()
         return tuple(_turn(row) for row in rows)
 
-    def kept(self, answer_id: str) -> StoredAnswer | None:
+    def stored_answer(self, answer_id: str) -> StoredAnswer | None:
         """A stored answer, or None."""
-        asked = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
+        place_query = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
         with self._engine.connect() as connection:
             body = connection.execute(select(_answers.c.body).where(_answers.c.answer_id == answer_id)).scalar()
-            place = connection.execute(asked).first()
+            place = connection.execute(place_query).first()
             if body is None or place is None:
                 return None
             until = (_turns.c.conversation_id == place.conversation_id) & (_turns.c.id <= place.id)

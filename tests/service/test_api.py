@@ -26,14 +26,43 @@ from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
-    "id", "conversation_id", "verdict", "language", "mode", "model", "answer", "causes", "findings", "citations",
-    "missing", "signals", "run", "receipt", "kb_version", "ruleset_version", "notices", "usage", "timings_ms",
-    "trace_id", "series", "steps", "sections",
-]  # fmt: skip
+    "id",
+    "conversation_id",
+    "verdict",
+    "language",
+    "mode",
+    "model",
+    "answer",
+    "causes",
+    "findings",
+    "citations",
+    "missing",
+    "signals",
+    "run",
+    "receipt",
+    "kb_version",
+    "ruleset_version",
+    "notices",
+    "usage",
+    "timings_ms",
+    "trace_id",
+    "series",
+    "steps",
+    "sections",
+]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
-    "rule_id", "title", "severity", "status", "message", "fix", "patch", "evidence", "missing", "cases",
-}  # fmt: skip
+    "rule_id",
+    "title",
+    "severity",
+    "status",
+    "message",
+    "fix",
+    "patch",
+    "evidence",
+    "missing",
+    "cases",
+}
 CAUSE_KEYS = {"rank", "title", "cause", "fix", "confidence", "score", "cases", "findings", "refutations"}
 SPAN_KEYS = {"attachment", "line", "column", "end_line", "end_column", "text", "default"}
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -448,10 +477,19 @@ def test_metrics_count_requests_by_route_verdicts_rules_and_feedback(client: Tes
 
 def test_the_published_description_names_every_route_of_the_contract(document: dict[str, Any]) -> None:
     routes = {
-        "/v1/ask": "post", "/v1/check": "post", "/v1/search": "post", "/v1/feedback": "post", "/v1/cases": "get",
-        "/v1/cases/{case_id}": "get", "/v1/rules": "get", "/v1/rules/{rule_id}": "get", "/livez": "get",
-        "/readyz": "get", "/version": "get", "/metrics": "get",
-    }  # fmt: skip
+        "/v1/ask": "post",
+        "/v1/check": "post",
+        "/v1/search": "post",
+        "/v1/feedback": "post",
+        "/v1/cases": "get",
+        "/v1/cases/{case_id}": "get",
+        "/v1/rules": "get",
+        "/v1/rules/{rule_id}": "get",
+        "/livez": "get",
+        "/readyz": "get",
+        "/version": "get",
+        "/metrics": "get",
+    }
     assert {path: set(document["paths"].get(path, ())) for path in routes} == {p: {m} for p, m in routes.items()}
     for path in document["paths"]:
         if path.startswith("/v1/"):

@@ -130,10 +130,19 @@ async def raw_post(
         sent.append(dict(message))
 
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": "/v1/ask",
-        "raw_path": b"/v1/ask", "root_path": "", "scheme": "http", "query_string": b"", "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 2), "headers": [(b"content-type", b"application/json"), *headers],
-    }  # fmt: skip
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/v1/ask",
+        "raw_path": b"/v1/ask",
+        "root_path": "",
+        "scheme": "http",
+        "query_string": b"",
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+        "headers": [(b"content-type", b"application/json"), *headers],
+    }
     await app(scope, receive, send)
     return sent, read
 

@@ -62,8 +62,12 @@ def fired(answer: Answer) -> set[str]:
 def test_there_are_ten_conversations_of_each_sort() -> None:
     sorts = [item["sort"] for item in ITEMS]
     assert {sort: sorts.count(sort) >= 10 for sort in set(sorts)} == {
-        "what_if": True, "fact": True, "correction": True, "new_topic": True, "new_symptom": True,
-    }  # fmt: skip
+        "what_if": True,
+        "fact": True,
+        "correction": True,
+        "new_topic": True,
+        "new_symptom": True,
+    }
     assert len({item["id"] for item in ITEMS}) == len(ITEMS)
 
 

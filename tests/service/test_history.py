@@ -60,19 +60,19 @@ def test_an_answer_is_kept_with_the_conversation_up_to_it(history: History) -> N
     history.add("c", turn("a1", "first"), ["v"], answer='{"id": "a1"}')
     history.add("other", turn("a2", "elsewhere"), ["v"], answer='{"id": "a2"}')
     history.add("c", turn("a3", "second"), ["v"], answer='{"id": "a3"}')
-    kept = history.kept("a1")
+    kept = history.stored_answer("a1")
     assert kept is not None
     assert kept.answer == {"id": "a1"}
     assert [t.question for t in kept.turns] == ["first"]
-    later = history.kept("a3")
+    later = history.stored_answer("a3")
     assert later is not None
     assert [t.question for t in later.turns] == ["first", "second"]
 
 
 def test_an_answer_that_was_not_kept_is_none(history: History) -> None:
     history.add("c", turn("a1"), ["v"])
-    assert history.kept("a1") is None
-    assert history.kept("ghost") is None
+    assert history.stored_answer("a1") is None
+    assert history.stored_answer("ghost") is None
 
 
 def test_feedback_replaces_earlier_feedback_on_the_same_answer(history: History) -> None:
@@ -95,7 +95,7 @@ def test_old_turns_are_forgotten_with_their_feedback(history: History) -> None:
     assert history.forget(timedelta(days=30), now=NOW) == 1
     assert [t.answer_id for t in history.turns("c")] == ["new"]
     assert history.feedback("old") is None
-    assert history.kept("old") is None
+    assert history.stored_answer("old") is None
 
 
 def test_many_threads_may_write_and_read_at_once(history: History) -> None:

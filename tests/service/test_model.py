@@ -17,7 +17,7 @@ from tests.service.test_breaker import Clock
 from trainmedic.kb.breaker import State
 from trainmedic.service.llm.errors import BREAKS
 from trainmedic.service.llm.model import ChatModel, Message, ModelError, ModelOptions
-from trainmedic.service.llm.tokens import BYTES_PER_TOKEN, COUNTS_KEPT
+from trainmedic.service.llm.tokens import BYTES_PER_TOKEN, CACHED_COUNTS
 
 KEY = "sk-the-key-nobody-may-read"
 ASKED = (Message(role="system", content="Be short."), Message(role="user", content="Why is the loss NaN?"))
@@ -482,9 +482,9 @@ def test_tokens_are_counted_by_the_endpoint_and_each_text_once() -> None:
 def test_no_more_counts_are_kept_than_planned_and_the_latest_used_stay() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         many = [f"text {number}" for number in range(60)]
-        model._counter._counts.update({bytes([n % 256, n // 256]): 1 for n in range(COUNTS_KEPT)})
+        model._counter._counts.update({bytes([n % 256, n // 256]): 1 for n in range(CACHED_COUNTS)})
         await model.count(many)
-        assert len(model._counter._counts) == COUNTS_KEPT
+        assert len(model._counter._counts) == CACHED_COUNTS
         asked = len(server.counted)
         await model.count(many)
         assert len(server.counted) == asked

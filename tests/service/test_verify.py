@@ -19,9 +19,9 @@ from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, content, denials_of, verify
 from trainmedic.service.llm.verify.against import advises, changed, claimed, clauses, denied, line_denied
+from trainmedic.service.llm.verify.blocks import blocks, complete, sentences
 from trainmedic.service.llm.verify.check import LABEL
-from trainmedic.service.llm.verify.pieces import complete, pieces, sentences
-from trainmedic.service.llm.verify.words import STRUCK, names, spellings, stands, visible
+from trainmedic.service.llm.verify.words import REDACTED, names, occurs, spellings, visible
 
 CASES = [case for case in load_cases().cases if case.status == "published"]
 CAUSE = (
@@ -210,12 +210,12 @@ def test_what_stands_somewhere_or_is_ordinary_is_not(sentence: str) -> None:
 
 
 def test_numbers_stand_only_where_they_stand_whole() -> None:
-    assert not stands("1.2", "11.25 and 0.1.2")
-    assert stands("4.46", "transformers 4.46.2")
-    assert not stands("4.4", "transformers 4.46.2")
-    assert stands("micro-batch", "the micro_batch")
-    assert not stands("beta", "alphabeta")
-    assert not stands("--", "anything")
+    assert not occurs("1.2", "11.25 and 0.1.2")
+    assert occurs("4.46", "transformers 4.46.2")
+    assert not occurs("4.4", "transformers 4.46.2")
+    assert occurs("micro-batch", "the micro_batch")
+    assert not occurs("beta", "alphabeta")
+    assert not occurs("--", "anything")
     assert list(spellings("0.0"))
     assert "inf" not in list(spellings("1e999"))
 
@@ -326,7 +326,7 @@ def test_what_a_case_says_itself_is_hardly_ever_withdrawn_and_what_it_refutes_ne
         denials = denials_of([one], [], language)
         texts = [*(one.section(name, language) for name in ("cause", "fix", "confirm"))]
         texts += [each.why.get(language) for each in one.refutations]
-        for piece in (piece for text in texts for piece in pieces(text) if piece.kind == "text"):
+        for piece in (piece for text in texts for piece in blocks(text) if piece.kind == "text"):
             for sentence in sentences(piece.body):
                 said += 1
                 withdrawn += [f"{one.id}: {sentence}"] * denied(sentence, denials)
@@ -565,8 +565,8 @@ def test_no_passage_of_the_system_prompt_shows_in_whatever_form(draft: str) -> N
     assert not leaks(got.text)
     assert got.stats["leaked"] >= 1
     assert got.stats["withdrawn"] == 0
-    assert STRUCK not in got.text
-    assert not any(leaks(text) or STRUCK in text for text in got.withdrawn)
+    assert REDACTED not in got.text
+    assert not any(leaks(text) or REDACTED in text for text in got.withdrawn)
 
 
 def test_a_protected_chinese_text_is_kept_back_too() -> None:
@@ -644,7 +644,7 @@ def test_sentences_end_where_they_end(text: str, count: int) -> None:
 
 
 def test_chinese_lines_of_a_paragraph_are_joined_without_a_blank() -> None:
-    assert [piece.body for piece in pieces("更新时\n除以零\nand then")] == ["更新时除以零 and then"]
+    assert [piece.body for piece in blocks("更新时\n除以零\nand then")] == ["更新时除以零 and then"]
 
 
 def test_names_of_urls_are_not_names() -> None:

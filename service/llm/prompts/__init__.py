@@ -1,4 +1,4 @@
-"""What the model is told: a fixed text, the sources in a fixed order, and the user's paste as marked data."""
+"""The prompt: fixed instructions, the sources in a fixed order, and the user's texts as delimited data."""
 
 from trainmedic.service.llm.prompts.build import Prompt, build, system_text
 from trainmedic.service.llm.prompts.sources import Source, sources_of

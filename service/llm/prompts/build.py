@@ -1,8 +1,8 @@
-"""The prompt of one answer, within a budget of real tokens. Pure but for the counting, which is handed in.
+"""The prompt of one answer, within a token budget. Pure, except for the token counter that is passed in.
 
-The order keeps a long common beginning: the fixed text, then the cases by id. What is pasted comes last, between marks
-that its own text cannot close. What does not fit is left out: earlier turns first, then the less likely cases, then
-what was pasted.
+Prompts share a long prefix, which the server caches: the instructions, then the cases by id. Pasted text comes last,
+between marks that it cannot contain. What does not fit is left out: earlier turns first, then the less likely cases,
+then pasted texts.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from trainmedic.service.llm.model import Message
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text, seen_at, sources_of
 
 FEWEST_BYTES = 2
-"""No tokenizer in use makes more tokens of such a text than one for so many bytes, but of long rows of digits."""
+"""The fewest bytes a token: no tokenizer in use makes more tokens, except of long rows of digits."""
 Count = Callable[[Sequence[str]], Awaitable[list[int]]]
 MARGIN = 96
-"""Tokens kept free for what a chat template adds."""
+"""Tokens left free for the chat template."""
 AROUND = 4
 """Lines shown on either side of a place."""
 MAX_EXCERPT = 60
 """Lines shown of one pasted text."""
 HEAD, TAIL = 24, 16
-"""Lines of a pasted text in which no place is known."""
+"""Lines shown of a pasted text without any evidence."""
 MAX_LINE = 240
 MAX_QUESTION = 4_000
 MAX_EARLIER = 600
 """Code points of a line, of the question and of an earlier one."""
 EARLIER = 3
-"""Turns of the conversation that are repeated."""
+"""Earlier turns of the conversation in the prompt."""
 LANGUAGES = {"en": "English", "zh": "Simplified Chinese (简体中文)"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """Messages, the sources that they show, what was left out for lack of room, and how many tokens it takes."""
+    """The messages with their sources, their token count, and the names of what was left out."""
 
     messages: tuple[Message, ...]
     sources: tuple[Source, ...]
@@ -52,10 +52,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class _PromptPart:
-    """A piece of the prompt: ``rank`` 0 is never left out, the highest goes first; ``name`` is what users read.
-
-    ``markers`` are the sources that it shows.
-    """
+    """A part of the prompt, left out by descending ``rank`` (0: never); ``markers`` are the sources in it."""
 
     rank: float
     name: str
@@ -65,14 +62,13 @@ class _PromptPart:
 
 @cache
 def system_text() -> str:
-    """The fixed instructions, the same for every question."""
     return files("trainmedic.service.llm.prompts").joinpath("system.md").read_text(encoding="utf-8").strip()
 
 
 async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, max_tokens: int) -> Prompt:
     """The prompt that leaves ``max_tokens`` of ``context_tokens`` for the answer.
 
-    Nothing is counted where the bytes alone show that everything fits; and part by part only where it does not fit.
+    Tokens are counted only if the number of bytes does not already show that everything fits.
     """
     sources, language = sources_of(prepared), prepared.answer.language
     parts = _parts(prepared, sources)
@@ -91,31 +87,30 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
             break
         dropped.add(number)
         total -= sizes[number + 1]
-    kept = [part.text for number, part in enumerate(parts) if number not in dropped]
+    included = [part.text for number, part in enumerate(parts) if number not in dropped]
     left_out = [parts[number].name for number in sorted(dropped)]
     if len(prepared.context.evidence.question.strip()) > MAX_QUESTION:
         left_out.append(messages("question", language) + messages("cut", language))
-    unseen = {marker for number in dropped for marker in parts[number].markers}
+    omitted = {marker for number in dropped for marker in parts[number].markers}
     return Prompt(
-        messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(kept))),
-        sources=tuple(source for source in sources if source.marker not in unseen),
+        messages=(Message(role="system", content=system), Message(role="user", content="\n\n".join(included))),
+        sources=tuple(source for source in sources if source.marker not in omitted),
         left_out=tuple(dict.fromkeys(left_out)),
         tokens=total,
     )
 
 
 def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptPart]:
-    """Everything there is to say, in the order in which it is said."""
     language = prepared.answer.language
     evidence = prepared.context.evidence
-    said = [evidence.question, *(turn.question for turn in prepared.earlier)]
-    mark = _mark([*said, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
+    texts = [evidence.question, *(turn.question for turn in prepared.earlier)]
+    mark = _mark([*texts, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
     parts = [_PromptPart(0, "", "# Sources"), *_cases(prepared, sources)]
     seen = seen_at(prepared, sources)
     for source in sources:
         if source.kind == "rule":
             where = "".join(f"[{marker}]" for marker in seen[source.id])
-            # Its words are ours, but values that were pasted stand in them.
+            # The sentence is ours, but it contains pasted values.
             text = f"[{source.marker}] rule {source.id}:\n{_data(mark, f'{source.title}{chr(10)}{source.text}')}"
             text += f"\nseen at: {where}" if where else ""
             parts.append(_PromptPart(1, source.id, text, (source.marker,)))
@@ -128,8 +123,8 @@ def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptP
         parts.append(_PromptPart(2, messages("places", language), lines, tuple(source.marker for source in places)))
     parts.append(_PromptPart(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
-        asked = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
-        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, messages("earlier", language), asked))
+        text = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
+        parts.insert(len(parts) - age, _PromptPart(5 + age / 100, messages("earlier", language), text))
     for number, pasted in enumerate(_pasted(prepared)):
         text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
         parts.append(_PromptPart(3 + number / 1000, pasted.name or "", text))
@@ -139,7 +134,7 @@ def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptP
 
 
 def _cases(prepared: PreparedAnswer, sources: Sequence[Source]) -> Iterator[_PromptPart]:
-    """The cases by id, in the same words whichever of them is the likeliest; then the rest of that one."""
+    """The cases by id, worded the same whichever is most likely; then the rest of the most likely one."""
     language = prepared.answer.language
     by_id = {source.id: source for source in sources if source.kind == "case"}
     places = {cause.case.id: place for place, cause in enumerate(prepared.diagnosis.causes)}
@@ -158,17 +153,16 @@ def _heading(source: Source) -> str:
 
 
 def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
-    """The attachments; what was asked before is among the sources too, but stands elsewhere."""
-    given = {attachment.name for attachment in prepared.attachments}
-    asked = {turn.question for turn in prepared.earlier}
+    """The attachments, without earlier questions, which are sources too."""
+    attached = {attachment.name for attachment in prepared.attachments}
+    earlier = {turn.question for turn in prepared.earlier}
     for pasted in prepared.context.evidence.sources:
-        said = pasted.name not in given and pasted.text in asked
-        if pasted.name is not None and pasted.text.strip() and not said:
+        is_question = pasted.name not in attached and pasted.text in earlier
+        if pasted.name is not None and pasted.text.strip() and not is_question:
             yield pasted
 
 
 def _decided(prepared: PreparedAnswer, mark: str) -> str:
-    """What the program has settled."""
     causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
     lines = [
         "# Settled",
@@ -183,31 +177,31 @@ def _decided(prepared: PreparedAnswer, mark: str) -> str:
 
 
 def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
-    """The lines around what the program saw in a pasted text, numbered; else its beginning and end."""
+    """The numbered lines around the evidence in a pasted text; without evidence, its beginning and end."""
     report, evidence = prepared.context.report, prepared.context.evidence
     spans = [span for finding in report.findings for span in finding.evidence if not span.default]
     spans += [signal.span for signal in evidence.signals]
     spans += [trace.span for trace in evidence.tracebacks]
     lines = pasted.text.split("\n")
-    wanted: set[int] = set()
+    numbers: set[int] = set()
     for span in spans:
-        if span.attachment == pasted.name and len(wanted) < MAX_EXCERPT:
+        if span.attachment == pasted.name and len(numbers) < MAX_EXCERPT:
             last = min(span.end_line, span.line + 2 * AROUND) + AROUND
-            wanted.update(range(max(1, span.line - AROUND), min(last, len(lines)) + 1))
-    if not wanted:
-        wanted = {*range(1, HEAD + 1), *range(len(lines) - TAIL + 1, len(lines) + 1)}
-    shown: list[str] = []
+            numbers.update(range(max(1, span.line - AROUND), min(last, len(lines)) + 1))
+    if not numbers:
+        numbers = {*range(1, HEAD + 1), *range(len(lines) - TAIL + 1, len(lines) + 1)}
+    excerpt_lines: list[str] = []
     last = 0
-    for number in sorted(n for n in wanted if 1 <= n <= len(lines)):
-        if number != last + 1 and shown:
-            shown.append("…")
-        shown.append(f"{number}: {lines[number - 1][:MAX_LINE]}")
+    for number in sorted(n for n in numbers if 1 <= n <= len(lines)):
+        if number != last + 1 and excerpt_lines:
+            excerpt_lines.append("…")
+        excerpt_lines.append(f"{number}: {lines[number - 1][:MAX_LINE]}")
         last = number
-    return "\n".join(shown)
+    return "\n".join(excerpt_lines)
 
 
 def _mark(texts: Sequence[str]) -> str:
-    """A mark that stands in none of the texts: a digest of all of them, so the same question has the same prompt."""
+    """A mark that no text contains: a digest of them all, so that the same question has the same prompt."""
     joined = "\0".join(texts)
     mark = blake2b(joined.encode("utf-8", "replace"), digest_size=6).hexdigest()
     while mark in joined:

@@ -1,4 +1,4 @@
-"""What a model may rest a sentence on: the cases, the findings and the pasted places, each under a number. Pure."""
+"""The sources that a model may cite: cases, findings and pasted places, numbered. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PLACES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One numbered source. ``text`` is what the model reads of it and what its sentences are held against."""
+    """One numbered source. ``text`` is in the prompt, and the model's sentences are verified against it."""
 
     marker: int
     kind: Literal["case", "rule", "input"]
@@ -31,30 +31,29 @@ class Source:
 
 
 def sources_of(prepared: PreparedAnswer) -> tuple[Source, ...]:
-    """Cases by id (so that questions about the same ones share the beginning of their prompts), then findings, then
-    pasted places; numbered from 1."""
+    """The cases by id (for a common prompt prefix), then findings, then pasted places; numbered from 1."""
     language = prepared.answer.language
     first = prepared.diagnosis.causes[0].case.id if prepared.diagnosis.causes else ""
     cases = sorted((cause.case for cause in prepared.diagnosis.causes), key=lambda case: case.id)
-    found: list[Source] = []
+    sources: list[Source] = []
     for case in cases:
         url = case.sources[0].url if case.sources else None
         text = case_text(case, language)
         if case.id == first:
             text = f"{text}\n{more_text(case, language)}"
-        found.append(_source(len(found) + 1, "case", case.id, case.title.get(language), text, url=url))
+        sources.append(_source(len(sources) + 1, "case", case.id, case.title.get(language), text, url=url))
     fired = prepared.diagnosis.findings[:MAX_FINDINGS]
     for finding in fired:
         title = finding.title.get(language)
-        found.append(_source(len(found) + 1, "rule", finding.rule_id, title, finding_text(finding, language)))
+        sources.append(_source(len(sources) + 1, "rule", finding.rule_id, title, finding_text(finding, language)))
     spans = {_id(span): span for finding in fired for span in _places(finding)}
     for id, span in spans.items():
-        found.append(_source(len(found) + 1, "input", id, place(span, language), span.text, quote=quote(span)))
-    return tuple(found)
+        sources.append(_source(len(sources) + 1, "input", id, place(span, language), span.text, quote=quote(span)))
+    return tuple(sources)
 
 
 def seen_at(prepared: PreparedAnswer, sources: Sequence[Source]) -> Mapping[str, tuple[int, ...]]:
-    """The markers of the places that each finding points at, by rule."""
+    """The markers of each finding's places, by rule."""
     markers = {source.id: source.marker for source in sources if source.kind == "input"}
     return {
         finding.rule_id: tuple(dict.fromkeys(markers[_id(span)] for span in _places(finding)))
@@ -74,13 +73,13 @@ def case_text(case: Case, language: str) -> str:
 
 
 def more_text(case: Case, language: str) -> str:
-    """What is told of the first cause alone: what does not help, and how to confirm."""
-    parts = [f"does not help: {each.claim.get(language)} Reason: {each.why.get(language)}" for each in case.refutations]
+    """What is added for the first cause: what does not help, and how to confirm."""
+    parts = [f"does not help: {r.claim.get(language)} Reason: {r.why.get(language)}" for r in case.refutations]
     return "\n".join([*parts, f"how to confirm: {case.section('confirm', language)}"])
 
 
 def finding_text(finding: Finding, language: str) -> str:
-    """A finding as a fact, each part on one line: values that were pasted stand in it."""
+    """A finding as a fact. Each part is one line, because it contains pasted values."""
     fixes = " ".join("; ".join(fix.text.get(language) for fix in finding.fixes).split())
     parts = [" ".join(finding.message.get(language).split()), f"fix: {fixes}" if fixes else ""]
     return "\n".join(part for part in parts if part)

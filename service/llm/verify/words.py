@@ -1,4 +1,4 @@
-"""Words, names and numbers of a text, so that a sentence can be held against a source. Pure."""
+"""Words, names and numbers of a text, for comparing a sentence with a source. Pure."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ import unicodedata
 from collections.abc import Iterator, Sequence, Set
 from math import inf
 
+from trainmedic.service.llm.verify.vocabulary import UNIT
+
 PASSAGE = 8
-"""So many words running of a protected text are a leak."""
-STRUCK = "\ue000"
-"""Stands where a word of a protected passage stood."""
+"""This many consecutive words of a protected text are a leak."""
+REDACTED = "\ue000"
+"""Replaces a word of a protected passage."""
 
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-/][A-Za-z0-9]+)*|[\u4e00-\u9fff]+")
 _NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?:\.?(?:post|rc|dev|a|b)\d+)?(?:\.x)?", re.IGNORECASE)
 _TOKEN = re.compile(r"-{0,2}[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
-_CODE = re.compile(r"`([^`\n]+)`")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_COUNTED = re.compile(
-    r"\s?(?:[a-z]+ )?(?:%|GPUs?\b|cards?\b|nodes?\b|steps?\b|lines?\b|times\b|epochs?\b|samples?\b|rows?\b|seconds?\b|"
-    r"minutes?\b|hours?\b|days?\b|个|张|步|行|次|卡|条|倍|秒|分钟|小时|天|轮)",
-    re.IGNORECASE | re.ASCII,
-)
+CODE_SPAN = re.compile(r"`([^`\n]+)`")
 URL = re.compile(r"(?:https?://|www\.)[^\s<>()\[\]\"'`]+", re.IGNORECASE)
-_LEAKED = re.compile(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff])[^\W_\d])+")
-_NUMBERED = re.compile(r"\[[\d\s,，、]{1,40}\]")
+_PROSE_WORD = re.compile(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff])[^\W_\d])+")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "w.r.t", "etc"})
 _PLAIN = frozenset(
     ("true", "false", "none", "null", "nan", "inf", "pip", "install", "python", "export", "bash", "auto", "yes", "off")
@@ -39,7 +34,7 @@ _ENDINGS = ("ing", "ed", "es", "s", "e")
 
 
 def visible(text: str) -> str:
-    """The text without what cannot be seen (zero-width, control and private characters), lines ended by ``\\n``."""
+    """The text without invisible characters (zero-width, control, private use), its lines ended by ``\\n``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     if text.isascii() and text.isprintable():
         return text
@@ -48,18 +43,18 @@ def visible(text: str) -> str:
 
 
 def content(text: str) -> frozenset[str]:
-    """The words of a text that say something: Latin words without their endings and the parts of names, numbers whole,
-    Chinese in pairs."""
-    found: set[str] = set()
+    """The words of a text that carry meaning: stems of Latin words and of the parts of names, whole numbers, pairs of
+    Chinese characters."""
+    words: set[str] = set()
     for word in _WORD.findall(text.replace("学习率", " learning rate ").casefold()):
         if word[0] >= "\u4e00":
-            found.update(word[n : n + 2] for n in range(max(1, len(word) - 1)))
+            words.update(word[n : n + 2] for n in range(max(1, len(word) - 1)))
         elif _NUMBER.fullmatch(word):
-            found.add(_figure(word))
+            words.add(_normal_number(word))
         else:
             parts = ("learning", "rate") if word == "lr" else re.split(r"[_.\-/]", word)
-            found.update(_stem(part) for part in parts if part not in _STOP and (len(part) > 1 or part.isdigit()))
-    return frozenset(found)
+            words.update(_stem(part) for part in parts if part not in _STOP and (len(part) > 1 or part.isdigit()))
+    return frozenset(words)
 
 
 def _stem(word: str) -> str:
@@ -70,29 +65,29 @@ def _stem(word: str) -> str:
 
 
 def names(text: str) -> list[str]:
-    """Options, settings, files, versions and numbers that a text names, as they are written.
+    """Options, settings, files, versions and numbers in a text, as they are written there.
 
-    Single digits, counts below a hundred ("16 GPUs", "30 %") and -100 are no more than words.
+    Single digits, counts below a hundred ("16 GPUs", "30 %") and -100 are not names.
     """
-    text = _THOUSANDS.sub("", URL.sub(" ", text))
-    found: dict[str, None] = {}
-    for code in _CODE.findall(text):
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", URL.sub(" ", text))  # thousands
+    tokens: dict[str, None] = {}
+    for code in CODE_SPAN.findall(text):
         for match in _TOKEN.finditer(code):
             token = match.group()
             if _is_name(token, code[match.end() :]) or (_is_word(token) and token.lower() not in _PLAIN):
-                found[token] = None
-    plain = _CODE.sub(" ", text)
+                tokens[token] = None
+    plain = CODE_SPAN.sub(" ", text)
     for match in _TOKEN.finditer(plain):
         if _is_name(match.group(), plain[match.end() : match.end() + 24]):
-            found[match.group()] = None
-    return list(found)
+            tokens[match.group()] = None
+    return list(tokens)
 
 
 def _is_name(token: str, after: str) -> bool:
     bare = token.lstrip("-").rstrip("-")
     if _NUMBER.fullmatch(bare):
         if bare.isdigit():
-            return len(bare) > 1 and token != "-100" and not (len(bare) == 2 and _COUNTED.match(after))
+            return len(bare) > 1 and token != "-100" and not (len(bare) == 2 and UNIT.match(after))
         return True
     if bare.lower() in _ABBREVIATIONS or not bare[:1].isalpha():
         return False
@@ -106,7 +101,7 @@ def _is_word(token: str) -> bool:
 
 
 def spellings(name: str) -> Iterator[str]:
-    """How else the same name or number is written."""
+    """The ways to write the same name or number."""
     bare = name.casefold().strip("-").removesuffix(".x")
     yield bare
     if not _NUMBER.fullmatch(bare):
@@ -114,7 +109,7 @@ def spellings(name: str) -> Iterator[str]:
         yield bare.replace("_", "-")
         return
     bare = bare.removeprefix("v")
-    yield _figure(bare)
+    yield _normal_number(bare)
     yield re.sub(r"(?:\.0)+$", "", bare)
     try:
         value = float(bare)
@@ -127,8 +122,8 @@ def spellings(name: str) -> Iterator[str]:
         yield f"{value:.12f}".rstrip("0").rstrip(".")
 
 
-def _figure(number: str) -> str:
-    """One spelling for numbers of the same value; versions stay as they are."""
+def _normal_number(number: str) -> str:
+    """One spelling for all numbers of the same value; versions are returned unchanged."""
     bare = number.removeprefix("v")
     try:
         value = float(bare) if "e" in bare or "." in bare else inf
@@ -137,23 +132,25 @@ def _figure(number: str) -> str:
     return bare if value == inf else f"{value:g}"
 
 
-def stands(name: str, text: str) -> bool:
-    """Whether a text (in lower case) has the name whole: 1.2 is not in 11.25, but 4.46 is in 4.46.2."""
-    for each in dict.fromkeys(spellings(name)):
-        before, after = (r"(?<![0-9.])", r"(?![0-9])") if each[:1].isdigit() else (r"(?<![a-z0-9])", r"(?![a-z0-9])")
-        if each and re.search(before + re.escape(each) + after, text):
+def occurs(name: str, text: str) -> bool:
+    """Whether a lower-case text contains the whole name: 1.2 is not in 11.25, but 4.46 is in 4.46.2."""
+    for spelling in dict.fromkeys(spellings(name)):
+        before, after = (
+            (r"(?<![0-9.])", r"(?![0-9])") if spelling[:1].isdigit() else (r"(?<![a-z0-9])", r"(?![a-z0-9])")
+        )
+        if spelling and re.search(before + re.escape(spelling) + after, text):
             return True
     return False
 
 
 def passages(text: str, length: int = PASSAGE) -> frozenset[tuple[str, ...]]:
-    """Every run of so many words of a text; numbers and markers do not count."""
-    words = [match.group() for match in running(text)]
+    """Every run of ``length`` words of a text; numbers and markers are not words."""
+    words = [match.group() for match in prose_words(text)]
     return frozenset(tuple(words[n : n + length]) for n in range(len(words) - length + 1))
 
 
 def repeated(words: Sequence[str], protected: Set[tuple[str, ...]]) -> set[int]:
-    """Which of the words stand in a passage of the protected text."""
+    """The positions of the words that are part of a protected passage."""
     return {
         at
         for n in range(len(words) - PASSAGE + 1)
@@ -162,19 +159,19 @@ def repeated(words: Sequence[str], protected: Set[tuple[str, ...]]) -> set[int]:
     }
 
 
-def struck(text: str, protected: frozenset[tuple[str, ...]]) -> str:
-    """The text with `STRUCK` in place of each word of a protected passage, whatever lines or marks stand between."""
-    found = list(running(text))
+def redacted(text: str, protected: frozenset[tuple[str, ...]]) -> str:
+    """The text with `REDACTED` in place of each word of a protected passage, across lines and Markdown."""
+    words = list(prose_words(text))
     parts: list[str] = []
-    done = 0
-    for n in sorted(repeated([match.group() for match in found], protected)):
-        parts += [text[done : found[n].start()], STRUCK]
-        done = found[n].end()
-    return "".join([*parts, text[done:]])
+    end = 0
+    for n in sorted(repeated([match.group() for match in words], protected)):
+        parts += [text[end : words[n].start()], REDACTED]
+        end = words[n].end()
+    return "".join([*parts, text[end:]])
 
 
-def running(text: str) -> Iterator[re.Match[str]]:
-    """The running words of a text in lower case, at their places; Chinese letter by letter, numbers and markers out."""
-    # Letter by letter the same length, so that places in one text are places in the other.
+def prose_words(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text in lower case, at their positions; each Chinese character is a word, numbers are not."""
+    # Only characters whose lower case has the same length, so that positions hold for the text itself.
     lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-    return _LEAKED.finditer(_NUMBERED.sub(lambda m: " " * len(m.group()), lower))
+    return _PROSE_WORD.finditer(lower)

@@ -102,7 +102,7 @@ def test_the_patch_is_copied_and_downloaded_as_it_is_and_applies_to_what_was_pas
     page.open()
     page.page.click('[data-tm-example="kto"]')
     answer_id = page.answered()
-    kept = served.history.kept(answer_id)
+    kept = served.history.stored_answer(answer_id)
     assert kept is not None
     patches = [finding["patch"] for finding in kept.answer["findings"] if finding["patch"]]
     page.page.click("[data-tm-copy]")
@@ -254,7 +254,7 @@ def test_a_follow_up_sends_the_patched_file_and_the_finding_is_gone(tab: Open, s
     page.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=first)
     second = page.answered()
     assert page.page.locator("#tm-rule-fp16-trainables-adam-eps").count() == 0
-    kept = served.history.kept(second)
+    kept = served.history.stored_answer(second)
     assert kept is not None
     assert "--torch_dtype bfloat16" in str(kept.turns[-1].attachments[0].content)
     assert [turn.answer_id for turn in kept.turns] == [first, second]

@@ -87,8 +87,8 @@ def test_a_closer_look_is_not_offered_again_right_after_one(advisor: Advisor) ->
     example = examples("en")[0]
     answer = advisor.ask(Ask(question=example.question, attachments=example.files))
     assert "investigate" in {each.id for each in follow_ups(answer, (), None, "en", model=True)}
-    investigated = replace(answer, steps=(StepView(number=1, tool="read_log", what="", arguments={}, result=""),))
-    assert "investigate" not in {each.id for each in follow_ups(investigated, (), None, "en", model=True)}
+    investigate = replace(answer, steps=(StepView(number=1, tool="read_log", what="", arguments={}, result=""),))
+    assert "investigate" not in {each.id for each in follow_ups(investigate, (), None, "en", model=True)}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.agent import agent
 from trainmedic.service.agent.agent import messages
-from trainmedic.service.agent.budget import CUT, NO_ROOM, STEPS
+from trainmedic.service.agent.budget import NO_ROOM, STEPS, TRUNCATED
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
@@ -126,7 +126,7 @@ def alone(asked: Asked, advisor: Advisor, request: Ask, why: str, language: str 
 # --- looking things up ----------------------------------------------------------------------------------------------
 
 
-def test_each_step_is_told_as_it_happens_and_kept_in_the_answer(knowledge_advisor: Advisor) -> None:
+def test_each_step_is_streamed_and_stored_in_the_answer(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), SEARCH, EAGER, LINES, SAID)
     steps = [part for part in asked.parts if isinstance(part, StepView)]
     assert asked.parts[: len(steps)] == tuple(steps)  # the text comes after what was looked up for it
@@ -173,7 +173,7 @@ def test_several_calls_of_one_turn_are_steps_in_their_order(knowledge_advisor: A
     assert asked.answer.mode == "llm"
 
 
-def test_a_model_that_needs_nothing_writes_at_once(knowledge_advisor: Advisor) -> None:
+def test_a_model_that_calls_no_tool_writes_at_once(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), SAID)
     assert asked.answer.steps == ()
     assert asked.answer.mode == "llm"
@@ -191,7 +191,7 @@ def test_remarks_before_a_call_are_not_shown_and_a_long_text_comes_as_it_is_writ
     assert asked.streamed.count(sentence.strip()) == 8
 
 
-def test_thoughts_are_not_shown(knowledge_advisor: Advisor) -> None:
+def test_reasoning_is_not_shown(knowledge_advisor: Advisor) -> None:
     think = "<think>I wonder what this is about. " + "Perhaps it is the weather. " * 20
     asked = ask(knowledge_advisor, about(), Reply(think, "</think>", *SAID.pieces))
     assert "weather" not in asked.streamed + asked.answer.answer
@@ -203,7 +203,7 @@ VLLM = {"id": NAME, "owned_by": "vllm"}
 
 
 @pytest.mark.parametrize("before", [(), (EAGER,)], ids=["at once", "after a step"])
-def test_thoughts_that_the_template_opens_are_not_shown(knowledge_advisor: Advisor, before: tuple[Reply, ...]) -> None:
+def test_reasoning_that_the_template_opens_is_not_shown(knowledge_advisor: Advisor, before: tuple[Reply, ...]) -> None:
     fake = {"models": [VLLM], "template": "<think>\n"}
     asked = ask(knowledge_advisor, about(), *before, Reply(THINKING, "</think>", *SAID.pieces), fake=fake)
     assert "weather" not in asked.streamed + asked.answer.answer
@@ -211,7 +211,7 @@ def test_thoughts_that_the_template_opens_are_not_shown(knowledge_advisor: Advis
     assert asked.answer.mode == "llm"
 
 
-def test_a_model_that_closes_no_block_has_thought_nothing_unless_it_was_cut_off(knowledge_advisor: Advisor) -> None:
+def test_text_that_closes_no_block_is_no_reasoning_unless_it_was_cut_off(knowledge_advisor: Advisor) -> None:
     fake = {"models": [VLLM], "template": "<think>\n"}
     asked = ask(knowledge_advisor, about(), SAID, fake=fake)
     assert "forward kernel only" in asked.streamed
@@ -230,7 +230,7 @@ def test_a_block_that_never_closes_is_not_shown(knowledge_advisor: Advisor, fini
     assert (answer_messages("cut_short", "en") in asked.answer.notices) == (finish == "length")
 
 
-def test_thoughts_that_the_server_tells_apart_leave_the_text_alone(knowledge_advisor: Advisor) -> None:
+def test_reasoning_that_the_server_separates_does_not_change_the_text(knowledge_advisor: Advisor) -> None:
     fake = {"models": [VLLM], "template": "<think>\n"}
     asked = ask(knowledge_advisor, about(), Reply(Thought(THINKING), *SAID.pieces), fake=fake)
     assert "weather" not in asked.streamed + asked.answer.answer
@@ -297,7 +297,7 @@ def test_lines_that_were_read_are_cited_as_a_pasted_place(knowledge_advisor: Adv
     assert (citation.kind, citation.id) == ("input", "train.sh:8:1")
 
 
-def test_a_catalogue_entry_is_named_and_no_citation(knowledge_advisor: Advisor) -> None:
+def test_a_catalogue_entry_is_named_and_is_no_citation(knowledge_advisor: Advisor) -> None:
     result = ask(knowledge_advisor, about(), OPTION, SAID).tools[0]
     marker = _marker(result)
     said = result.partition("] ")[2].split(". ")[0]
@@ -308,7 +308,7 @@ def test_a_catalogue_entry_is_named_and_no_citation(knowledge_advisor: Advisor) 
     assert not [each for each in answer.citations if each.id.startswith("option")]
 
 
-def test_what_stands_nowhere_is_labelled_pointed_out_or_taken_out(knowledge_advisor: Advisor) -> None:
+def test_unsupported_text_is_labelled_flagged_or_removed(knowledge_advisor: Advisor) -> None:
     said = (
         "Perhaps cosmic rays disturbed the building yesterday. Pass --heal_everything now [1]. Lower the learning rate."
     )
@@ -319,7 +319,7 @@ def test_what_stands_nowhere_is_labelled_pointed_out_or_taken_out(knowledge_advi
     assert answer_messages("unknown_markers", "en", count=1) in answer.notices
 
 
-def test_what_a_case_refutes_that_only_a_tool_returned_is_taken_out_too(knowledge_advisor: Advisor) -> None:
+def test_what_a_case_from_a_tool_refutes_is_removed_too(knowledge_advisor: Advisor) -> None:
     read = calling("get_case", case_id="fp16-unscale-gradients")
     said = Reply(f"{SAID.pieces[0]} Downgrade peft.")
     unread = ask(knowledge_advisor, about(), said).answer
@@ -331,7 +331,7 @@ def test_what_a_case_refutes_that_only_a_tool_returned_is_taken_out_too(knowledg
 
 
 @pytest.mark.parametrize("looks", [(), (EAGER,)], ids=["at once", "after the same look-up"])
-def test_what_a_supposed_change_does_stands_before_the_text_under_the_markers_of_the_tools(
+def test_the_effect_of_a_supposed_change_precedes_the_text_with_the_markers_of_the_tools(
     knowledge_advisor: Advisor, looks: tuple[Reply, ...]
 ) -> None:
     request = replace(about(), question=f"{GEMMA.en}\nWhat if attn_implementation is eager?")
@@ -352,7 +352,7 @@ def test_a_text_that_reaches_its_limit_loses_its_unfinished_sentence_and_says_so
     assert answer_messages("cut_short", "en") in answer.notices
 
 
-def test_our_instructions_are_never_recited(knowledge_advisor: Advisor) -> None:
+def test_our_instructions_are_never_quoted(knowledge_advisor: Advisor) -> None:
     told = ask(knowledge_advisor, about(), SAID).requests[0].body["messages"][0]["content"]
     asked = ask(
         knowledge_advisor, about(), Reply(f"{SAID.pieces[0]} ", *[told[n : n + 9] for n in range(0, len(told), 9)])
@@ -377,7 +377,7 @@ def test_after_the_last_step_the_model_has_to_write(knowledge_advisor: Advisor) 
     assert asked.answer.mode == "llm"
 
 
-def test_a_model_that_wants_more_steps_is_not_waited_for(knowledge_advisor: Advisor) -> None:
+def test_a_model_that_requests_more_steps_is_stopped(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), *searches(STEPS + 1))
     alone(asked, knowledge_advisor, about(), messages("why.steps", "en"))
     assert len(asked.answer.steps) == STEPS  # what was looked up was looked up, and what it took was taken
@@ -385,7 +385,7 @@ def test_a_model_that_wants_more_steps_is_not_waited_for(knowledge_advisor: Advi
     assert len(asked.requests) == STEPS + 1
 
 
-def test_too_many_calls_at_once_are_not_carried_out(knowledge_advisor: Advisor) -> None:
+def test_too_many_calls_at_once_are_not_run(knowledge_advisor: Advisor) -> None:
     flood = Reply(calls=[("search_cases", {"query": f"overflow {n}"}) for n in range(40)])
     asked = ask(knowledge_advisor, about(), flood)
     alone(asked, knowledge_advisor, about(), messages("why.steps", "en"))
@@ -394,7 +394,7 @@ def test_too_many_calls_at_once_are_not_carried_out(knowledge_advisor: Advisor) 
 
 def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, EAGER, SAID)
-    assert asked.tools[1] == "You asked this before; the result stands above."
+    assert asked.tools[1] == "You made this call before; its result is above."
     assert [step.ok for step in asked.answer.steps] == [True, False]
     assert asked.answer.mode == "llm"
     looped = ask(knowledge_advisor, about(), EAGER)
@@ -415,7 +415,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
         (("get_case", {"case_id": "no-such-case"}), "There is no case no-such-case."),
         (
             ("read_log", {"attachment": "/etc/passwd", "first_line": 1, "last_line": 9}),
-            "Nothing of that name was pasted",
+            "No pasted text has that name",
         ),
         (("read_log", {"attachment": "train.sh", "first_line": 900, "last_line": 990}), "It has 13 lines."),
         (("look_up_option", {"framework": "excel", "option": "sum"}), "There is no catalogue of excel."),
@@ -423,7 +423,7 @@ def test_the_same_call_is_answered_once_and_a_loop_is_ended(knowledge_advisor: A
     ],
     ids=lambda value: value if isinstance(value, str) else json.dumps(value)[:40],
 )
-def test_a_call_that_cannot_be_carried_out_is_said_to_the_model_which_goes_on(
+def test_a_call_that_fails_is_reported_to_the_model_which_continues(
     knowledge_advisor: Advisor, call: tuple[str, Any], told: str
 ) -> None:
     asked = ask(knowledge_advisor, about(), Reply(calls=[call]), SAID)
@@ -434,7 +434,7 @@ def test_a_call_that_cannot_be_carried_out_is_said_to_the_model_which_goes_on(
     assert asked.answer.mode == "llm"
 
 
-def test_calls_that_can_never_be_read_end_the_investigation(knowledge_advisor: Advisor) -> None:
+def test_malformed_calls_end_the_investigation(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), BROKEN)
     alone(asked, knowledge_advisor, about(), messages("why.arguments", "en"))
     assert len(asked.requests) == 3
@@ -442,18 +442,18 @@ def test_calls_that_can_never_be_read_end_the_investigation(knowledge_advisor: A
     assert [call["function"]["arguments"] for m in sent for call in m.get("tool_calls") or ()] == ["{}", "{}"]
 
 
-def test_a_call_that_was_cut_off_is_not_carried_out_as_if_it_were_whole(knowledge_advisor: Advisor) -> None:
+def test_a_truncated_call_is_not_run(knowledge_advisor: Advisor) -> None:
     cut = Reply(calls=[("check_changed", '{"changes": {"zero_stage": "3", "bf16": "f')], finish="length")
     asked = ask(knowledge_advisor, about(), cut, SAID)
     assert asked.tools == ["The arguments do not fit: changes: Field required"]
     assert asked.answer.mode == "llm"
 
 
-def test_what_tools_return_is_cut_to_the_room_there_is(knowledge_advisor: Advisor) -> None:
+def test_tool_results_are_truncated_to_the_budget(knowledge_advisor: Advisor) -> None:
     long = Attachment(name="long.txt", content="".join(f"line {n} {'word ' * 40}\n" for n in range(400)))
     reads = [calling("read_log", attachment="long.txt", first_line=n, last_line=n + 39) for n in (1, 41, 81, 121)]
     asked = ask(knowledge_advisor, about(GEMMA, "en", long), *reads, SAID, context_tokens=6000, max_tokens=500)
-    assert asked.tools[0].endswith(CUT)
+    assert asked.tools[0].endswith(TRUNCATED)
     assert asked.tools[-1] == NO_ROOM
     for request in asked.requests:
         sizes = [len((message["content"] or "").encode()) // 4 for message in request.body["messages"]]
@@ -468,7 +468,7 @@ def test_the_smaller_context_of_the_endpoint_counts(knowledge_advisor: Advisor) 
     assert sum(len((m["content"] or "").encode()) // 4 for m in asked.requests[-1].body["messages"]) < 4096
 
 
-def test_a_model_that_says_nothing_is_not_waited_for(knowledge_advisor: Advisor) -> None:
+def test_a_silent_model_is_stopped(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, about(), EAGER, SILENT, first_token_s=1.5)
     alone(asked, knowledge_advisor, about(), answer_messages("failures.slow", "en"))
     assert [step.tool for step in asked.answer.steps] == ["check_changed"]
@@ -502,7 +502,7 @@ def test_all_turns_together_have_a_deadline(knowledge_advisor: Advisor) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_whatever_goes_wrong_with_the_model_there_is_the_programs_answer(
+def test_if_the_model_fails_the_template_answer_is_returned(
     knowledge_advisor: Advisor, reply: Reply, kind: str, before: tuple[Reply, ...]
 ) -> None:
     asked = ask(knowledge_advisor, about(), *before, reply)
@@ -522,7 +522,7 @@ def test_an_endpoint_without_tool_calls_is_named_with_the_flags_it_needs(knowled
     assert "--enable-auto-tool-choice" in asked.answer.notices[0]
 
 
-def test_an_endpoint_that_is_not_there_is_said_to_be_absent(knowledge_advisor: Advisor) -> None:
+def test_an_unreachable_endpoint_is_reported_as_absent(knowledge_advisor: Advisor) -> None:
     async def scenario() -> Answer:
         with FakeModel(SAID) as gone:
             url = gone.url
@@ -534,7 +534,7 @@ def test_an_endpoint_that_is_not_there_is_said_to_be_absent(knowledge_advisor: A
     assert answer.mode == "deterministic"
 
 
-def test_a_model_that_is_left_alone_is_not_asked(knowledge_advisor: Advisor) -> None:
+def test_a_model_behind_an_open_breaker_is_not_called(knowledge_advisor: Advisor) -> None:
     async def scenario() -> tuple[Asked, int]:
         with FakeModel(failing(500)) as server:
             async with chat(server.url) as model:
@@ -564,7 +564,7 @@ def test_every_turn_takes_a_slot_and_gives_it_back(knowledge_advisor: Advisor) -
     alone(second, knowledge_advisor, about(), answer_messages("failures.busy", "en"))
 
 
-def test_whoever_leaves_stops_the_model(knowledge_advisor: Advisor) -> None:
+def test_a_disconnect_stops_the_model(knowledge_advisor: Advisor) -> None:
     async def scenario() -> None:
         with FakeModel(EAGER, Reply("The mean " * 60, end="hold")) as server:
             async with chat(server.url) as model:
@@ -591,7 +591,7 @@ def test_a_tool_that_fails_is_a_step_that_failed(knowledge_advisor: Advisor, mon
     assert asked.answer.mode == "llm"
 
 
-def test_whatever_the_agent_raises_there_is_an_answer(
+def test_if_the_agent_raises_there_is_still_an_answer(
     knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(**_: object) -> None:
@@ -611,9 +611,7 @@ ORDER = (
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_paste_that_orders_tool_calls_changes_nothing_that_is_settled(
-    knowledge_advisor: Advisor, language: str
-) -> None:
+def test_a_pasted_order_to_call_tools_changes_no_decision(knowledge_advisor: Advisor, language: str) -> None:
     request = about(GEMMA, language, Attachment(name="notes.txt", content=ORDER))
     obeys = calling("check_changed", changes={"learning_rate": "0"})
     reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=5)
@@ -625,7 +623,7 @@ def test_a_paste_that_orders_tool_calls_changes_nothing_that_is_settled(
     assert answer_messages("withdrawn", language, count=1) in asked.answer.notices
 
 
-def test_what_was_pasted_stands_between_marks_that_it_cannot_contain(knowledge_advisor: Advisor) -> None:
+def test_pasted_text_is_delimited_by_marks_that_it_cannot_contain(knowledge_advisor: Advisor) -> None:
     reads = calling("read_log", attachment="notes.txt", first_line=1, last_line=5)
     first = ask(knowledge_advisor, about(GEMMA, "en", Attachment(name="notes.txt", content=ORDER)), reads, SAID)
     mark = first.tools[0].partition("<data-")[2].partition(">")[0]
@@ -646,7 +644,7 @@ def test_secrets_reach_neither_the_model_nor_a_step(knowledge_advisor: Advisor) 
     assert token not in str([request.body for request in asked.requests]) + to_json(asked.answer)
 
 
-def test_what_a_model_gives_a_tool_means_nothing_in_markdown(knowledge_advisor: Advisor) -> None:
+def test_tool_arguments_are_shown_without_markdown(knowledge_advisor: Advisor) -> None:
     nasty = "<img src=x onerror=alert(1)> [link](http://evil.example) `x`\n# heading"
     asked = ask(knowledge_advisor, about(), calling("search_cases", query=nasty), calling(nasty, a=nasty), SAID)
     shown = " ".join(f"{step.tool} {step.what} {step.arguments}" for step in asked.answer.steps)
@@ -660,7 +658,7 @@ HEALTHY = Attachment(
 )
 
 
-def test_where_no_cause_is_known_what_was_found_stands_behind_the_programs_answer(knowledge_advisor: Advisor) -> None:
+def test_without_a_cause_the_findings_follow_the_template_answer(knowledge_advisor: Advisor) -> None:
     request = Ask(question="What if bf16 was off?", attachments=(HEALTHY,), mode="investigate")
     own = knowledge_advisor.ask(request)
     assert own.causes == ()
@@ -675,13 +673,13 @@ def test_where_no_cause_is_known_what_was_found_stands_behind_the_programs_answe
     alone(unsupported, knowledge_advisor, request, messages("why.unsupported", "en"))
 
 
-def test_where_there_is_nothing_to_begin_with_the_model_is_not_asked(knowledge_advisor: Advisor) -> None:
+def test_without_anything_to_investigate_the_model_is_not_called(knowledge_advisor: Advisor) -> None:
     asked = ask(knowledge_advisor, Ask(question="What is the capital of France?", mode="investigate"), SAID)
     assert asked.requests == ()
     assert asked.answer.notices == (answer_messages("nothing_to_write", "en"),)
 
 
-def test_without_a_model_the_answer_is_the_programs_and_says_so(knowledge_advisor: Advisor) -> None:
+def test_without_a_model_the_template_answer_says_so(knowledge_advisor: Advisor) -> None:
     for answerer in (TemplateAnswerer(knowledge_advisor), Assistant(knowledge_advisor, None, load_agent=load_agent)):
         answer = asyncio.run(final_answer(answerer.stream(about(), "", _directly)))
         assert (answer.mode, answer.notices) == ("deterministic", (answer_messages("no_model", "en"),))

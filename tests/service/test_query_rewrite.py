@@ -11,7 +11,7 @@ import pytest
 from tests.fake_model import SILENT, FakeModel, Reply, failing, form
 from trainmedic.service.llm import query_rewrite
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.llm.query_rewrite import INSTRUCTION, KEPT, MAX_QUESTION, rewritten_query
+from trainmedic.service.llm.query_rewrite import CACHED_QUERIES, INSTRUCTION, MAX_QUESTION, rewritten_query
 
 GOOD = form({"question": "DPO loss is NaN", "symptoms": ["loss NaN", " grad_norm inf ", "", "loss NaN"]})
 
@@ -33,7 +33,7 @@ def against(*forms: Reply, then: Callable[[ChatModel, FakeModel], Awaitable[None
     asyncio.run(scenario())
 
 
-def test_the_question_comes_back_with_its_symptoms_one_a_line() -> None:
+def test_the_question_is_returned_with_its_symptoms_one_per_line() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await rewritten_query("dpo 的 loss 是 nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
         (asked,) = server.forms
@@ -44,7 +44,7 @@ def test_the_question_comes_back_with_its_symptoms_one_a_line() -> None:
     against(GOOD, then=then)
 
 
-def test_the_same_question_is_restated_once() -> None:
+def test_the_same_question_is_rewritten_once() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         said = [await rewritten_query(question, model) for question in ("loss nan", "  loss nan\n", "loss nan")]
         assert len(set(said)) == len(server.forms) == 1
@@ -52,7 +52,7 @@ def test_the_same_question_is_restated_once() -> None:
     against(GOOD, then=then)
 
 
-def test_another_model_is_asked_anew() -> None:
+def test_each_model_has_its_own_cache() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await rewritten_query("loss nan", model)
         other = ChatModel(ModelOptions(base_url=server.url, name="other"))
@@ -63,13 +63,13 @@ def test_another_model_is_asked_anew() -> None:
     against(GOOD, then=then)
 
 
-def test_no_more_is_kept_than_planned_and_the_latest_used_stays() -> None:
+def test_the_cache_is_bounded_and_keeps_the_latest_used() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         await rewritten_query("first", model)
-        query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(KEPT - 1)})
+        query_rewrite._cache.update({("elsewhere", "", str(number)): "x" for number in range(CACHED_QUERIES - 1)})
         await rewritten_query("first", model)
         await rewritten_query("second", model)
-        assert len(query_rewrite._cache) == KEPT
+        assert len(query_rewrite._cache) == CACHED_QUERIES
         await rewritten_query("first", model)
         assert len(server.forms) == 2
 
@@ -77,7 +77,7 @@ def test_no_more_is_kept_than_planned_and_the_latest_used_stays() -> None:
 
 
 @pytest.mark.parametrize("question", ["", "  \n "])
-def test_no_question_is_not_restated(question: str) -> None:
+def test_an_empty_question_is_not_rewritten(question: str) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await rewritten_query(question, model) == ""
         assert server.requests == []
@@ -99,7 +99,7 @@ def test_no_question_is_not_restated(question: str) -> None:
         form({"question": "fine", "symptoms": [], "verdict": "answered"}),
     ],
 )
-def test_what_is_no_restatement_is_nothing_and_is_not_kept(bad: Reply) -> None:
+def test_an_invalid_answer_is_empty_and_not_cached(bad: Reply) -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await rewritten_query("loss nan", model) == ""
         assert await rewritten_query("loss nan", model) == "DPO loss is NaN\nloss NaN\ngrad_norm inf"
@@ -107,7 +107,7 @@ def test_what_is_no_restatement_is_nothing_and_is_not_kept(bad: Reply) -> None:
     against(bad, GOOD, then=then)
 
 
-def test_it_may_take_no_longer_than_a_first_word() -> None:
+def test_it_may_take_no_longer_than_a_first_token() -> None:
     async def then(model: ChatModel, server: FakeModel) -> None:
         assert await rewritten_query("loss nan", model) == ""
         await server.until_disconnected()

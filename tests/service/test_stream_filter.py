@@ -31,7 +31,7 @@ SIZES = [1, 2, 3, 5, 9, 1000]
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_marker_of_no_source_never_shows(size: int) -> None:
+def test_an_unknown_marker_never_shows(size: int) -> None:
     text = "The loss is NaN [1]. It overflows [7][2]. Both [1, 9，12、8] say so [99, 98]."
     assert shown(*cut(text, size)) == "The loss is NaN [1]. It overflows [2]. Both [1][12] say so ."
 
@@ -46,7 +46,7 @@ def test_a_marker_of_no_source_never_shows(size: int) -> None:
         "",
     ],
 )
-def test_what_is_no_marker_passes_as_it_is(text: str, size: int) -> None:
+def test_text_that_is_no_marker_is_not_changed(text: str, size: int) -> None:
     assert shown(*cut(text, size)) == text
 
 
@@ -60,12 +60,12 @@ def test_a_passage_of_the_protected_text_does_not_show_and_ends_the_stream(befor
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_other_case_and_punctuation_do_not_help(size: int) -> None:
+def test_case_and_punctuation_make_no_difference(size: int) -> None:
     loud = "**USE** only: the - numbered sources;\nand the FINDINGS below, if they"
     assert "FINDINGS" not in shown(*cut(loud, size))
 
 
-def test_word_by_word_no_more_shows_than_what_many_a_sentence_has() -> None:
+def test_word_by_word_only_a_harmless_beginning_shows() -> None:
     pieces = [f"{word} " for word in PROTECTED.split()]
     assert len(words(shown(*pieces))) <= SUSPECT
 
@@ -77,12 +77,12 @@ def test_a_sentence_that_only_begins_like_the_protected_text_passes_whole(size: 
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_word_that_goes_on_in_the_next_piece_is_another_word(size: int) -> None:
+def test_a_word_may_continue_in_the_next_piece(size: int) -> None:
     text = "use only the numbered sources and the findingsX below"
     assert shown(*cut(text, size)) == text
 
 
-def test_what_waits_is_shown_at_the_end() -> None:
+def test_pending_text_is_shown_at_the_end() -> None:
     withhold = StreamFilter(PROTECTED, MARKERS)
     assert withhold.push("So: use only the numbered sources ") == "So: "
     assert withhold.push("[1") == ""
@@ -93,7 +93,7 @@ def test_a_passage_that_ends_with_the_text_does_not_show() -> None:
     assert shown("do not say it, do not write", " it", protected="do not say it do not write it") == ""
 
 
-def test_plain_text_does_not_wait() -> None:
+def test_plain_text_is_not_held_back() -> None:
     withhold = StreamFilter(system_text(), MARKERS)
     for piece in ("The mean ", "over an empty", " class is NaN [1]. ", "--vanilla_loss "):
         assert withhold.push(piece) == piece

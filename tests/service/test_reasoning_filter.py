@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without
+from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without_reasoning
 
 SIZES = [1, 2, 3, 7, 1000]
 NAMED = "The tag `<think>` opens a block, `</think>` closes it."
@@ -40,13 +40,13 @@ def shown(text: str, size: int, *, opened: bool = False, whole: bool = True) -> 
         ("", ""),
     ],
 )
-def test_blocks_of_thought_are_left_out(text: str, left: str, size: int) -> None:
+def test_reasoning_blocks_are_removed(text: str, left: str, size: int) -> None:
     assert shown(text, size) == left
-    assert without(text) == left
+    assert without_reasoning(text) == left
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_where_the_prompt_opens_the_block_nothing_shows_before_it_is_closed(size: int) -> None:
+def test_if_the_prompt_opens_the_block_nothing_shows_before_it_is_closed(size: int) -> None:
     thoughts = ReasoningFilter(opened=True)
     text = "Let me see. The loss"
     assert "".join(thoughts.push(text[n : n + size]) for n in range(0, len(text), size)) == ""
@@ -56,18 +56,18 @@ def test_where_the_prompt_opens_the_block_nothing_shows_before_it_is_closed(size
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_whole_text_that_closes_no_block_was_no_thought_though_the_prompt_seemed_to_open_one(size: int) -> None:
+def test_a_complete_text_that_closes_no_block_was_no_reasoning(size: int) -> None:
     assert shown("It overflows [1].", size, opened=True) == "It overflows [1]."
     assert shown("It overflows and", size, opened=True, whole=False) == ""
 
 
-def test_where_the_server_tells_thoughts_apart_the_text_shows_at_once() -> None:
+def test_if_the_server_separates_reasoning_the_text_shows_at_once() -> None:
     thoughts = ReasoningFilter(opened=True)
     thoughts.apart()
     assert thoughts.push("It overflows.") == "It overflows."
 
 
-def test_plain_text_does_not_wait() -> None:
+def test_plain_text_is_not_held_back() -> None:
     thoughts = ReasoningFilter()
     for piece in ("The mean", " over <b>", " [1]", " x < 3", ".\n"):
         assert thoughts.push(piece) == piece
@@ -76,4 +76,4 @@ def test_plain_text_does_not_wait() -> None:
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<thi", "nk>", "a ", "`", "\n", "```\n", "[1]"]), max_size=14))
 def test_pieces_never_change_what_is_shown_in_the_end(pieces: list[str]) -> None:
     text = "".join(pieces)
-    assert {shown(text, size) for size in (1, 2, 5)} == {without(text)}
+    assert {shown(text, size) for size in (1, 2, 5)} == {without_reasoning(text)}
