@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from trainmedic.kb.data_files import load_table
+
 _PREFIX = 16  # the longest prefix of a known shape
 _ROUNDS = 4  # masking one secret can complete the shape of another; two rounds were always enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """The masked text and how many secrets of each kind were found."""
-
     text: str
     counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -45,73 +45,13 @@ def mask(text: str) -> Masked:
 
 _NOT_BREAK = re.compile(r"[^\r\n]")
 
-_SHAPES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
-    (kind, needles, re.compile(pattern))
-    for kind, needles, pattern in (
-        ("huggingface_token", ("hf_", "api_org_"), r"(?<![A-Za-z0-9])(?:hf_|api_org_)(?P<secret>[A-Za-z0-9]{16,})"),
-        (
-            "api_key",
-            ("sk-",),
-            r"(?<![A-Za-z0-9-])sk-(?:proj-|ant-|svcacct-|admin-|or-v1-)?(?=[A-Za-z_-]{0,64}\d)(?P<secret>[A-Za-z0-9_-]{16,})",
-        ),
-        ("github_token", ("gh",), r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_)(?P<secret>[A-Za-z0-9_]{20,})"),
-        ("gitlab_token", ("glpat-",), r"glpat-(?P<secret>[\w-]{16,})"),
-        (
-            "slack_token",
-            ("xox", "xapp-"),
-            r"(?<![A-Za-z0-9])(?:xox[a-z](?:\.xox[a-z])?|xapp)-(?P<secret>[A-Za-z0-9-]{10,})",
-        ),
-        ("webhook", ("hooks.slack.com/",), r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{8,})"),
-        ("webhook", ("/hook/",), r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/(?P<secret>[\w-]{8,})"),
-        ("webhook", ("/webhook/send?key=",), r"/webhook/send\?key=(?P<secret>[\w-]{8,})"),
-        ("webhook", ("api/webhooks/",), r"discord(?:app)?\.com/api/webhooks/(?P<secret>\d+/[\w-]{8,})"),
-        ("google_key", ("AIza",), r"(?<![A-Za-z0-9])AIza(?P<secret>[\w-]{30,})"),
-        ("google_key", ("ya29.",), r"(?<![A-Za-z0-9])ya29\.(?P<secret>[\w-]{20,})"),
-        ("aws_key", ("AKIA", "ASIA"), r"(?<![A-Za-z0-9])(?:AKIA|ASIA)(?P<secret>[A-Z0-9]{16})(?![A-Za-z0-9])"),
-        ("jwt", ("eyJ",), r"(?<![A-Za-z0-9])eyJ(?P<secret>[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)"),
-        ("package_token", ("npm_",), r"(?<![A-Za-z0-9])npm_(?P<secret>[A-Za-z0-9]{30,})"),
-        ("package_token", ("pypi-",), r"(?<![A-Za-z0-9])pypi-(?=[A-Za-z_-]{0,64}\d)(?P<secret>[\w-]{40,})"),
-        ("api_key", ("gsk_", "nvapi-", "r8_"), r"(?<![A-Za-z0-9])(?:gsk_|nvapi-|r8_)(?P<secret>[\w-]{30,})"),
-        (
-            "modelscope_token",
-            ("ms-",),
-            r"(?<![A-Za-z0-9])ms-(?P<secret>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
-        ),
-        ("wandb_key", ("wandb_v1_",), r"wandb_v1_(?P<secret>[\w-]{16,})"),
-        (
-            "azure_key",
-            ("AccountKey=", "SharedAccessKey="),
-            r"(?:Account|SharedAccess)Key=(?P<secret>[A-Za-z0-9+/=]{20,})",
-        ),
-        ("azure_key", ("sig=",), r"[?&]sig=(?P<secret>[A-Za-z0-9%+/=]{20,})"),
-        ("url_password", ("://",), r"://[^\s/:@\"'<>]{0,128}:(?P<secret>(?![${*])[^\s@/\"'<>]{1,256})@"),
-        ("url_password", ("://",), r"://(?P<secret>[A-Za-z0-9_-]{20,256})@"),
-    )
+_TABLE = load_table("secret_shapes.toml")
+_SHAPES = tuple((shape["kind"], tuple(shape["needles"]), re.compile(shape["pattern"])) for shape in _TABLE["shapes"])
+_FOLDED = tuple(
+    (shape["kind"], shape["needle"], re.compile(shape["pattern"], re.IGNORECASE)) for shape in _TABLE["folded"]
 )
-_FOLDED: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
-    (kind, needle, re.compile(pattern, re.IGNORECASE))
-    for kind, needle, pattern in (
-        (
-            "authorization",
-            "authorization",
-            r"authorization\\?[\"']?[ \t]*[:=,][ \t]*f?\\?[\"']?(?:(?:bearer|basic|token|digest)[ \t]+)?"
-            r"(?P<secret>(?![${*<]|(?:bearer|basic|token|digest)\b)[^\s\"'\\]{6,4096})",
-        ),
-        (
-            "authorization",
-            "bearer",
-            r"bearer[ \t]+(?=[A-Za-z._~+/=-]{0,64}\d)(?P<secret>[A-Za-z0-9._~+/=-]{12,4096})",
-        ),
-        (
-            "wandb_key",
-            "wandb",
-            r"wandb(?:(?!commit|sha\d|revision)[^\n]){0,80}?(?<![0-9a-zA-Z/@])"
-            r"(?P<secret>[0-9a-f]{40})(?![0-9a-zA-Z])",
-        ),
-        ("password", "machine", r"machine[ \t]+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?P<secret>(?!\*)\S{1,512})"),
-        ("password", "sshpass", r"sshpass[ \t]+-p[ \t]*[\"']?(?P<secret>(?![$*])[^\s\"']{1,256})"),
-    )
-)
+_KEYS = tuple(_TABLE["words"]["keys"])
+_TOKEN_WORDS = frozenset(_TABLE["words"]["token_words"])
 
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 _MAIL_HOST = re.compile(
@@ -121,38 +61,11 @@ _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BODY = re.compile(r"[A-Za-z0-9+/=\\\s:,\-*]*")
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-_CORES = (
-    "api_key",
-    "api-key",
-    "apikey",
-    "secret",
-    "token",
-    "passwd",
-    "password",
-    "passphrase",
-    "access_key",
-    "access-key",
-    "accesskey",
-    "encryption_key",
-    "private_key",
-    "密码",
-    "口令",
-    "密钥",
-)
 _ALWAYS = re.compile(
     r"(?:.*_)?(?:\w*api_?key|\w*secret(?:_?(?:access_?)?key)?|\w*access_?key(?:_id|_secret)?|\w*passwd|\w*password"
     r"|passphrase|encryption_key|private_key|密码|口令|密钥)s?"
 )
 _TOKEN = re.compile(r"(?:.*_)?(?P<before>[a-z0-9]*?)_?token")
-_SPECIAL = frozenset(
-    {
-        "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "image", "img", "video", "audio", "vision",
-        "start", "end", "begin", "first", "last", "next", "prev", "previous", "special", "added",
-        "additional", "extra", "think", "thinking", "tool", "text", "new", "per", "step", "label", "chat",
-        "split", "prompt", "response", "reward", "point", "box", "patch", "max", "min", "num", "total", "boi",
-        "eoi", "eot", "eom", "bot", "placeholder", "separator", "non", "sub", "loss", "single", "each", "by",
-    }
-)  # fmt: skip
 _VALUE = re.compile(
     r"(?P<close>\\?[\"'])?[ \t]*\]?[ \t]*(?P<separator>=>|:=|==?|[:：]|,|是)?[ \t]*[rbu]?"
     r"(?:(?P<quote>\\?[\"'])(?P<quoted>[^\"'\n]{1,2048})|(?P<bare>[^\s,;'\"\\)\]}&]{1,4096}))"
@@ -167,7 +80,7 @@ _HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
 
 
 def _ranges(text: str) -> list[tuple[int, int, str]]:
-    """Stretches to mask, in order, not overlapping. A known shape in a keyed value keeps its prefix."""
+    """Non-overlapping ranges to mask, in order. A known shape in a keyed value keeps its prefix."""
     ranges: list[tuple[int, int, str]] = [*_blocks(text), *_shaped(text)]
     lowered = text.lower()
     if len(lowered) != len(text):  # "İ" becomes two characters: offsets would shift
@@ -229,14 +142,14 @@ def _mails(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _keyed(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
     """Values of keys that name a secret, in every notation: ``K=v``, ``"k": "v"``, ``--k v``, ``f(k="v")``."""
-    for core in _CORES:
-        at = lowered.find(core)
+    for key in _KEYS:
+        at = lowered.find(key)
         while at >= 0:
-            after = at + len(core)
+            after = at + len(key)
             start, end = _name(text, at, after)
             if _names_secret(text[start:end]) and (value := _value(text, start, end)) is not None:
                 yield value
-            at = lowered.find(core, after)
+            at = lowered.find(key, after)
 
 
 def _name(text: str, start: int, end: int) -> tuple[int, int]:
@@ -255,7 +168,7 @@ def _names_secret(name: str) -> bool:
     if _ALWAYS.fullmatch(plain):
         return True
     match = _TOKEN.fullmatch(plain)
-    return match is not None and match["before"] not in _SPECIAL and not _SPECIAL.intersection(plain.split("_"))
+    return match is not None and match["before"] not in _TOKEN_WORDS and not _TOKEN_WORDS.intersection(plain.split("_"))
 
 
 def _value(text: str, start: int, end: int) -> tuple[int, int, str] | None:

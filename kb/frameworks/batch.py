@@ -19,7 +19,7 @@ _HF = (*INHERITS, "transformers", "unsloth", "axolotl")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A computed number, how in words, the settings it stands on, and the options that wrote them."""
+    """A computed number with its explanation, and the settings and options that it depends on."""
 
     value: int
     how: str
@@ -29,7 +29,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The sizes of a run; None where unknown. ``accumulation_exact`` is False where the division leaves a rest."""
+    """The sizes of a run; None if unknown. ``accumulation_exact`` is False if the division leaves a remainder."""
 
     world_size: Known | None = None
     data_parallel: Known | None = None
@@ -39,45 +39,50 @@ class Batch:
 
 
 def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str | None = None) -> Batch:
-    """Compute the sizes from canonical settings."""
-    look = _Look(settings)
-    world = _world(look, framework)
-    parallel = _data_parallel(look, world)
+    numbers = _Numbers(settings)
+    world = _world(numbers, framework)
+    parallel = _data_parallel(numbers, world)
     if framework == "openrlhf":
-        total = look.number("global_batch")
-        exact, accumulation = _divided(look, world, total, "global_batch", "micro_batch")
+        total = numbers.number("global_batch")
+        exact, accumulation = _divided(numbers, world, total, "global_batch", "micro_batch")
         return Batch(
-            world_size=world, data_parallel=parallel, accumulation=accumulation,
-            global_batch=None if total is None else look.known(total, "train batch size", "global_batch"),
+            world_size=world,
+            data_parallel=parallel,
+            accumulation=accumulation,
+            global_batch=None if total is None else numbers.known(total, "train batch size", "global_batch"),
             accumulation_exact=exact,
-        )  # fmt: skip
+        )
     if framework == "verl" and algorithm != "sft":
-        return _verl(look, world, parallel)
+        return _verl(numbers, world, parallel)
     if framework not in _HF:
         return Batch(world_size=world, data_parallel=parallel)
-    accumulation = _hf_accumulation(look, framework, algorithm, world)
-    micro = look.number("micro_batch")
+    accumulation = _hf_accumulation(numbers, framework, algorithm, world)
+    micro = numbers.number("micro_batch")
     whole = None
     if micro is not None and accumulation is not None and parallel is not None:
         whole = _join(
-            look, micro * accumulation.value * parallel.value,
+            numbers,
+            micro * accumulation.value * parallel.value,
             f"{micro} per device × {accumulation.value} accumulated × {parallel.value} data parallel",
-            ("micro_batch",), accumulation, parallel,
-        )  # fmt: skip
+            ("micro_batch",),
+            accumulation,
+            parallel,
+        )
     return Batch(
-        world_size=world, data_parallel=parallel, accumulation=accumulation, global_batch=whole,
+        world_size=world,
+        data_parallel=parallel,
+        accumulation=accumulation,
+        global_batch=whole,
         accumulation_exact=True if accumulation else None,
-    )  # fmt: skip
+    )
 
 
-class _Look:
-    """Reading numbers out of settings."""
-
+class _Numbers:
     def __init__(self, settings: Mapping[str, Setting]) -> None:
         self.settings = settings
 
     def number(self, name: str) -> int | None:
-        """A positive whole number, or None where it is unknown, unset or something else."""
+        """A positive whole number, or None."""
         setting = self.settings.get(name)
         if setting is None or isinstance(setting.value, (bool, Unresolved)):
             return None
@@ -87,14 +92,13 @@ class _Look:
         return value if isinstance(value, int) and value > 0 else None
 
     def one(self, name: str) -> int | None:
-        """A size that is 1 where the framework has no such setting; None where it is an unresolved variable."""
+        """A size that defaults to 1; None if it is an unresolved variable."""
         setting = self.settings.get(name)
         if setting is None or setting.value is None:
             return 1
         return self.number(name)
 
     def known(self, value: int, how: str, *names: str) -> Known:
-        """A number with the options behind ``names``."""
         present = [name for name in names if name in self.settings]
         options = [self.settings[name].option for name in present]
         return Known(
@@ -105,40 +109,40 @@ class _Look:
         )
 
 
-def _join(look: _Look, value: int, how: str, names: Sequence[str], *parts: Known) -> Known:
-    """A number that stands on settings and on other numbers."""
-    own = look.known(value, how, *names)
+def _join(numbers: _Numbers, value: int, how: str, names: Sequence[str], *parts: Known) -> Known:
+    """A number that depends on settings and on other numbers."""
+    own = numbers.known(value, how, *names)
     every = (*own.names, *(name for part in parts for name in part.names))
     options = (*own.options, *(option for part in parts for option in part.options))
     unique = [option for index, option in enumerate(options) if option not in options[:index]]
     return Known(value=value, how=how, names=tuple(dict.fromkeys(every)), options=tuple(unique))
 
 
-def _world(look: _Look, framework: str | None) -> Known | None:
-    """Processes that train. A launcher's total, nodes × GPUs of a node, or the length of CUDA_VISIBLE_DEVICES."""
-    total = look.number("num_processes")
+def _world(numbers: _Numbers, framework: str | None) -> Known | None:
+    """Training processes: the launcher's total, nodes × GPUs per node, or the length of CUDA_VISIBLE_DEVICES."""
+    total = numbers.number("num_processes")
     if total is not None:
-        return look.known(total, f"{total} processes in all", "num_processes")
-    gpus, nodes = look.number("num_gpus"), look.one("num_nodes")
+        return numbers.known(total, f"{total} processes in all", "num_processes")
+    gpus, nodes = numbers.number("num_gpus"), numbers.one("num_nodes")
     if gpus is not None and nodes is not None:
-        return look.known(gpus * nodes, f"{nodes} nodes × {gpus} GPUs", "num_gpus", "num_nodes")
-    setting = look.settings.get("visible_devices")
+        return numbers.known(gpus * nodes, f"{nodes} nodes × {gpus} GPUs", "num_gpus", "num_nodes")
+    setting = numbers.settings.get("visible_devices")
     spawns = framework in ("openrlhf", "llamafactory")  # both use every visible GPU; others start one process
     if setting is not None and setting.value is not None and spawns and nodes is not None:
         if isinstance(setting.value, Unresolved):
             return None
         count = len([part for part in str(setting.value).strip("\"'").split(",") if part.strip()])
         if count:
-            return look.known(count * nodes, f"{count} visible GPUs", "visible_devices")
+            return numbers.known(count * nodes, f"{count} visible GPUs", "visible_devices")
     return None
 
 
-def _data_parallel(look: _Look, world: Known | None) -> Known | None:
-    """World ÷ (sequence × tensor × pipeline × context parallel); None where it does not divide."""
+def _data_parallel(numbers: _Numbers, world: Known | None) -> Known | None:
+    """World ÷ (sequence × tensor × pipeline × context parallel); None if it does not divide."""
     if world is None:
         return None
     names = ("sequence_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel")
-    sizes = [look.one(name) for name in names]
+    sizes = [numbers.one(name) for name in names]
     product = 1
     for size in sizes:
         if size is None:
@@ -148,14 +152,14 @@ def _data_parallel(look: _Look, world: Known | None) -> Known | None:
         return None
     used = [name for name, size in zip(names, sizes, strict=True) if size and size > 1]
     how = f"{world.value} processes" + (f" ÷ {product} ({', '.join(used)})" if product > 1 else "")
-    return _join(look, world.value // product, how, used, world)
+    return _join(numbers, world.value // product, how, used, world)
 
 
 def _divided(
-    look: _Look, world: Known | None, total: int | None, total_name: str, micro_name: str
+    numbers: _Numbers, world: Known | None, total: int | None, total_name: str, micro_name: str
 ) -> tuple[bool | None, Known | None]:
     """OpenRLHF's accumulation: global × ring × tensor ÷ (micro × world), rounded down, at least what divides."""
-    micro, ring, tensor = look.number(micro_name), look.one("sequence_parallel"), look.one("tensor_parallel")
+    micro, ring, tensor = numbers.number(micro_name), numbers.one("sequence_parallel"), numbers.one("tensor_parallel")
     if world is None or total is None or micro is None or ring is None or tensor is None:
         return None, None
     above, below = total * ring * tensor, micro * world.value
@@ -163,35 +167,37 @@ def _divided(
     names = (
         total_name,
         micro_name,
-        *(name for name in ("sequence_parallel", "tensor_parallel") if look.one(name) != 1),
+        *(name for name in ("sequence_parallel", "tensor_parallel") if numbers.one(name) != 1),
     )
-    return above % below == 0 and above >= below, _join(look, above // below, how, names, world)
+    return above % below == 0 and above >= below, _join(numbers, above // below, how, names, world)
 
 
-def _hf_accumulation(look: _Look, framework: str | None, algorithm: str | None, world: Known | None) -> Known | None:
-    written = look.number("gradient_accumulation")
+def _hf_accumulation(
+    numbers: _Numbers, framework: str | None, algorithm: str | None, world: Known | None
+) -> Known | None:
+    written = numbers.number("gradient_accumulation")
     if written is not None:
-        return look.known(written, f"{written} as set", "gradient_accumulation")
-    if framework != "ms-swift" or "gradient_accumulation" not in look.settings:
+        return numbers.known(written, f"{written} as set", "gradient_accumulation")
+    if framework != "ms-swift" or "gradient_accumulation" not in numbers.settings:
         return None
-    if isinstance(look.settings["gradient_accumulation"].value, Unresolved):
+    if isinstance(numbers.settings["gradient_accumulation"].value, Unresolved):
         return None
     if algorithm == "grpo":
-        return look.known(1, "ms-swift's default for GRPO", "gradient_accumulation")
-    micro = look.number("micro_batch")
+        return numbers.known(1, "ms-swift's default for GRPO", "gradient_accumulation")
+    micro = numbers.number("micro_batch")
     if micro is None or world is None:
         return None
     value = max(1, math.ceil(16 / micro / world.value))
     return _join(
-        look, value, f"ms-swift's default: 16 ÷ ({micro} × {world.value}), rounded up", ("micro_batch",), world
+        numbers, value, f"ms-swift's default: 16 ÷ ({micro} × {world.value}), rounded up", ("micro_batch",), world
     )
 
 
-def _verl(look: _Look, world: Known | None, parallel: Known | None) -> Batch:
-    mini, samples, micro = look.number("global_batch"), look.one("num_generations"), look.number("micro_batch")
+def _verl(numbers: _Numbers, world: Known | None, parallel: Known | None) -> Batch:
+    mini, samples, micro = numbers.number("global_batch"), numbers.one("num_generations"), numbers.number("micro_batch")
     whole = None
     if mini is not None and samples is not None:
-        whole = look.known(
+        whole = numbers.known(
             mini * samples, f"{mini} prompts × {samples} samples in a mini batch", "global_batch", "num_generations"
         )
     accumulation, exact = None, None
@@ -199,7 +205,7 @@ def _verl(look: _Look, world: Known | None, parallel: Known | None) -> Batch:
         share = micro * parallel.value
         exact = whole.value % share == 0 and whole.value >= share
         accumulation = _join(
-            look,
+            numbers,
             whole.value // share,
             f"{whole.value} ÷ ({micro} × {parallel.value})",
             ("micro_batch",),

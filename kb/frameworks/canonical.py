@@ -65,9 +65,16 @@ def canonicalise(
                     name=name, value=default.value, option=None, source=default.source, key=default.key
                 )
     draft = Draft(
-        framework=framework or "", algorithm=algorithm, stage=stage, releases=releases, versions=versions,
-        partial=partial, options=flat, settings=found, model_family=model_family,
-    )  # fmt: skip
+        framework=framework or "",
+        algorithm=algorithm,
+        stage=stage,
+        releases=releases,
+        versions=versions,
+        partial=partial,
+        options=flat,
+        settings=found,
+        model_family=model_family,
+    )
     derive(draft)
     return MappingProxyType({name: found[name] for name in SETTINGS if name in found})
 
@@ -75,7 +82,7 @@ def canonicalise(
 def _written(
     options: Sequence[Option], framework: str | None, algorithm: str | None, releases: Sequence[str]
 ) -> dict[str, Setting]:
-    """What the options say. Where two loads of the trained model disagree, they say nothing."""
+    """Settings from the options, except those on which two loads of the trained model disagree."""
     written: dict[str, tuple[int, Setting]] = {}
     loaded: dict[str, Value] = {}
     doubtful: set[str] = set()
@@ -103,7 +110,7 @@ def _written(
 
 
 def flatten(options: Iterable[Option]) -> Iterator[Option]:
-    """Options with a mapping as value also as one dotted option for each entry, at the place of the whole."""
+    """The options; one whose value is a mapping is followed by a dotted option for each entry."""
     for option in options:
         yield option
         if isinstance(option.value, Mapping):
@@ -122,16 +129,15 @@ def warm() -> None:
 
 
 def name_of(framework: str | None, key: str, scope: str = "", algorithm: str | None = None) -> str | None:
-    """The canonical setting that an option spells, or None."""
     for column, name in _columns(framework, key, scope):
-        for spec, each in index(column).get(name, ()):
-            if each.fits(algorithm):
+        for spec, spelled in index(column).get(name, ()):
+            if spelled.fits(algorithm):
                 return spec.name
     return None
 
 
 def keys_of(framework: str, name: str, version: str | None = None) -> tuple[str, ...]:
-    """The framework's spellings of a canonical setting, newest first; only those of ``version`` where it is given."""
+    """The framework's spellings of a canonical setting, newest first; only those of ``version`` if given."""
     spec = specs().get(name)
     if spec is None:
         return ()
@@ -157,7 +163,7 @@ def _own(framework: str, scope: str) -> bool:
 
 
 def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str]]:
-    """(column, option name in it) for an option, most telling first."""
+    """(column, option name in it) for an option, the most specific first."""
     lowered = scope.lower()
     if lowered in ("deepspeed", "accelerate", "env", "launcher", CHECKPOINT):
         return [(lowered, key)]
@@ -172,17 +178,17 @@ def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str
     if scope.endswith("Trainer"):
         return [("trainer", key)]
     own = [framework] if framework else list(_LOOSE)
-    found = [(column, key) for column in own]
+    columns = [(column, key) for column in own]
     head, _, rest = key.partition(".")
     if rest and head in ("deepspeed", "model_init_kwargs", "model_kwargs"):
-        found.append(("deepspeed" if head == "deepspeed" else "model", rest))
-    return found
+        columns.append(("deepspeed" if head == "deepspeed" else "model", rest))
+    return columns
 
 
 def _meanings(
     option: Option, framework: str | None, algorithm: str | None, releases: Sequence[str]
 ) -> Iterator[tuple[int, Spec, Key, bool]]:
-    """(rank, setting, spelling, negated) of all that one option says. Higher ranks win, then later ones."""
+    """(rank, setting, spelling, negated) for each setting of one option. Higher ranks win, then later ones."""
     done: set[str] = set()
     for column, name in _columns(framework, option.key, option.scope):
         rank = {"deepspeed": 1, "accelerate": 1, "launcher": 1, CHECKPOINT: 1, "env": 2}.get(column, 3)

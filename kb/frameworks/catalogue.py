@@ -55,21 +55,24 @@ class OptionInfo:
 
     @property
     def boolean(self) -> bool:
-        """Whether its value is a truth value."""
         return self.switch or (self.type or "").replace("Optional[", "").rstrip("]") in ("bool", "bool | None")
 
     def default_for(self, owners: Iterable[str]) -> tuple[bool, Value]:
-        """(known, default) for a command or class: known only where all given owners of the option agree."""
+        """(known, default) for a command or class; known only if all given owners agree."""
         mine = [owner for owner in owners if owner in self.owners]
-        found = [self.default_by.get(owner, self.default) for owner in mine or self.owners]
-        if not self.default_known or any(value != found[0] for value in found) or found[0] in ("<required>", "???"):
+        catalog = [self.default_by.get(owner, self.default) for owner in mine or self.owners]
+        if (
+            not self.default_known
+            or any(value != catalog[0] for value in catalog)
+            or catalog[0] in ("<required>", "???")
+        ):
             return False, None
-        return True, found[0]
+        return True, catalog[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """First and last release with an option; ``last`` None while it is there; ``gap``: it was away in between."""
+    """First and last release with an option; ``last`` is None if it still exists; ``gap``: some between lack it."""
 
     first: str
     last: str | None
@@ -89,7 +92,7 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What an unknown option probably should be. ``why``: renamed | removed | later | framework | spelling."""
+    """A replacement for an unknown option. ``why``: renamed | removed | later | framework | spelling."""
 
     key: str
     why: str
@@ -105,57 +108,54 @@ def frameworks() -> tuple[str, ...]:
 
 
 def _dashes(framework: str) -> bool:
-    """Whether the framework's parser takes ``--learning-rate`` for ``learning_rate``."""
     return framework in profiles() and profiles()[framework].dashes
 
 
 def _abbreviates(framework: str) -> bool:
-    """Whether the framework's parser takes unique beginnings of a name."""
     return framework in profiles() and profiles()[framework].abbreviations
 
 
 def versions(framework: str) -> tuple[str, ...]:
     """The catalogued releases, oldest first; empty for an unknown framework."""
-    found = table(framework)
-    return found.versions if found else ()
+    catalog = table(framework)
+    return catalog.versions if catalog else ()
 
 
 def releases(framework: str) -> tuple[str, ...]:
-    """Every release that the lives of the options were read from, oldest first."""
-    found = table(framework)
-    return found.examined if found else ()
+    """Every examined release, oldest first."""
+    catalog = table(framework)
+    return catalog.examined if catalog else ()
 
 
 def nearest(framework: str, version: str | None) -> str | None:
-    """The catalogued release that stands for ``version`` (the newest where it is None)."""
-    found = table(framework)
-    if found is None:
+    """The catalogued release used for ``version``; the newest if that is None."""
+    catalog = table(framework)
+    if catalog is None:
         return None
-    return found.nearest(version) if version else found.versions[-1]
+    return catalog.nearest(version) if version else catalog.versions[-1]
 
 
 def keys(framework: str, version: str | None = None) -> tuple[str, ...]:
-    """Option names of a release, or all that ever were, sorted; without inherited ones."""
-    found = table(framework)
-    if found is None:
+    """Sorted option names of a release, or of all releases; without inherited ones."""
+    catalog = table(framework)
+    if catalog is None:
         return ()
     if version is None:
-        return tuple(sorted(found.names))
-    return tuple(sorted(name for name in found.names if found.alive(name, version)))
+        return tuple(sorted(catalog.names))
+    return tuple(sorted(name for name in catalog.names if catalog.alive(name, version)))
 
 
 def history(framework: str) -> Mapping[str, Life]:
-    """Every option's life."""
-    found = table(framework)
-    return {name: _life(found, name) for name in sorted(found.names)} if found else {}
+    catalog = table(framework)
+    return {name: _life(catalog, name) for name in sorted(catalog.names)} if catalog else {}
 
 
 def pins(framework: str, version: str) -> Mapping[str, str]:
-    """Package → range that this release requires. Between two catalogued releases only what both require alike."""
+    """Package → range that this release requires. Between two catalogued releases only what both require."""
     known: Mapping[str, Mapping[str, str]] = side("pins").get(framework, {})
     wanted = version_key(version)
-    before = [each for each in known if version_key(each) <= wanted]
-    after = [each for each in known if version_key(each) >= wanted]
+    before = [release for release in known if version_key(release) <= wanted]
+    after = [release for release in known if version_key(release) >= wanted]
     if not before or not after:
         return {}
     low, high = known[before[-1]], known[after[0]]
@@ -167,20 +167,20 @@ def exists(framework: str, key: str, version: str | None, *, transformers: str |
 
     None where it cannot be told: no version given and it came or went, or no examined release decides.
     """
-    found = table(framework)
-    if found is None:
+    catalog = table(framework)
+    if catalog is None:
         return None
-    if key in found.names:
+    if key in catalog.names:
         if version is not None:
-            own = found.alive(key, version)
+            own = catalog.alive(key, version)
         else:
-            life = _life(found, key)
-            own = True if life.last is None and life.first == found.examined[0] and not life.gap else None
+            life = _life(catalog, key)
+            own = True if life.last is None and life.first == catalog.examined[0] and not life.gap else None
         if own is not False:
             return own
     if framework not in INHERITS:
         return False
-    answers = {exists("transformers", key, each) for each in inherited_from(framework, version, transformers)}
+    answers = {exists("transformers", key, release) for release in inherited_from(framework, version, transformers)}
     return answers.pop() if len(answers) == 1 else None
 
 
@@ -195,7 +195,7 @@ def inherited_from(framework: str, version: str | None, transformers: str | None
         return every
     near = nearest(framework, version)
     spec = side("pins").get(framework, {}).get(near, {}).get("transformers", "")
-    return tuple(each for each in every if permits(spec, each)) or every[-1:]
+    return tuple(release for release in every if permits(spec, release)) or every[-1:]
 
 
 @lru_cache(maxsize=4096)
@@ -213,76 +213,76 @@ def option(
     ``--no_x`` for a boolean that defaults to true, and inherited TrainingArguments. ``owner`` limits abbreviation to
     one command or class. Where the option certainly does not exist at ``version`` the answer is None.
     """
-    found = table(framework)
-    if found is None:
+    catalog = table(framework)
+    if catalog is None:
         return None
     name = key.replace("-", "_") if _dashes(framework) else key
-    direct = _direct(found, name, version, transformers)
+    direct = _direct(catalog, name, version, transformers)
     if direct is not None:
         return direct
     if _dashes(framework) and name.startswith(("no_", "no-")):
-        positive = _direct(found, name[3:], version, transformers)
+        positive = _direct(catalog, name[3:], version, transformers)
         if positive is not None and positive.boolean and True in (positive.default, *positive.default_by.values()):
             return _with(positive, negated=True)
-    if not _abbreviates(framework) or len(name) < 2 or name in found.names:
+    if not _abbreviates(framework) or len(name) < 2 or name in catalog.names:
         return None
-    matches = _prefixed(found, name, version, owner, transformers)
+    matches = _prefixed(catalog, name, version, owner, transformers)
     return _with(matches[0], abbreviated=True) if len(matches) == 1 else None
 
 
-def _direct(found: Table, name: str, version: str | None, transformers: str | None) -> OptionInfo | None:
-    own = _info(found, name, version)
+def _direct(catalog: Table, name: str, version: str | None, transformers: str | None) -> OptionInfo | None:
+    own = _info(catalog, name, version)
     if own is not None:
         return own
-    if found.framework in INHERITS:
+    if catalog.framework in INHERITS:
         hf = table("transformers")
-        for each in reversed(inherited_from(found.framework, version, transformers)):
-            inherited = _info(hf, name, each) if hf else None
+        for release in reversed(inherited_from(catalog.framework, version, transformers)):
+            inherited = _info(hf, name, release) if hf else None
             if inherited is not None:
                 return inherited
     return None
 
 
 def _prefixed(
-    found: Table, name: str, version: str | None, owner: str | None, transformers: str | None
+    catalog: Table, name: str, version: str | None, owner: str | None, transformers: str | None
 ) -> list[OptionInfo]:
-    names = [known for known in found.names if known.startswith(name)]
-    if found.framework in INHERITS:
+    names = [known for known in catalog.names if known.startswith(name)]
+    if catalog.framework in INHERITS:
         hf = table("transformers")
-        names += [known for known in (hf.names if hf else ()) if known.startswith(name) and known not in found.names]
-    infos = [info for known in sorted(names) if (info := _direct(found, known, version, transformers))]
+        names += [known for known in (hf.names if hf else ()) if known.startswith(name) and known not in catalog.names]
+    infos = [info for known in sorted(names) if (info := _direct(catalog, known, version, transformers))]
     if owner is not None:
-        infos = [info for info in infos if owner in info.owners or info.framework != found.framework]
+        infos = [info for info in infos if owner in info.owners or info.framework != catalog.framework]
     if version is None:
         infos = [info for info in infos if info.last is None] or infos
     return infos
 
 
-def _info(found: Table, name: str, version: str | None) -> OptionInfo | None:
-    line = found.line(name)
+def _info(catalog: Table, name: str, version: str | None) -> OptionInfo | None:
+    line = catalog.line(name)
     if line is None:
         return None
     if version is None:
-        pair = found.closest(name, found.versions[-1])
+        pair = catalog.closest(name, catalog.versions[-1])
     else:
-        if found.alive(name, version) is False:
+        if catalog.alive(name, version) is False:
             return None
-        pair = found.closest(name, found.nearest(version))
+        pair = catalog.closest(name, catalog.nearest(version))
     if pair is None:
         return None
     at, info = pair
     default = info.get("default")
     computed = isinstance(default, Mapping) and "$expr" in default
-    life = _life(found, name)
+    life = _life(catalog, name)
     return OptionInfo(
-        framework=found.framework,
+        framework=catalog.framework,
         key=name,
         version=at,
         type=info.get("type"),
         default=None if computed else _frozen(default),
         default_known=not computed,
         required=default in ("<required>", "???"),
-        owners=found.owner_sets[info["in"]],
+        owners=catalog.owner_sets[info["in"]],
         first=life.first,
         last=life.last,
         default_by={owner: _frozen(value) for owner, value in info.get("default_by", {}).items()},
@@ -296,12 +296,12 @@ def _info(found: Table, name: str, version: str | None) -> OptionInfo | None:
 @lru_cache(maxsize=64)
 def commands(framework: str, version: str) -> frozenset[str]:
     """The commands and classes that have options at the catalogued release nearest to ``version``."""
-    found = table(framework)
-    if found is None:
+    catalog = table(framework)
+    if catalog is None:
         return frozenset()
-    near = found.nearest(version)
-    infos = (found.info(name, near) for name in found.names)
-    return frozenset(owner for info in infos if info is not None for owner in found.owner_sets[info["in"]])
+    near = catalog.nearest(version)
+    infos = (catalog.info(name, near) for name in catalog.names)
+    return frozenset(owner for info in infos if info is not None for owner in catalog.owner_sets[info["in"]])
 
 
 def _frozen(value: Any) -> Value:
@@ -316,8 +316,8 @@ def _with(info: OptionInfo, *, negated: bool = False, abbreviated: bool = False)
     return OptionInfo(**{**parts, "negated": negated, "abbreviated": abbreviated})
 
 
-def _life(found: Table, name: str) -> Life:
-    line = found.line(name)
+def _life(catalog: Table, name: str) -> Life:
+    line = catalog.line(name)
     assert line is not None
     life = line["life"]
     return Life(first=life[0], last=life[1], gap=len(life) > 2)
@@ -335,7 +335,9 @@ def renamed(framework: str, key: str) -> tuple[Rename, ...]:
                             old=old, new=new, command=command, last_old=step["from_last"], first_new=step["to_first"]
                         )
                     )
-    return tuple(sorted(steps, key=lambda each: (version_key(each.first_new), each.command, each.old, each.new)))
+    return tuple(
+        sorted(steps, key=lambda rename: (version_key(rename.first_new), rename.command, rename.old, rename.new))
+    )
 
 
 def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, str | None, str]:
@@ -344,19 +346,19 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
     Options that the catalogue does not know are left out, and so are inherited ones: they come from transformers,
     whatever releases declared them anew. Where no release has them all, the answer says so and bounds nothing.
     """
-    found = table(framework)
-    if found is None:
+    catalog = table(framework)
+    if catalog is None:
         return None, None, ""
     inherited = table("transformers") if framework in INHERITS else None
     low: tuple[str, str] | None = None
     high: tuple[str, str] | None = None
     for key in sorted(set(written)):
-        name = key.replace("-", "_") if _dashes(framework) and key not in found.names else key
-        line = found.line(name)
+        name = key.replace("-", "_") if _dashes(framework) and key not in catalog.names else key
+        line = catalog.line(name)
         if line is None or (inherited is not None and inherited.line(name) is not None):
             continue
         first, last = line["life"][0], line["life"][1]
-        if first != found.examined[0] and (low is None or version_key(first) > version_key(low[0])):
+        if first != catalog.examined[0] and (low is None or version_key(first) > version_key(low[0])):
             low = (first, name)
         if last is not None and (high is None or version_key(last) < version_key(high[0])):
             high = (last, name)
@@ -366,9 +368,9 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
             None,
             f"no release of {framework} has both {low[1]} (since {low[0]}) and {high[1]} (until {high[0]})",
         )
-    said = [f"{low[1]} exists since {framework} {low[0]}"] if low else []
-    said += [f"{high[1]} exists until {framework} {high[0]}"] if high else []
-    return low and low[0], high and high[0], "; ".join(said)
+    reasons = [f"{low[1]} exists since {framework} {low[0]}"] if low else []
+    reasons += [f"{high[1]} exists until {framework} {high[0]}"] if high else []
+    return low and low[0], high and high[0], "; ".join(reasons)
 
 
 def suggest(framework: str, key: str, version: str | None = None) -> Suggestion | None:
@@ -376,23 +378,25 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
 
     In this order: it was renamed, it was removed or comes later, it is another framework's, it is misspelt.
     """
-    found = table(framework)
-    if found is None:
+    catalog = table(framework)
+    if catalog is None:
         return None
     name = key.replace("-", "_") if _dashes(framework) else key
     for step in reversed(renamed(framework, name)):
         other = step.new if step.old == name else step.old
         if version is None or exists(framework, other, version):
             return Suggestion(key=other, why="renamed", framework=framework, first=step.first_new, last=step.last_old)
-    if name in found.names:
-        life = _life(found, name)
+    if name in catalog.names:
+        life = _life(catalog, name)
         gone = version is None or version_key(version) > version_key(life.first)
         return Suggestion(
             key=name, why="removed" if gone else "later", framework=framework, first=life.first, last=life.last
         )
-    alive = [each for each in found.names if version is None or found.alive(each, version) is not False]
+    alive = [
+        candidate for candidate in catalog.names if version is None or catalog.alive(candidate, version) is not False
+    ]
     if framework in INHERITS:
-        alive += [each for each in keys("transformers") if each not in found.names]
+        alive += [candidate for candidate in keys("transformers") if candidate not in catalog.names]
     near = closest(name, alive)
     if near is not None:
         return Suggestion(key=near, why="spelling", framework=framework)
@@ -404,7 +408,6 @@ def suggest(framework: str, key: str, version: str | None = None) -> Suggestion 
 
 
 def templates() -> tuple[str, ...]:
-    """LLaMA-Factory's chat template names."""
     return tuple(side("templates")["templates"])
 
 

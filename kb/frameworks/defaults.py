@@ -31,22 +31,22 @@ _NO_SUCH = object()
 
 
 def candidates(framework: str, fact: VersionFact | None) -> tuple[str, ...]:
-    """The releases a run may use: the stated one, or all catalogued ones inside the known bounds (ends included)."""
-    found = table(framework)
-    if found is None:
+    """The releases that a run may use: the stated one, or all catalogued ones within the known bounds (inclusive)."""
+    catalog = table(framework)
+    if catalog is None:
         return ()
     if fact is not None and fact.exact:
         return (bare(fact.exact),)
     low = fact.low if fact else None
     high = fact.high if fact else None
     inside = [
-        each
-        for each in found.versions
-        if (low is None or version_key(low) <= version_key(each))
-        and (high is None or version_key(each) <= version_key(high))
+        release
+        for release in catalog.versions
+        if (low is None or version_key(low) <= version_key(release))
+        and (high is None or version_key(release) <= version_key(high))
     ]
-    ends = [bare(each) for each in (low, high) if each is not None]
-    distinct = {version_key(each): each for each in (*ends, *inside)}  # 0.24 and 0.24.0 are one release
+    ends = [bare(release) for release in (low, high) if release is not None]
+    distinct = {version_key(release): release for release in (*ends, *inside)}  # 0.24 and 0.24.0 are one release
     return tuple(distinct[key] for key in sorted(distinct))
 
 
@@ -55,19 +55,21 @@ def fitting(framework: str, releases: tuple[str, ...], options: Sequence[Option]
 
     All of them where none does (the value is misspelt, not the release wrong).
     """
-    found = table(framework)
-    if found is None or len(releases) < 2:
+    catalog = table(framework)
+    if catalog is None or len(releases) < 2:
         return releases
-    kept = releases
+    remaining = releases
     for option in options:
         if option.scope or option.key not in algorithm_options(framework) or not isinstance(option.value, str):
             continue
-        kept = tuple(each for each in kept if _offers(found, option.key, option.value, each)) or kept
-    return kept
+        remaining = (
+            tuple(release for release in remaining if _offers(catalog, option.key, option.value, release)) or remaining
+        )
+    return remaining
 
 
-def _offers(found: Table, key: str, value: str, release: str) -> bool:
-    info = found.info(key, found.nearest(release))
+def _offers(catalog: Table, key: str, value: str, release: str) -> bool:
+    info = catalog.info(key, catalog.nearest(release))
     choices = info.get("choices") if info else None
     return not choices or value in choices
 
@@ -85,20 +87,20 @@ def defaults(
     Left out: settings that these releases do not have, defaults computed at run time, and those that differ. A switch
     that is off where it exists counts as off in releases that do not have it.
     """
-    found = table(framework)
-    if found is None or not releases:
+    catalog = table(framework)
+    if catalog is None or not releases:
         return {}
     hf = table("transformers") if framework in INHERITS else None
     places = [
-        _At(each, found.nearest(each), inherited_from(framework, each, transformers) if hf else (), owners)
-        for each in releases
+        _At(release, catalog.nearest(release), inherited_from(framework, release, transformers) if hf else (), owners)
+        for release in releases
     ]
     answer: dict[str, Default] = {}
     for spec in specs().values():
         keys = [key for key in spec.keys(framework) if key.fits(algorithm)]
         if not keys:
             continue
-        one = _agreed(_default(found, hf, spec, keys, at) for at in places)
+        one = _agreed(_default(catalog, hf, spec, keys, at) for at in places)
         if one is not None:
             value, key = one
             answer[spec.name] = Default(value, key, _source(framework, releases, key))
@@ -114,7 +116,7 @@ class _At:
 
 
 def _agreed(seen: Iterable[tuple[Any, str]]) -> tuple[Value, str] | None:
-    """The value that all releases with the setting have, and its newest key; stops at the first that differs."""
+    """The value that all releases with the setting have, and its newest key."""
     first: Any = _NO_SUCH
     newest, missing = "", False
     for value, key in seen:
@@ -137,11 +139,11 @@ def _source(framework: str, releases: Sequence[str], key: str) -> str:
     return f"default of {framework} {span} {flag}{key}"
 
 
-def _default(found: Table, hf: Table | None, spec: Spec, keys: Sequence[Key], at: _At) -> tuple[Any, str]:
+def _default(catalog: Table, hf: Table | None, spec: Spec, keys: Sequence[Key], at: _At) -> tuple[Any, str]:
     """(value, key) at one release; the value may be _UNKNOWN or _NO_SUCH."""
     silent: str | None = None
     for key in keys:
-        value = _raw(found, hf, key.key, at)
+        value = _raw(catalog, hf, key.key, at)
         if value is _NO_SUCH:
             continue
         if value is _UNKNOWN:
@@ -154,11 +156,11 @@ def _default(found: Table, hf: Table | None, spec: Spec, keys: Sequence[Key], at
     return (None, silent) if silent else (_NO_SUCH, "")
 
 
-def _raw(found: Table, hf: Table | None, name: str, at: _At) -> Any:
-    if found.line(name) is not None and found.alive(name, at.release) is not False:
-        pair = found.closest(name, at.near)
+def _raw(catalog: Table, hf: Table | None, name: str, at: _At) -> Any:
+    if catalog.line(name) is not None and catalog.alive(name, at.release) is not False:
+        pair = catalog.closest(name, at.near)
         if pair is not None:
-            value = _owned(pair[1], found, at.owners)
+            value = _owned(pair[1], catalog, at.owners)
             if value is not _NO_SUCH:
                 return value
     return _NO_SUCH if hf is None else _inherited(name, at.parents)
@@ -166,7 +168,6 @@ def _raw(found: Table, hf: Table | None, name: str, at: _At) -> Any:
 
 @lru_cache(maxsize=8192)
 def _inherited(name: str, parents: tuple[str, ...]) -> Any:
-    """The default that all these transformers releases have."""
     hf = table("transformers")
     if hf is None or hf.line(name) is None:
         return _NO_SUCH
@@ -180,9 +181,9 @@ def _inherited(name: str, parents: tuple[str, ...]) -> Any:
     return first
 
 
-def _owned(info: Mapping[str, Any], found: Table, owners: tuple[str, ...]) -> Any:
-    """The default for these owners; _UNKNOWN where they differ or it is computed, _NO_SUCH where none has it."""
-    holders = found.owner_sets[info["in"]]
+def _owned(info: Mapping[str, Any], catalog: Table, owners: tuple[str, ...]) -> Any:
+    """The default for these owners; _UNKNOWN if they differ or it is computed, _NO_SUCH if none has it."""
+    holders = catalog.owner_sets[info["in"]]
     special = info.get("default_by")
     if not owners and not special:
         return _certain(info.get("default"))

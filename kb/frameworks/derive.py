@@ -21,7 +21,7 @@ _FULL = ("full", "freeze", "none", "longlora_full")
 
 @dataclass(slots=True)
 class Draft:
-    """A configuration while its settings are completed. ``settings`` grows; nothing written is ever replaced."""
+    """A configuration while its settings are completed. Written settings are never replaced."""
 
     framework: str
     algorithm: str | None
@@ -34,21 +34,20 @@ class Draft:
     model_family: str | None = None
 
     def value(self, name: str) -> Value:
-        """A setting's value; None where unset or unknown (ask `known` first where that matters)."""
+        """A setting's value; None if unset or unknown (`known` tells the two apart)."""
         setting = self.settings.get(name)
         return setting.value if setting else None
 
     def known(self, name: str) -> bool:
-        """Whether the setting is there and is a value (not an unresolved variable)."""
+        """Whether the setting exists and is not an unresolved variable."""
         return name in self.settings and not isinstance(self.settings[name].value, Unresolved)
 
     def written(self, name: str) -> bool:
-        """Whether the user wrote it."""
         setting = self.settings.get(name)
         return setting is not None and setting.option is not None
 
     def put(self, name: str, value: Value, source: str, origin: str | None = None) -> None:
-        """Set ``name``, standing on the option of the setting ``origin`` (so that it counts as written if that is)."""
+        """Set ``name``. It counts as written if the setting ``origin`` was."""
         base = self.settings.get(origin) if origin else None
         self.settings[name] = Setting(
             name=name,
@@ -59,28 +58,26 @@ class Draft:
         )
 
     def all_releases(self, low: str | None = None, below: str | None = None) -> bool:
-        """Whether every release in question is at least ``low`` and before ``below``."""
         return bool(self.releases) and all(
-            (low is None or version_key(each) >= version_key(low))
-            and (below is None or version_key(each) < version_key(below))
-            for each in self.releases
+            (low is None or version_key(release) >= version_key(low))
+            and (below is None or version_key(release) < version_key(below))
+            for release in self.releases
         )
 
     def drop(self, *names: str) -> None:
-        """Forget defaults (never what was written)."""
+        """Remove defaults (never what was written)."""
         for name in names:
             if name in self.settings and not self.written(name):
                 del self.settings[name]
 
 
 def derive(draft: Draft) -> None:
-    """Complete ``draft.settings`` in place."""
     for step in _STEPS:
         step(draft)
 
 
 def _launch_config(draft: Draft) -> None:
-    """An accelerate or DeepSpeed file that is named but not attached may set these: their defaults are not certain."""
+    """An accelerate or DeepSpeed file that is named but not attached may set these, so their defaults are uncertain."""
     scopes = {option.scope for option in draft.options}
     named = any(option.scope == "launcher" and option.key in ("config_file", "config-file") for option in draft.options)
     if draft.framework in (*INHERITS, "transformers", "axolotl") and named and "accelerate" not in scopes:
@@ -153,7 +150,6 @@ def _put_default(draft: Draft, name: str, value: Value, source: str) -> None:
 
 
 def _quantisation(draft: Draft) -> None:
-    """Bits and ``load_in_*bit`` from each other."""
     bits = draft.value("quantization_bits")
     # ms-swift since 3.0 quantises nothing by ``quant_bits`` alone: the method has no default there.
     written = draft.settings.get("quantization_bits")
@@ -164,9 +160,9 @@ def _quantisation(draft: Draft) -> None:
     if tuner == "qlora" and not draft.written("load_in_4bit"):
         draft.put("load_in_4bit", True, "adapter qlora", "tuner")
     if not draft.known("quantization_bits"):
-        for each in (4, 8):
-            if draft.value(f"load_in_{each}bit") is True:
-                draft.put("quantization_bits", each, f"load_in_{each}bit", f"load_in_{each}bit")
+        for width in (4, 8):
+            if draft.value(f"load_in_{width}bit") is True:
+                draft.put("quantization_bits", width, f"load_in_{width}bit", f"load_in_{width}bit")
                 return
         if draft.value("load_in_4bit") is False and draft.value("load_in_8bit") in (False, None):
             draft.put("quantization_bits", None, "no quantisation", "load_in_4bit")
@@ -185,9 +181,10 @@ def _deepspeed(draft: Draft) -> None:
             if match[1] == "3":
                 draft.put("param_offload", True, f"from the name {name}", "deepspeed")
     file_options = {
-        option.key: option for option in draft.options
+        option.key: option
+        for option in draft.options
         if option.scope == "deepspeed" or option.key.startswith(("deepspeed.", "deepspeed_config."))
-    }  # fmt: skip
+    }
     for engine in ("fp16", "bf16"):
         name = f"deepspeed_{engine}"
         option = next((o for key, o in file_options.items() if key.endswith(f"{engine}.enabled")), None)
@@ -204,7 +201,7 @@ def _deepspeed(draft: Draft) -> None:
 
 
 def _launched(draft: Draft) -> bool:
-    """Whether accelerate may bring a DeepSpeed configuration of its own."""
+    """Whether accelerate may use a DeepSpeed configuration of its own."""
     return any(
         (option.scope == "accelerate" and ("deepspeed" in option.key or "DEEPSPEED" in str(option.value)))
         or (
@@ -224,7 +221,7 @@ def _known_preset(draft: Draft, word: Value) -> bool:
 
 
 def _precision(draft: Draft) -> None:
-    """bf16 where it is on by itself; dtype where it follows the precision flags."""
+    """bf16 if the framework turns it on; dtype if it follows the precision flags."""
     if (
         draft.framework in ("trl", "unsloth")
         and "bf16" in draft.settings
@@ -269,7 +266,7 @@ def _optimizer(draft: Draft) -> None:
 
 
 def _llamafactory_attention(draft: Draft) -> None:
-    """``flash_attn: auto`` becomes fa2 for Gemma-2 where flash-attn is installed (since 0.8.3)."""
+    """``flash_attn: auto`` becomes fa2 for Gemma-2 if flash-attn is installed (since 0.8.3)."""
     setting = draft.settings.get("attention")
     if draft.framework != "llamafactory" or setting is None or setting.value != "auto":
         return
@@ -290,11 +287,21 @@ def _swift_learning_rate(draft: Draft) -> None:
     if "learning_rate" in draft.settings and draft.value("learning_rate") is None and draft.known("use_peft"):
         full = draft.value("use_peft") is False
         del draft.settings["learning_rate"]
-        draft.put("learning_rate", 1e-5 if full else 1e-4, "ms-swift's default for full training" if full else
-                  "ms-swift's default with PEFT")  # fmt: skip
+        draft.put(
+            "learning_rate",
+            1e-5 if full else 1e-4,
+            "ms-swift's default for full training" if full else "ms-swift's default with PEFT",
+        )
 
 
 _STEPS: tuple[Callable[[Draft], None], ...] = (
-    _launch_config, _openrlhf, _tuner, _quantisation, _precision, _deepspeed, _optimizer, _llamafactory_attention,
+    _launch_config,
+    _openrlhf,
+    _tuner,
+    _quantisation,
+    _precision,
+    _deepspeed,
+    _optimizer,
+    _llamafactory_attention,
     _swift_learning_rate,
-)  # fmt: skip
+)

@@ -29,7 +29,6 @@ class Entry:
 
 
 def stage_of(algorithm: str) -> str:
-    """The stage an algorithm belongs to; the algorithm's own name if it is unknown."""
     return _STAGES.get(algorithm, algorithm)
 
 

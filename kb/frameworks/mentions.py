@@ -100,7 +100,6 @@ def _checkout() -> re.Pattern[str]:
 
 
 def framework_of(tracebacks: Sequence[Traceback]) -> Recognised | None:
-    """The framework that the first traceback with one of its frames names, or None."""
     for trace in tracebacks:
         names: list[str] = []
         for frame in trace.frames:

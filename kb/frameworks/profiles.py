@@ -42,8 +42,6 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One framework or library, as its profile.toml describes it."""
-
     name: str
     title: str
     kind: str = "trainer"
@@ -78,7 +76,7 @@ class Profile:
 
     @property
     def base(self) -> str:
-        """What the framework whose options it takes inherits from."""
+        """The framework that the one whose options it takes inherits from."""
         return profiles()[self.options_of].inherits if self.options_of else ""
 
     @property
@@ -92,18 +90,20 @@ class Profile:
 def profiles() -> Mapping[str, Profile]:
     """Every framework by name, in the order of their ranks."""
     loaded = [load(path) for path in FOLDER.glob("*/profile.toml")]
-    return MappingProxyType({each.name: each for each in sorted(loaded, key=lambda each: (each.rank, each.name))})
+    return MappingProxyType(
+        {profile.name: profile for profile in sorted(loaded, key=lambda profile: (profile.rank, profile.name))}
+    )
 
 
 def title(name: str) -> str:
-    """The name as its project writes it; the name itself if it is not a framework."""
+    """The name as its project writes it; ``name`` itself if it is not a framework."""
     known = profiles().get(name)
     return known.title if known is not None else name
 
 
 def select(*kinds: str) -> tuple[str, ...]:
     """The names of the frameworks of these kinds (``trainer``, ``library``, ``options``, ``server``)."""
-    return tuple(each.name for each in profiles().values() if each.kind in kinds)
+    return tuple(profile.name for profile in profiles().values() if profile.kind in kinds)
 
 
 def load(path: Path) -> Profile:

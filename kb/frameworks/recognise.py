@@ -209,7 +209,6 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
 
 
 def _by_default(draft: _Draft, framework: str, options: Sequence[Option]) -> None:
-    """The algorithm that a program trains if no option names one."""
     programs = [place for entry, place in draft.entries if entry.framework == framework]
     words = " ".join(place.value for place in programs)
     written = {option.key for option in options}
@@ -360,7 +359,6 @@ def _heads(framework: str) -> frozenset[str]:
 
 
 def _rivals(framework: str, plain: Sequence[Option]) -> bool:
-    """Whether another framework knows clearly more of these options."""
     scores = _scores([option for option in plain if not option.scope])
     mine = scores.get(framework, 0.0)
     return any(score > mine + 1 for name, score in scores.items() if name != framework)
@@ -381,7 +379,6 @@ def _scores(options: Sequence[Option]) -> dict[str, float]:
 
 
 def _knows(name: str, written: str, underscored: str) -> bool:
-    """Whether the framework's catalogue has the option in either spelling."""
     options = table(name)
     if options is None:
         return False
@@ -429,5 +426,4 @@ def find_family(text: str) -> tuple[str, int, int] | None:
 
 
 def family_of_type(model_type: str) -> str | None:
-    """The family of a ``model_type`` in a model's config.json."""
     return _FAMILY_OF_TYPE.get(model_type.strip().lower())

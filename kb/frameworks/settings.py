@@ -59,7 +59,6 @@ class Spec:
 
 @lru_cache(maxsize=1)
 def specs() -> Mapping[str, Spec]:
-    """Every canonical setting, in the page's order."""
     found: dict[str, Spec] = {}
     columns: dict[str, tuple[Key, ...]] = {}
     for line in PAGE.read_text(encoding="utf-8").split("\n"):
@@ -99,9 +98,8 @@ def _key(text: str) -> Key:
 
 @lru_cache(maxsize=64)
 def index(column: str) -> Mapping[str, tuple[tuple[Spec, Key], ...]]:
-    """Option name → the settings it may spell, for one column."""
-    found: dict[str, tuple[tuple[Spec, Key], ...]] = {}
+    settings: dict[str, tuple[tuple[Spec, Key], ...]] = {}
     for spec in specs().values():
         for key in spec.keys(column):
-            found[key.key] = (*found.get(key.key, ()), (spec, key))
-    return found
+            settings[key.key] = (*settings.get(key.key, ()), (spec, key))
+    return settings

@@ -14,8 +14,17 @@ from trainmedic.kb.frameworks.settings import Key, Spec, specs
 from trainmedic.kb.model.run import CAST, Origin, Value
 from trainmedic.kb.versions import version_key
 
-_CONSTANTS = ("not", "first", "second", "is_bf16", "is_fp16", "bf16_switch", "flash_switch", "llamafactory_attention",
-              "offloads")  # fmt: skip
+_CONSTANTS = (
+    "not",
+    "first",
+    "second",
+    "is_bf16",
+    "is_fp16",
+    "bf16_switch",
+    "flash_switch",
+    "llamafactory_attention",
+    "offloads",
+)
 _DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
 _ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}
 _ATTENTION_LLAMAFACTORY = {"flash2": "fa2", "flash3": "fa3", "eager": "disabled", "sdpa": "sdpa", "auto": "auto"}
@@ -82,7 +91,7 @@ def spelling(
 
 
 def column_of(scope: str) -> str:
-    """Whose words a call's keywords are where they are not the framework's own: peft, bnb, model; else empty."""
+    """The library whose names a call uses instead of the framework's: peft, bnb or model; else empty."""
     if scope in PEFT_CALLS:
         return "peft"
     return {"BitsAndBytesConfig": "bnb", "from_pretrained": "model", CAST: "model"}.get(scope, "")
@@ -96,14 +105,16 @@ def _with_command(framework: str, version: str | None, mine: tuple[str, ...]) ->
     upto = version or (known[-1] if known else "")
     if not known or set(mine) & catalogue.commands(framework, upto):
         return version
-    earlier = [each for each in known if version_key(each) <= version_key(upto)]
-    return next((each for each in reversed(earlier) if set(mine) & catalogue.commands(framework, each)), version)
+    earlier = [release for release in known if version_key(release) <= version_key(upto)]
+    return next(
+        (release for release in reversed(earlier) if set(mine) & catalogue.commands(framework, release)), version
+    )
 
 
 def _usable(
     framework: str, key: Key, version: str | None, mine: tuple[str, ...], origin: Origin, prefer: str | None
 ) -> OptionInfo | bool | None:
-    """The option where the release has it (True for an entry of an open dictionary), else None."""
+    """The option if the release has it (True for an entry of an open dictionary)."""
     info = catalogue.option("bitsandbytes-config" if framework == "bnb" else framework, key.key, version)
     if info is None or info.abbreviated:
         head = key.key.split(".", 1)[0]
@@ -122,7 +133,7 @@ def _usable(
 def _write(
     framework: str, spec: Spec, key: Key, info: OptionInfo | bool, value: Value, version: str | None
 ) -> str | None:
-    """The text of ``value``; "" to leave the option out; None where this key cannot say it."""
+    """The text of ``value``; "" to leave the option out; None if this key cannot express it."""
     switch = isinstance(info, OptionInfo) and info.switch
     if key.how:
         return _write_special(key, value, switch)

@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 
 class Table:
-    """One framework's options. ``versions`` are the catalogued releases, ``examined`` those the lives come from."""
+    """One framework's options. ``versions`` are catalogued in full, ``examined`` only for options' lives."""
 
     def __init__(self, text: str) -> None:
         lines = text.split("\n")
@@ -42,11 +42,10 @@ class Table:
 
     @property
     def names(self) -> Mapping[str, str]:
-        """All option names ever seen (the keys; the values are unparsed)."""
+        """All option names of any release (the keys; the values are unparsed)."""
         return self._lines
 
     def line(self, name: str) -> dict[str, Any] | None:
-        """One option's ``life`` and ``runs``, or None."""
         known = self._parsed.get(name)
         if known is None:
             raw = self._lines.get(name)
@@ -56,19 +55,19 @@ class Table:
         return known
 
     def info(self, name: str, version: str) -> Mapping[str, Any] | None:
-        """What the option is at a catalogued release (always the same mapping); None where it is not there."""
+        """The option at a catalogued release (always the same mapping), or None."""
         line = self.line(name)
         if line is None:
             return None
         index = self._places[version]
         for start, stop, info in line["runs"]:
             if start <= index <= stop:
-                found: Mapping[str, Any] = info
-                return found
+                options: Mapping[str, Any] = info
+                return options
         return None
 
     def closest(self, name: str, version: str) -> tuple[str, Mapping[str, Any]] | None:
-        """The option at the catalogued release nearest to ``version`` that has it: at it, else later, else earlier."""
+        """The option at the catalogued release nearest to ``version`` that has it; later before earlier ones."""
         line = self.line(name)
         if line is None or not line["runs"]:
             return None
@@ -85,12 +84,12 @@ class Table:
         The latest not after it; but where that is of an older minor (or major) series and a release of the same
         series is catalogued, the earliest of the same series: defaults change at the start of a series.
         """
-        found = self._nearest.get(version)
-        if found is None:
-            found = self._find_nearest(version)
+        release = self._nearest.get(version)
+        if release is None:
+            release = self._find_nearest(version)
             if len(self._nearest) < 1000:  # versions come from users: no end of them
-                self._nearest[version] = found
-        return found
+                self._nearest[version] = release
+        return release
 
     def _find_nearest(self, version: str) -> str:
         wanted = version_key(version)
@@ -106,7 +105,7 @@ class Table:
         return best
 
     def alive(self, name: str, version: str) -> bool | None:
-        """Whether a release has the option; None where no examined release decides it."""
+        """Whether a release has the option; None if no examined release decides it."""
         line = self.line(name)
         if line is None:
             return False
@@ -130,7 +129,6 @@ def _padded(version: Version) -> tuple[int, ...]:
 
 @lru_cache(maxsize=32)
 def table(framework: str) -> Table | None:
-    """One framework's table, or None where there is no catalogue of it."""
     if not framework or framework.startswith((".", "_")) or "/" in framework or "\\" in framework:
         return None
     path = FOLDER / framework / "options.json"

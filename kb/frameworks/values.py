@@ -9,28 +9,19 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.model.run import Unresolved, Value
 
 
 class Nothing:
-    """The option says nothing about the setting (an axolotl ``sdp_attention: false``)."""
+    """The option does not decide the setting (an axolotl ``sdp_attention: false``)."""
 
 
 NOTHING: Final = Nothing()
 
-DTYPES: Mapping[str, str] = {
-    "bfloat16": "bf16", "bf16": "bf16", "torch.bfloat16": "bf16",
-    "float16": "fp16", "fp16": "fp16", "half": "fp16", "torch.float16": "fp16", "torch.half": "fp16",
-    "float32": "fp32", "fp32": "fp32", "float": "fp32", "torch.float32": "fp32", "torch.float": "fp32",
-    "auto": "auto", "fp8": "fp8", "no": "no",
-}  # fmt: skip
-ATTENTION: Mapping[str, str] = {
-    "flash_attention_2": "flash2", "flash_attention": "flash2", "fa2": "flash2", "flash_attn": "flash2",
-    "flash_attn_2": "flash2", "flash2": "flash2", "flash_attention_3": "flash3", "flash_attn_3": "flash3",
-    "fa3": "flash3", "flash3": "flash3", "sdpa": "sdpa", "eager": "eager", "disabled": "eager", "off": "eager",
-    "flex_attention": "flex", "flex": "flex", "xformers": "xformers", "sage": "sage", "s2_attention": "s2",
-    "s2": "s2", "auto": "auto",
-}  # fmt: skip
+_SPELLINGS = load_table("frameworks/data/values.toml")
+DTYPES: Mapping[str, str] = {word: dtype for dtype, words in _SPELLINGS["dtypes"].items() for word in words}
+ATTENTION: Mapping[str, str] = {word: name for name, words in _SPELLINGS["attention"].items() for word in words}
 _LONGEST = 300  # digits: a longer number is text, for nothing can be reckoned with it
 _NUMBER = re.compile(r"^[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE][+-]?\d+)?$")
 _TRUE = ("true", "yes", "on", "1", "t", "y")
@@ -102,7 +93,6 @@ def _special(kind: str, how: str, value: Value) -> Value | Nothing:
 
 
 def number(value: Value) -> Value:
-    """A number where the value is one or reads as one (``"1e-6"``, ``1_000``), else the value."""
     if isinstance(value, str) and len(value) <= _LONGEST and _NUMBER.match(value.strip()):
         text = value.strip().replace("_", "")
         return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)
@@ -110,7 +100,6 @@ def number(value: Value) -> Value:
 
 
 def truth(value: Value) -> Value:
-    """A truth value where the value is one or reads as one, else the value."""
     if isinstance(value, str):
         text = value.strip().lower()
         if text in _TRUE:
@@ -140,7 +129,7 @@ def attention(value: Value) -> Value:
 
 
 def items(value: Value) -> Value:
-    """A tuple of what is a list, or of text that lists with commas or blanks."""
+    """A list, or text with commas or blanks between the items, as a tuple."""
     if isinstance(value, str):
         text = value.strip().strip("[]")
         if any(sign in text for sign in "(|^$*\\"):

@@ -73,7 +73,7 @@ def decode(content: bytes) -> tuple[str, str] | None:
 
 
 def _damaged(content: bytes) -> tuple[str, str] | None:
-    """Text with a few characters replaced; None where they are so many that it is no text."""
+    """Text with a few characters replaced; None if there are too many for it to be text."""
     text = content.decode("utf-8", "replace")
     bad = text[:_SAMPLE].count("\ufffd") + len(_CONTROL.findall(text[:_SAMPLE]))
     return None if bad * 10 > len(text[:_SAMPLE]) else (text, "utf-8 with replacements")
@@ -184,13 +184,13 @@ def _cut(
     feed: str | bytes = "\n" if isinstance(content, str) else b"\n"
     stop = content.rfind(feed, 0, head) + 1 or head  # type: ignore[arg-type]
     start = content.find(feed, len(content) - tail) + 1 or len(content)  # type: ignore[arg-type]
-    kept: list[tuple[str | bytes, int]] = [(content[:stop], 1)]
+    pieces: list[tuple[str | bytes, int]] = [(content[:stop], 1)]
     first_lost = _lines(content[:stop])
     last_lost = total
     if start < len(content):
         last_lost = total - _lines(content[start:])
-        kept.append((content[start:], last_lost + 1))
-    return kept, total, (first_lost, max(first_lost, last_lost))
+        pieces.append((content[start:], last_lost + 1))
+    return pieces, total, (first_lost, max(first_lost, last_lost))
 
 
 def _lines(content: str | bytes) -> int:

@@ -38,7 +38,7 @@ def start(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
 
 
 def _measured(lines: list[str], at: int, end: int) -> tuple[str, int, int]:
-    """Metrics that were copied one per line are a log; settings that stand above them are still settings."""
+    """Metrics copied one per line are a log; settings above them are still settings."""
     text = "\n".join(lines[at:end])
     if not patterns.MEASURED.search(text):
         return "yaml", 0, end

@@ -36,7 +36,7 @@ _SPACES = re.compile(r"[\s_]+")
 
 @lru_cache(maxsize=4096)
 def normalise(raw: str) -> str:
-    """The canonical name of a metric, as the table above; ``raw`` itself where it is not in it."""
+    """The canonical name of a metric; ``raw`` itself if it is not a known one."""
     name = _SPACES.sub("_", raw.strip().lower())
     if " - " in raw:  # wandb exports "run name - train/loss"
         name = _SPACES.sub("_", raw.rsplit(" - ", 1)[1].strip().lower())
@@ -54,7 +54,6 @@ def normalise(raw: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_outcome(name: str) -> bool:
-    """Whether a canonical name is something training produced, not something that was configured."""
     if name.startswith("eval_"):  # not eval_steps, eval_batch_size
         return name == "eval_accuracy" or (name != "eval_" and is_outcome(name[len("eval_") :]))
     return name in _OUTCOMES or name.startswith(_OUTCOME_PREFIXES)
@@ -66,22 +65,18 @@ def makes_row(names: Iterable[str]) -> bool:
 
 
 def number(text: str) -> float:
-    """The number in ``text``, which matched `NUMBER`."""
     return float(text.replace("−", "-"))
 
 
 def series(rows: Sequence[Row], name: str) -> tuple[Metric, ...]:
-    """Every value of one metric, in the order of the rows."""
     return tuple(row.metrics[name] for row in rows if name in row.metrics)
 
 
 def first(rows: Sequence[Row], name: str) -> Metric | None:
-    """The first logged value of a metric."""
     return next((row.metrics[name] for row in rows if name in row.metrics), None)
 
 
 def last(rows: Sequence[Row], name: str) -> Metric | None:
-    """The last logged value of a metric."""
     return next((row.metrics[name] for row in reversed(rows) if name in row.metrics), None)
 
 
@@ -92,7 +87,6 @@ def finite_except(row: Row, prefixes: tuple[str, ...] = ()) -> bool:
 
 
 def finite(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
-    """The finite ones, in order."""
     return tuple(metric for metric in metrics if math.isfinite(metric.value))
 
 
@@ -104,7 +98,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> float:
-    """The median absolute deviation: unlike a standard deviation, one spike does not hide itself in it."""
+    """The median absolute deviation: unlike the standard deviation, a single spike does not inflate it."""
     centre = median(values)
     return median([abs(value - centre) for value in values])
 

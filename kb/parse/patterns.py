@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 
 _PROFILES = tuple(profiles().values())
@@ -43,19 +44,7 @@ SHELL = re.compile(
 )
 HERE = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
 KEY = re.compile(r"([ \t]*)(?:- )?([A-Za-z_][\w.\-/]*|\"[\w.\-/]+\"):(?:[ \t]+(\S.*)|[ \t]*)$")
-CONFIG_KEYS = frozenset(
-    {
-        "model_name_or_path", "base_model", "pretrain", "output_dir", "learning_rate", "num_train_epochs", "num_epochs",
-        "max_steps", "per_device_train_batch_size", "micro_batch_size", "train_batch_size", "micro_train_batch_size",
-        "gradient_accumulation_steps", "gradient_checkpointing", "lr_scheduler_type", "lr_scheduler", "warmup_ratio",
-        "warmup_steps", "optim", "optimizer", "bf16", "fp16", "deepspeed", "stage", "finetuning_type", "rlhf_type",
-        "lora_rank", "lora_r", "lora_alpha", "lora_target", "lora_dropout", "cutoff_len", "sequence_len", "max_length",
-        "dataset", "datasets", "template", "beta", "pref_beta", "pref_loss", "loss_type", "torch_dtype", "save_steps",
-        "logging_steps", "mixed_precision", "distributed_type", "compute_environment", "zero_stage", "num_processes",
-        "adapter", "load_in_4bit", "load_in_8bit", "flash_attention", "flash_attn", "attn_implementation", "rl",
-    }
-)  # fmt: skip
-"""Names that stand in configurations of training, whatever the framework."""
+CONFIG_KEYS = frozenset(load_table("parse/data/words.toml")["options"]["any"])
 MEASURED = re.compile(
     r"^[ \t]*(?:train[_/]|eval[_/])?(?:loss|grad_norm)[ \t]*:[ \t]+(?:-?\d[\d.eE+-]*|(?i:nan|-?inf))[ \t]*$",
     re.MULTILINE,

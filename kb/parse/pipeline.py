@@ -29,9 +29,7 @@ _MOST_PROBLEMS = 200
 
 
 @dataclass(slots=True)
-class _Found:
-    """What has been read so far, of all inputs."""
-
+class _Facts:
     units: list[runs.Unit] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -50,7 +48,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    found = _Found()
+    found = _Facts()
     receipts: list[InputReceipt] = []
     sources: list[Source] = []
     masked: Counter[str] = Counter()
@@ -93,8 +91,8 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     )
 
 
-def _read(loaded: Loaded, name: str | None, found: _Found) -> str:
-    """Read one input's parts; its kind, for the receipt."""
+def _read(loaded: Loaded, name: str | None, found: _Facts) -> str:
+    """Read one input's parts; returns its kind for the receipt."""
     kinds: Counter[str] = Counter()
     for part in loaded.parts:
         blocks = segment(part, name=name)
@@ -124,7 +122,7 @@ def _prose(piece: Piece) -> ProseFacts:
     return facts
 
 
-def _block(block: Block, found: _Found, *, log: bool) -> None:
+def _block(block: Block, found: _Facts, *, log: bool) -> None:
     piece, kind = block.piece, block.kind
     if not block.closed:
         message = "a code block is opened and never closed; read to the end"
@@ -166,15 +164,14 @@ def _lines(piece: Piece) -> list[Line]:
     ]
 
 
-def _logged_config(block: Block, found: _Found) -> None:
-    """Arguments that a framework printed into its log."""
+def _logged_config(block: Block, found: _Facts) -> None:
     reading = dump.read(block.piece)
     if reading.options:
         _unit(replace(block, kind="dump"), reading, found)
 
 
-def _repeated(block: Block, found: _Found) -> None:
-    """The overrides that Hydra repeats when a job fails: all there is of a run whose command is not pasted."""
+def _repeated(block: Block, found: _Facts) -> None:
+    """The overrides that Hydra repeats when a job fails: often the only trace of the command."""
     repeated = dump.overrides(block.piece)
     if repeated is not None:
         place, reading = repeated
@@ -194,7 +191,7 @@ def _region(kind: str, piece: Piece, reading: Reading | None = None) -> Region:
     )
 
 
-def _unit(block: Block, reading: Reading, found: _Found) -> None:
+def _unit(block: Block, reading: Reading, found: _Facts) -> None:
     region = _region(block.kind, block.piece, reading)
     role = runs.role_of(block.kind, reading.options)
     if role in ("deepspeed", "accelerate", "checkpoint"):
@@ -208,7 +205,7 @@ def _unit(block: Block, reading: Reading, found: _Found) -> None:
         found.units.append(runs.Unit(region=region, anchor=replace(place, default=True), role=role, name=block.name))
 
 
-def _commands(block: Block, found: _Found) -> None:
+def _commands(block: Block, found: _Facts) -> None:
     script = shell.read(block.piece)
     found.problems.extend(script.problems)
     for name, content in script.files:
@@ -224,7 +221,7 @@ def _commands(block: Block, found: _Found) -> None:
             found.units.append(runs.Unit(region=region, anchor=place, role="env", name=block.name))
 
 
-def _command(block: Block, command: shell.Command, found: _Found, *, from_log: bool) -> None:
+def _command(block: Block, command: shell.Command, found: _Facts, *, from_log: bool) -> None:
     region = Region(
         kind="command",
         source=block.piece.source,
@@ -249,7 +246,7 @@ def _is_log(block: Block) -> bool:
 
 
 def _words(question: str, regions: Iterable[Region]) -> str:
-    """The question with every line blank that is not the user's own words; line numbers stay."""
+    """The question with all but the user's own words blanked; line numbers do not change."""
     lines = question.split("\n")
     for region in regions:
         if region.source is None and region.kind != "prose":
@@ -271,14 +268,14 @@ def _receipt(loaded: Loaded, kind: str) -> InputReceipt:
     )
 
 
-def _unread(left: Attachment, limits: Limits, found: _Found) -> InputReceipt:
+def _unread(left: Attachment, limits: Limits, found: _Facts) -> InputReceipt:
     note = f"only the first {limits.attachments} attachments are read"
     found.problems.append(Problem(code="too_many", message=f"{left.name} was not read: {note}"))
     size = len(left.content)
     return InputReceipt(name=left.name, kind="unread", bytes=size, lines=0, read=False, truncated=True, note=note)
 
 
-def _versions(found: _Found) -> dict[str, VersionFact]:
+def _versions(found: _Facts) -> dict[str, VersionFact]:
     """Listings before prose, exact before a range; among equals the first one read."""
     facts: dict[str, VersionFact] = {}
     said: Iterable[VersionFact] = (fact for one in found.prose for fact in one.versions)
@@ -290,7 +287,7 @@ def _versions(found: _Found) -> dict[str, VersionFact]:
 
 
 def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, VersionFact]:
-    """The range of versions in which all options exist, where nobody said which version it is."""
+    """Adds the range of framework versions in which all options exist, if no version is stated."""
     if run.framework is None or run.framework.value in facts:
         return facts
     own = [o.key for o in run.options if o.scope not in ("env", "launcher", "deepspeed", "accelerate")]

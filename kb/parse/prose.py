@@ -27,8 +27,6 @@ MAX_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProseFacts:
-    """What one piece of prose states."""
-
     versions: tuple[VersionFact, ...] = ()
     signals: tuple[Signal, ...] = ()
 
@@ -44,10 +42,10 @@ def read(piece: Piece) -> ProseFacts:
 
 
 _NAMES = {
-    *PACKAGES, *(name for profile in profiles().values() for name in profile.names),
-    "flash attn", "flash_attn", "flash attention 2", "flash attention", "flash-attention-2", "flash-attention",
-    "flashattention-2", "flashattention", "flashattn", "pytorch", "liger kernel", "liger_kernel",
-}  # fmt: skip
+    *PACKAGES,
+    *(name for profile in profiles().values() for name in profile.names),
+    *load_table("parse/data/words.toml")["packages"]["in_prose"],
+}
 _NAME = "|".join(re.escape(name) for name in sorted(_NAMES, key=lambda name: (-len(name), name)))
 _VERSION_OF = re.compile(
     rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"
@@ -72,7 +70,7 @@ _AFTER = (
 
 def _versions(piece: Piece) -> tuple[VersionFact, ...]:
     text = piece.text
-    said: dict[str, list[tuple[str | None, str | None, str | None, int, int]]] = {}
+    claims_of: dict[str, list[tuple[str | None, str | None, str | None, int, int]]] = {}
     matches = sorted([*_VERSION_OF.finditer(text), *_VERSION_BEFORE.finditer(text)], key=lambda match: match.start())
     for match in matches:
         name = package(match["name"])
@@ -83,12 +81,12 @@ def _versions(piece: Piece) -> tuple[VersionFact, ...]:
         if "." not in version and not groups.get("sign"):
             continue
         sign = groups.get("sign") or next((s for pattern, s in _AFTER if pattern.match(text, match.end())), "")
-        said.setdefault(name, []).append((*_known(sign, version), match.start(), match.end()))
+        claims_of.setdefault(name, []).append((*_known(sign, version), match.start(), match.end()))
         at = match.end()
         while not sign and (more := _MORE.match(text, at)) is not None and "." in more["version"]:
-            said[name].append((*_known("", public(more["version"])), match.start(), more.end()))
+            claims_of[name].append((*_known("", public(more["version"])), match.start(), more.end()))
             at = more.end()
-    return tuple(_fact(piece, name, claims) for name, claims in said.items())
+    return tuple(_fact(piece, name, claims) for name, claims in claims_of.items())
 
 
 def _known(sign: str, version: str) -> tuple[str | None, str | None, str | None]:
@@ -164,17 +162,17 @@ STATED = _stated_patterns()
 
 
 def _signals(piece: Piece) -> tuple[Signal, ...]:
-    found: dict[str, Signal] = {}
+    signals: dict[str, Signal] = {}
     for kind, start, end in sorted(
         [*_stated(piece.text), *_not_finite(piece.text), *_quoted(piece.text)], key=lambda f: (f[1], f[2], f[0])
     ):
-        found.setdefault(kind, _signal(piece, kind, start, end))
-    if "loss_zero" in found and "grad_norm_nan" in found:
-        one = found["grad_norm_nan"]
-        found["loss_zero_grad_norm_nan"] = Signal(
+        signals.setdefault(kind, _signal(piece, kind, start, end))
+    if "loss_zero" in signals and "grad_norm_nan" in signals:
+        one = signals["grad_norm_nan"]
+        signals["loss_zero_grad_norm_nan"] = Signal(
             kind="loss_zero_grad_norm_nan", span=one.span, stated=True, detail="stated: loss 0 and grad_norm nan"
         )
-    return tuple(found.values())
+    return tuple(signals.values())
 
 
 def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
@@ -197,7 +195,6 @@ def _negated_inside(kind: str, phrase: str) -> bool:
 
 
 def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
-    """Error messages quoted in a sentence."""
     for message in MESSAGES:
         match = find(message, text)
         if match is not None and not RUN.precedes(text, match.start()):

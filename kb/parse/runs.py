@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
 from trainmedic.kb.frameworks.mentions import Line
@@ -26,7 +27,7 @@ _SCRIPTS_TRAIN = (
 
 
 def _programs(what: str) -> list[str]:
-    """Patterns of the programs of all frameworks: their commands with each verb, and what else the profiles list."""
+    """Patterns of all frameworks' programs: their commands with each verb, and those that the profiles list."""
     patterns = []
     for profile in profiles().values():
         commands = profile.commands
@@ -39,18 +40,11 @@ def _programs(what: str) -> list[str]:
 _IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE, "sglang.*"]))
 _TRAINS = re.compile("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
-_TRAINING = {
-    "learning_rate", "lr", "model_name_or_path", "base_model", "model", "output_dir", "num_train_epochs", "max_steps",
-    "stage", "rlhf_type",
-    "per_device_train_batch_size", "train_batch_size", "micro_batch_size", "gradient_accumulation_steps", "beta",
-    "dataset", "pref_beta",
-    "lora_rank", "lora_r", "finetuning_type", "rl", "bf16", "fp16", "num_epochs", "pretrain", "adv_estimator",
-    "micro_train_batch_size",
-}  # fmt: skip
+_OPTIONS = load_table("parse/data/words.toml")["options"]
+_TRAINING = frozenset(_OPTIONS["training"])
 _SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
-_TOKENIZER = {"tokenizer_class", "added_tokens_decoder", "added_tokens", "special_tokens_map_file", "processor_class",
-              "image_processor_type", "feature_extractor_type", "weight_map"}  # fmt: skip
-_GENERATION = {"transformers_version", "bos_token_id", "pad_token_id", "do_sample", "_from_model_config"}
+_TOKENIZER = frozenset(_OPTIONS["tokenizer"])
+_GENERATION = frozenset(_OPTIONS["generation"])
 _ENGINE = ("bf16.enabled", "fp16.enabled")
 _ACCELERATE = (
     "compute_environment",
@@ -68,7 +62,7 @@ _PARTS_OF_PYTHON = re.compile(
 
 @dataclass(slots=True)
 class Unit:
-    """What was read from one stretch: ``role`` is run | deepspeed | accelerate | checkpoint | env | dump | fragment."""
+    """One stretch of text. ``role`` is run | deepspeed | accelerate | checkpoint | env | dump | fragment."""
 
     region: Region
     anchor: Span
@@ -101,7 +95,6 @@ class Words:
 def role_of(
     kind: str, options: Sequence[Option], *, entry: Recognised | None = None, launcher: str | None = None
 ) -> str:
-    """The part that a stretch plays in a run, judged by its options."""
     if kind == "command":
         if entry is not None or launcher is not None:
             return "run"
@@ -128,7 +121,7 @@ def role_of(
 
 
 def _of_a_model(keys: Set[str]) -> str | None:
-    """The role of a file that belongs to a model: its config.json says something of the run, its others do not."""
+    """The role of a file that belongs to a model: only its config.json describes the run."""
     if "architectures" in keys or ("model_type" in keys and keys & _SHAPES):
         return CHECKPOINT
     if keys & _TRAINING:
@@ -137,10 +130,8 @@ def _of_a_model(keys: Set[str]) -> str | None:
     return "" if keys & _TOKENIZER or generation else None
 
 
-def join(
-    units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]
-) -> tuple[RunConfig, ...]:  # fmt: skip
-    """The runs, those that train first; one empty run where nothing configures any."""
+def join(units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]) -> tuple[RunConfig, ...]:
+    """The runs, those that train first; one empty run if nothing configures any."""
     mains = _mains(units)
     _merge_python(mains)
     _attach_files(mains)
@@ -198,7 +189,7 @@ def _base(path: str) -> str:
 
 
 def _merge_python(mains: list[Unit]) -> None:
-    """Python stretches of one source are one script, until a class that stands for a whole run comes again."""
+    """Python stretches of one source are one script, until a class that configures a whole run is repeated."""
     last: Unit | None = None
     for unit in [u for u in mains if u.region.kind == "python"]:
         classes = {o.scope for o in unit.options if o.scope and not _PARTS_OF_PYTHON.fullmatch(o.scope)}
@@ -222,7 +213,7 @@ def _both(classes: set[str], before: set[str]) -> bool:
 
 
 def _attach_files(mains: list[Unit]) -> None:
-    """A command and the configuration or script it starts are one run: by name, or where there is only one of each."""
+    """Join a command with the configuration or script that it starts: by name, or if there is only one of each."""
     commands = [unit for unit in mains if unit.region.kind == "command" and unit.region.entry is not None]
     by_file: dict[str, list[Unit]] = {}
     for command in commands:
@@ -260,7 +251,7 @@ def _wants(command: Unit, unit: Unit) -> bool:
 
 
 def _attach(unit: Unit, mains: Sequence[Unit]) -> None:
-    """A part joins the runs that name it; else, the runs that could use it: all of them for exported variables."""
+    """A part joins the runs that name it, else those that could use it (all of them for exported variables)."""
     if not mains:
         return
     users = [m for m in mains if unit.name and _base(unit.name) in _named(m)]
@@ -280,14 +271,14 @@ def _named(unit: Unit) -> set[str]:
 
 def _distinct(units: Iterable[Unit]) -> list[Unit]:
     seen: set[tuple[str, ...]] = set()
-    kept = []
+    distinct = []
     for unit in units:
         entry = unit.region.entry.value if unit.region.entry else ""
         identity = (entry, *(f"{o.scope} {o.key} {o.raw}" for o in unit.options))
         if identity not in seen or not unit.options:
-            kept.append(unit)
+            distinct.append(unit)
         seen.add(identity)
-    return kept
+    return distinct
 
 
 def _run(unit: Unit, index: int, words: Words, versions: Mapping[str, VersionFact]) -> RunConfig:
@@ -302,7 +293,7 @@ def _run(unit: Unit, index: int, words: Words, versions: Mapping[str, VersionFac
 
 
 def _unread(unit: Unit) -> bool:
-    """A configuration file is named but was not pasted: what it sets is unknown."""
+    """Whether a configuration file is named but missing, so that its settings are unknown."""
     command = unit.region
     if command.kind != "command" or any(part.role == "run" for part in unit.joined):
         return False
@@ -313,29 +304,46 @@ def _unread(unit: Unit) -> bool:
 
 
 def _config(
-    regions: tuple[Region, ...], options: tuple[Option, ...], words: Words, versions: Mapping[str, VersionFact],
-    anchor: Span | None, *, partial: bool, index: int = 0, checkpoints: Sequence[Unit] = (),
-) -> RunConfig:  # fmt: skip
-    """One run. What the model's config.json says counts, but is no option of the run: no fix may be written there."""
+    regions: tuple[Region, ...],
+    options: tuple[Option, ...],
+    words: Words,
+    versions: Mapping[str, VersionFact],
+    anchor: Span | None,
+    *,
+    partial: bool,
+    index: int = 0,
+    checkpoints: Sequence[Unit] = (),
+) -> RunConfig:
+    """One run. The model's config.json counts, but its entries are no options of the run: no fix may edit it."""
     regions = (*regions, *(unit.region for unit in checkpoints))
     stated = tuple(option for unit in checkpoints for option in unit.region.options)
     words = words if index == 0 else Words()
-    found = recognise(regions, (*stated, *options), words.question, versions, said=words.said, raised=words.raised)
-    framework = found.framework.value if found.framework else None
+    recognition = recognise(
+        regions, (*stated, *options), words.question, versions, said=words.said, raised=words.raised
+    )
+    framework = recognition.framework.value if recognition.framework else None
     options, cut = _separate_switches(options, framework, versions.get(framework or ""))
     partial = partial or cut
-    algorithm = found.algorithm.value if found.algorithm else None
-    stage = found.stage.value if found.stage else None
-    family = found.model_family.value if found.model_family else None
+    algorithm = recognition.algorithm.value if recognition.algorithm else None
+    stage = recognition.stage.value if recognition.stage else None
+    family = recognition.model_family.value if recognition.model_family else None
     programs = [region.entry.value for region in regions if region.entry is not None]
     settings = canonicalise(
         (*stated, *options), framework, algorithm, stage, versions, partial, model_family=family, programs=programs
     )
     return RunConfig(
-        id="run" if index == 0 else f"run-{index + 1}", framework=found.framework, algorithm=found.algorithm,
-        stage=found.stage, model=found.model, model_family=found.model_family, options=options, settings=settings,
-        regions=regions, anchor=anchor, partial=partial,
-    )  # fmt: skip
+        id="run" if index == 0 else f"run-{index + 1}",
+        framework=recognition.framework,
+        algorithm=recognition.algorithm,
+        stage=recognition.stage,
+        model=recognition.model,
+        model_family=recognition.model_family,
+        options=options,
+        settings=settings,
+        regions=regions,
+        anchor=anchor,
+        partial=partial,
+    )
 
 
 def _separate_switches(

@@ -43,7 +43,7 @@ def segment(piece: Piece, *, name: str | None = None) -> tuple[Block, ...]:
 
 
 def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
-    """Fences first; what lies between them line by line."""
+    """Fences first; the text between them line by line."""
     text = piece.text
     if "```" not in text and "~~~" not in text:
         yield from _unfenced(piece, plain, logged=plain == "log")
@@ -54,18 +54,18 @@ def _blocks(piece: Piece, *, plain: str) -> Iterator[Block]:
         starts.append(starts[-1] + len(line) + 1)
     at = done = 0
     while at < len(lines):
-        found = _FENCE.match(lines[at]) if "```" in lines[at] or "~~~" in lines[at] else None
-        if found is None or (found["rest"] and found["mark"][0] == "`"):
+        fence = _FENCE.match(lines[at]) if "```" in lines[at] or "~~~" in lines[at] else None
+        if fence is None or (fence["rest"] and fence["mark"][0] == "`"):
             at += 1
             continue
         if done < at:
             yield from _unfenced(
                 piece.cut(starts[done], max(starts[done], starts[at] - 1)), plain, logged=plain == "log"
             )
-        end = _fence_end(lines, at, found["mark"])
+        end = _fence_end(lines, at, fence["mark"])
         closed = end < len(lines)
-        body = _fence_body(piece, lines, starts, at, end, found)
-        info = found["info"].strip()
+        body = _fence_body(piece, lines, starts, at, end, fence)
+        info = fence["info"].strip()
         yield from _fenced(body, info, _mentioned(lines, at, done), closed=closed)
         at = done = end + 1
     if done < len(lines):
@@ -82,21 +82,21 @@ def _fence_end(lines: list[str], at: int, mark: str) -> int:
     return len(lines)
 
 
-def _fence_body(piece: Piece, lines: list[str], starts: list[int], at: int, end: int, found: re.Match[str]) -> Piece:
+def _fence_body(piece: Piece, lines: list[str], starts: list[int], at: int, end: int, fence: re.Match[str]) -> Piece:
     """The lines inside, without the quote marks or indentation that stand before the fence itself.
 
     Text on the opening line that is no language name, and text before a closing mark, belong to the body.
     """
     first = at + 1
     start = starts[first] if first < len(starts) else len(piece.text)
-    if not sniff.is_info(found["info"]):
-        start = starts[at] + found.start("info")
+    if not sniff.is_info(fence["info"]):
+        start = starts[at] + fence.start("info")
         first = at
     stop = min(starts[end] - 1, len(piece.text)) if end < len(starts) else len(piece.text)
-    if end < len(lines) and lines[end].lstrip(" \t>").rstrip(" \t").strip(found["mark"][0]):
-        stop = starts[end] + len(lines[end].rstrip().removesuffix(found["mark"]))
+    if end < len(lines) and lines[end].lstrip(" \t>").rstrip(" \t").strip(fence["mark"][0]):
+        stop = starts[end] + len(lines[end].rstrip().removesuffix(fence["mark"]))
     body = piece.cut(start, max(start, stop))
-    return sniff.unindent(body, len(found["indent"])) if found["indent"] and first != at else body
+    return sniff.unindent(body, len(fence["indent"])) if fence["indent"] and first != at else body
 
 
 def _mentioned(lines: list[str], at: int, since: int) -> str:
@@ -104,15 +104,15 @@ def _mentioned(lines: list[str], at: int, since: int) -> str:
     above = next((line for line in reversed(lines[max(since, at - 2) : at]) if line.strip()), "")
     if len(above) > 80:
         return ""
-    found = _INFO_FILE.search(above)
-    return found["name"] if found else ""
+    match = _INFO_FILE.search(above)
+    return match["name"] if match else ""
 
 
 def _fenced(body: Piece, info: str, above: str, *, closed: bool) -> Iterator[Block]:
     if not body.text.strip():
         return
-    found = _INFO_FILE.search(info)
-    name = found["name"] if found else above
+    match = _INFO_FILE.search(info)
+    name = match["name"] if match else above
     kind = sniff.by_info(info) or (sniff.by_name(name, body.text) if name else "")
     if kind == "command" and sniff.is_log(body.text):
         kind = "log"  # a label of habit: issue forms put it before everything
@@ -174,14 +174,14 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
 
 
 def _unticked(piece: Piece) -> Piece:
-    """Without the mark that ends inline code behind a command of several lines; its partner stood before the first."""
+    """Drop the mark that closes inline code after a command of several lines; the opening mark is gone already."""
     bare = piece.text.rstrip()
     return piece.cut(0, len(bare) - 1) if bare.endswith("`") and bare.count("`") % 2 else piece
 
 
 def _plain(piece: Piece, start: int, end: int, plain: str) -> Iterator[Block]:
     rest = piece.cut(start, max(start, end - 1 if piece.text[end - 1 : end] == "\n" else end))
-    for found in _INLINE.finditer(rest.text):
-        if sniff.is_command(found["body"]):
-            yield Block(kind="command", piece=sniff.unprompt(rest.cut(found.start("body"), found.end("body"))))
+    for match in _INLINE.finditer(rest.text):
+        if sniff.is_command(match["body"]):
+            yield Block(kind="command", piece=sniff.unprompt(rest.cut(match.start("body"), match.end("body"))))
     yield Block(kind=plain, piece=rest)

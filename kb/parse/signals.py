@@ -184,7 +184,6 @@ def _consecutive(
 
 
 def _levels(rows: Sequence[Row]) -> Iterator[Candidate]:
-    """Values beyond a fixed bound."""
     for row in rows:
         for name, metric in row.metrics.items():
             value = metric.value
@@ -203,7 +202,6 @@ def _levels(rows: Sequence[Row]) -> Iterator[Candidate]:
 
 
 def _points(rows: Sequence[Row], name: str) -> list[tuple[Row, Metric]]:
-    """The finite values of one metric with their rows."""
     return [(row, row.metrics[name]) for row in rows if name in row.metrics and math.isfinite(row.metrics[name].value)]
 
 
@@ -283,13 +281,11 @@ def _trends(rows: Sequence[Row], rising: bool) -> Iterator[Candidate]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """The level at the start and at the end: medians of the first and the last third."""
     third = max(1, len(values) // 3)
     return median(values[:third]), median(values[-third:])
 
 
 def _policy(rows: Sequence[Row]) -> Iterator[Candidate]:
-    """What on-policy training shows: reward, entropy, length, clipping, speed."""
     yield from _reward(rows)
     for name, kind, low, high in (
         ("entropy", "entropy_collapse", 0.1, math.inf),
@@ -368,7 +364,6 @@ def log_signals(piece: Piece) -> Iterator[Signal]:
 
 
 def find(message: Message, text: str) -> re.Match[str] | None:
-    """The first place where ``message`` is in the text."""
     if not any(literal in text for literal in message.literals):
         return None
     return message.pattern.search(text)

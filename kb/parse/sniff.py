@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.parse import key_value_lines, patterns
 from trainmedic.kb.parse.source import Piece
 
-_INFO = {
-    "bash": "command", "sh": "command", "shell": "command", "console": "command", "zsh": "command",
-    "terminal": "command",
-    "shell-session": "command", "shellscript": "command", "cmd": "command", "powershell": "command", "yaml": "yaml",
-    "yml": "yaml", "json": "json", "jsonc": "json", "json5": "json", "jsonl": "metrics", "python": "python",
-    "py": "python",
-    "python3": "python", "toml": "toml", "ini": "ini", "cfg": "ini", "conf": "ini", "csv": "metrics", "tsv": "metrics",
-    "log": "log", "text": "", "txt": "", "plaintext": "", "plain": "", "pytb": "log", "traceback": "log",
-    "output": "log",
-    "md": "markdown", "markdown": "markdown", "diff": "", "dockerfile": "", "none": "", "pip": "", "logs": "log",
-    "stdout": "log",
-}  # fmt: skip
-_ENDINGS = {
-    ".sh": "command", ".bash": "command", ".slurm": "command", ".sbatch": "command", ".zsh": "command", ".yaml": "yaml",
-    ".yml": "yaml", ".json": "json", ".py": "python", ".toml": "toml", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
-    ".csv": "metrics", ".tsv": "metrics", ".jsonl": "metrics", ".log": "log", ".out": "log", ".err": "log",
-    ".md": "markdown",
-}  # fmt: skip
+_WORDS = load_table("parse/data/words.toml")
+_INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in names}
+_ENDINGS = {ending: kind for kind, endings in _WORDS["endings"].items() for ending in endings}
 
 
 def is_info(text: str) -> bool:
@@ -38,13 +24,12 @@ def is_info(text: str) -> bool:
 
 
 def by_info(text: str) -> str:
-    """The kind that a fence's label names, or ``""``."""
     words = text.replace("{", " ").replace("}", " ").split()
     return _INFO.get(words[0].lower().strip("."), "") if words else ""
 
 
 def by_name(name: str, text: str) -> str:
-    """The kind of a file, by its name where that is plain, else by its content; ``""`` reads it like a question."""
+    """The kind of a file by its name, else by its content; ``""`` reads it like a question."""
     base = name.rpartition("/")[2].lower()
     if base.startswith("requirements") or base in ("pip_list.txt", "pip-list.txt", "freeze.txt", "pip_freeze.txt"):
         return "versions"
@@ -79,19 +64,18 @@ def whole(text: str) -> str:
 
 
 def is_command(text: str) -> bool:
-    """Whether the first line that says anything starts a program of interest."""
+    """Whether the first line that is not blank or a comment starts a program of interest."""
     line = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
     prompt = patterns.PROMPT.match(line)
     return _starts(line[prompt.end() :] if prompt else line)
 
 
 def is_log(text: str) -> bool:
-    """Whether lines of a log stand in a text in which no command does."""
+    """Whether a text has log lines and no command."""
     return any(patterns.LOG.match(line[:2000]) for line in text.split("\n")) and not has_command(text)
 
 
 def has_command(text: str) -> bool:
-    """Whether any line of a script starts a program of interest, or is flags only."""
     return any(
         _starts(patterns.PROMPT.sub("", line, count=1)) or patterns.FLAGS.match(line) for line in text.split("\n")
     )
@@ -104,7 +88,7 @@ def _starts(line: str) -> bool:
 
 
 def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
-    """What begins at line ``at``: (kind, column at which it starts, line after its end), or None for plain text."""
+    """The stretch that begins at line ``at``: (kind, column, line after its end), or None for plain text."""
     line = lines[at]
     for find in (_command, _json, _log, _versions, _python, _section, key_value_lines.start, _table):
         found = find(lines, at, line)
@@ -130,7 +114,7 @@ def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
 
 
 def _behind_words(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    """A command behind words and a colon: ``here is my command: deepspeed --module …``. A YAML key is none of them."""
+    """A command after words and a colon: ``here is my command: deepspeed --module …``; not after a YAML key."""
     said = patterns.SAID.match(line)
     if said is None or patterns.COMMAND.match(line, said.end()) is None or "--" not in line[said.end() :]:
         return None
@@ -166,7 +150,7 @@ def _command_end(lines: list[str], at: int) -> int:
 
 
 def _stretch(lines: list[str], number: int, bare: str) -> int:
-    """Line after what line ``number`` opens: a here-document, an array or a quoted text over several lines."""
+    """The line after a here-document, an array or a quoted text of several lines that line ``number`` opens."""
     here = patterns.HERE.search(bare)
     if here:
         for following in range(number + 1, len(lines)):
@@ -254,7 +238,7 @@ def _calls(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
 
 
 def _closing(lines: list[str], at: int, offset: int) -> int:
-    """Line after the one on which all brackets opened from ``offset`` on are closed again."""
+    """The line after all brackets opened from ``offset`` on are closed."""
     depth = 0
     for number in range(at, min(at + patterns.REACH, len(lines))):
         stripped = patterns.STRING.sub("", lines[number][offset:] if number == at else lines[number])
@@ -344,7 +328,7 @@ def _table(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
 
 
 def unprompt(piece: Piece) -> Piece:
-    """Without the prompts (``$ ``, ``> ``, ``!``, ``user@host:~# ``) that stand before commands."""
+    """Remove prompts (``$ ``, ``> ``, ``!``, ``user@host:~# ``) before commands."""
     lines = piece.text.split("\n")
     if not any(patterns.PROMPT.match(line) for line in lines):
         return piece
@@ -357,7 +341,7 @@ def unprompt(piece: Piece) -> Piece:
 
 
 def unindent(piece: Piece, width: int) -> Piece:
-    """Without up to ``width`` leading blanks or quote marks on each line."""
+    """Remove up to ``width`` leading blanks or quote marks from each line."""
     lines = piece.text.split("\n")
     taken = [min(width, len(line) - len(line.lstrip(" \t>"))) for line in lines]
     return _without(piece, lines, taken) if any(taken) else piece

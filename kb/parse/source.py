@@ -42,7 +42,6 @@ class LineIndex:
         return bisect_right(self.starts, offset) - 1
 
     def start(self, line: int) -> int:
-        """Offset at which the 0-based ``line`` starts."""
         return self.starts[line]
 
     def __len__(self) -> int:
@@ -72,7 +71,6 @@ class Piece:
 
     @property
     def index(self) -> LineIndex:
-        """The text's line index, made on first use."""
         if not self._index:
             self._index.append(LineIndex(self.text))
         return self._index[0]
@@ -122,7 +120,7 @@ class Piece:
         return 1 + len(self.prefixes[index]) if self.prefixes else 1
 
     def anchor(self) -> Span:
-        """Where evidence for a default points: the empty span at the piece's start."""
+        """The place of evidence for a default: the empty span at the piece's start."""
         return self.span(0, 0, default=True)
 
     def line_span(self, number: int) -> Span:
@@ -132,7 +130,7 @@ class Piece:
         return self.span(start, end)
 
     def cut(self, start: int, end: int) -> Piece:
-        """The part ``text[start:end]`` as a piece of its own, at its own place."""
+        """``text[start:end]`` as a piece with its own position."""
         line, column = self.position(start)
         prefixes: tuple[str, ...] = ()
         if self.prefixes:
@@ -150,7 +148,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What one reader made of a piece: options in the order written, problems, and whether it is cut off."""
+    """A reader's result: options in the order written, problems, and whether the text is cut off."""
 
     options: tuple[Option, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -1,4 +1,4 @@
-"""How often the answer is right: a set of questions with what a right answer must name, and the figures over it."""
+"""Accuracy of answers over a question set: its items with the expected causes and verdicts, and the figures."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came back for one item."""
-
     item: Item
     verdict: str
     causes: tuple[str, ...]
@@ -50,7 +48,7 @@ class Outcome:
 
     @property
     def named(self) -> bool:
-        """Whether the answer names its first cause as the one, sure or not; the others it only lists as possible."""
+        """Whether the answer commits to its first cause instead of listing several as possible."""
         if not self.causes or self.verdict in ("answered", "no_fault"):
             return bool(self.causes)
         first, second = (*self.scores, 0.0, 0.0)[:2]
@@ -63,7 +61,7 @@ class Outcome:
 
     @property
     def false_answer(self) -> bool:
-        """An answer where there must be none."""
+        """Whether it answered a question that has no answer."""
         return self.verdict == "answered" and self.item.verdict != "answered"
 
     @property
@@ -86,17 +84,13 @@ class Share:
         return self.right / self.total if self.total else None
 
     def __str__(self) -> str:
-        shown = "–" if self.value is None else f"{self.value:.3f}"
-        return f"{shown} ({self.right}/{self.total})"
+        value = "–" if self.value is None else f"{self.value:.3f}"
+        return f"{value} ({self.right}/{self.total})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The figures over one group of outcomes.
-
-    ``f1`` is micro-averaged over causes: what an answer names as the cause, also for a question that has none, against
-    what it should name.
-    """
+    """The figures over one group of outcomes. ``f1`` is micro-averaged over the causes named and expected."""
 
     first: Share
     in_three: Share
@@ -175,12 +169,10 @@ def item(data: Mapping[str, object]) -> Item:
 
 
 def evaluate(items: Sequence[Item], answer: Answerer) -> Evaluation:
-    """Ask every item and count."""
     return evaluated(tuple(outcome(one, answer) for one in items))
 
 
 def evaluated(outcomes: tuple[Outcome, ...]) -> Evaluation:
-    """Count what came back."""
     groups: dict[str, list[Outcome]] = defaultdict(list)
     for one in outcomes:
         groups[f"language {one.item.language}"].append(one)
@@ -196,29 +188,25 @@ def evaluated(outcomes: tuple[Outcome, ...]) -> Evaluation:
 
 
 def outcome(one: Item, answer: Answerer) -> Outcome:
-    """Ask one item, in the language it was written in."""
-    return given(one, answer(request_of(one)))
+    return outcome_of(one, answer(request_of(one)))
 
 
 def request_of(one: Item) -> Ask:
-    """The item as a question."""
     return Ask(question=one.question, attachments=one.attachments)
 
 
-def given(one: Item, got: Answer) -> Outcome:
-    """What an answer says of an item."""
+def outcome_of(one: Item, answer: Answer) -> Outcome:
     return Outcome(
         item=one,
-        verdict=got.verdict,
-        causes=tuple(cause.case_id for cause in got.causes),
-        confidences=tuple(cause.confidence for cause in got.causes),
-        fired=tuple(sorted({f.rule_id for f in got.findings if f.status == "fired"})),
-        scores=tuple(cause.score for cause in got.causes),
+        verdict=answer.verdict,
+        causes=tuple(cause.case_id for cause in answer.causes),
+        confidences=tuple(cause.confidence for cause in answer.causes),
+        fired=tuple(sorted({f.rule_id for f in answer.findings if f.status == "fired"})),
+        scores=tuple(cause.score for cause in answer.causes),
     )
 
 
 def figures(outcomes: Sequence[Outcome]) -> Figures:
-    """The figures over ``outcomes``."""
     with_cause = [one for one in outcomes if one.item.cases]
     must_not = [one for one in outcomes if one.item.verdict != "answered"]
     with_rules = [one for one in outcomes if one.item.rules or one.item.silent]
@@ -235,27 +223,25 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
 
 
 def _f1(outcomes: Sequence[Outcome]) -> Share:
-    """Twice the right names over all names given and all names wanted."""
+    """Micro-averaged F1."""
     right = sum(one.named and one.rank == 1 for one in outcomes)
     named = sum(one.named for one in outcomes)
-    wanted = sum(bool(one.item.cases) for one in outcomes)
-    return Share(right=2 * right, total=named + wanted)
+    expected = sum(bool(one.item.cases) for one in outcomes)
+    return Share(right=2 * right, total=named + expected)
 
 
 def _promise(outcomes: Sequence[Outcome], word: str) -> Share:
-    """How often a first cause of this confidence was right: what the word promises."""
-    said = [one for one in outcomes if one.confidences[:1] == (word,)]
-    return share(one.rank == 1 for one in said)
+    """How often a first cause of this confidence was right."""
+    promised = [one for one in outcomes if one.confidences[:1] == (word,)]
+    return share(one.rank == 1 for one in promised)
 
 
 def share(flags: Iterable[bool]) -> Share:
-    """How many of ``flags`` hold."""
     values = list(flags)
     return Share(right=sum(values), total=len(values))
 
 
 def table(evaluation: Evaluation) -> str:
-    """The evaluation as text."""
     heads = ("first", "in_three", "f1", "verdict", "false_answers", "rules", "high", "medium")
     rows = {"all": evaluation.overall, **evaluation.groups}
     width = max(len(name) for name in rows)
@@ -263,12 +249,12 @@ def table(evaluation: Evaluation) -> str:
     for name, values in rows.items():
         lines.append(f"{name:{width}}  " + "  ".join(f"{getattr(values, head)!s:>16}" for head in heads))
     lines += ["", "verdict expected → given"]
-    lines += [f"  {wanted:>10} → {given:<10} {n}" for (wanted, given), n in evaluation.confusion.items()]
+    lines += [f"  {expected:>10} → {actual:<10} {n}" for (expected, actual), n in evaluation.confusion.items()]
     return "\n".join(lines) + "\n"
 
 
 def misses(evaluation: Evaluation) -> str:
-    """One line for each item that was not answered as it should be."""
+    """One line for each wrong answer."""
     lines = []
     for one in evaluation.outcomes:
         wrong_cause = bool(one.item.cases) and one.rank != 1

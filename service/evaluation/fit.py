@@ -1,10 +1,9 @@
 """Fit the ranking's weights and thresholds on the tuning part of a question set: ``trainmedic eval --fit FILE``.
 
 A conditional logit over `service.ranking.features.NAMES`: the candidates of a question compete with each other and
-with "none
-of them", which has features of its own (`NONE_NAMES`). An L2 penalty on features in units of their spread, and bounds
-where the sign of a feature is known: a set of some hundred questions must not teach the ranking that a fired rule
-speaks against its case. Deterministic: same set, same knowledge, same weights.
+with "none of them", which has features of its own (`NONE_NAMES`). Features are scaled to equal spread for the L2
+penalty and bounded if their sign is known: a few hundred questions must not teach the ranking that a fired rule
+speaks against its case. Deterministic.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ FOLDS = 5
 STEPS = 6000
 RATE = 0.3
 FALSE = 0.03
-"""The share of questions without an answer that may be answered all the same."""
+"""The tolerated share of unanswerable questions that get an answer."""
 HIGH, MEDIUM = 0.93, 0.67
 """Right this often on the tuning set, so that the promise (0.9 and 0.6) holds beyond it."""
 AGAINST = frozenset(
@@ -79,7 +78,7 @@ class Fit:
 
 
 def sample_of(items: Sequence[Item], advisor: Advisor) -> Sample:
-    """What ranking sees of each item."""
+    """The features of each item's candidates, as ranking computes them."""
     x: list[list[float]] = []
     y: list[float] = []
     owner: list[int] = []
@@ -89,8 +88,8 @@ def sample_of(items: Sequence[Item], advisor: Advisor) -> Sample:
         none = none_features(context)
         z.append([none[name] for name in NONE_NAMES])
         for scored in sorted(candidates, key=lambda scored: scored.case.id):
-            found = features(scored, context)
-            x.append([found[name] for name in NAMES])
+            values = features(scored, context)
+            x.append([values[name] for name in NAMES])
             y.append(float(scored.case.id in item.cases))
             owner.append(number)
     return Sample(
@@ -159,9 +158,9 @@ def unseen(sample: Sample) -> Array:
     p = np.zeros(len(sample.right))
     count = len(sample.questions)
     for fold in range(FOLDS):
-        found = fit(sample.part([n for n in range(count) if n % FOLDS != fold]))
+        fold_fit = fit(sample.part([n for n in range(count) if n % FOLDS != fold]))
         others = [n for n in range(count) if n % FOLDS == fold]
-        p[np.isin(sample.owner, others)] = found.probabilities(sample.part(others))
+        p[np.isin(sample.owner, others)] = fold_fit.probabilities(sample.part(others))
     return p
 
 
@@ -175,14 +174,13 @@ def fitted(items: Sequence[Item], advisor: Advisor, note: str) -> str:
     return to_text(fit(sample), thresholds(items, sample, unseen(sample)), note)
 
 
-def to_text(found: Fit, limits: tuple[float, float, float], note: str) -> str:
-    """The weights' JSON form."""
+def to_text(model: Fit, limits: tuple[float, float, float], note: str) -> str:
     answer, high, medium = limits
     data = {
         "fitted_on": note,
-        "bias": round(float(found.bias), 4),
-        "weights": {name: round(float(value), 4) for name, value in zip(NAMES, found.weights, strict=True)},
-        "none": {name: round(float(value), 4) for name, value in zip(NONE_NAMES, found.none, strict=True)},
+        "bias": round(float(model.bias), 4),
+        "weights": {name: round(float(value), 4) for name, value in zip(NAMES, model.weights, strict=True)},
+        "none": {name: round(float(value), 4) for name, value in zip(NONE_NAMES, model.none, strict=True)},
         "answer": answer,
         "high": high,
         "medium": medium,

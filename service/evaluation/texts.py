@@ -1,7 +1,4 @@
-"""What a model's texts are worth over a set of questions.
-
-Whether their citations hold, what had to be taken out or pointed out, how the model failed, and how long it took.
-"""
+"""Quality of a model's texts over a question set: citations, withdrawn and flagged sentences, failures, latency."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import T, final_answer
 from trainmedic.service.assistant import Assistant
-from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, given, request_of
+from trainmedic.service.evaluation.causes import Evaluation, Item, Outcome, Share, evaluated, outcome_of, request_of
 from trainmedic.service.llm.model import ChatModel, Delta, Form, Message, ModelError, ModelLimits
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.llm.verified_answer import grounding_of
@@ -24,10 +21,9 @@ from trainmedic.service.llm.verify import verify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """One answer with the model beside it. ``stats`` are `service.llm.verify.Verified`'s, empty where it wrote
-    nothing to
-    verify; ``failure`` is the kind of `ModelError`, or empty. Times in milliseconds."""
+class ModelAnswer:
+    """``stats`` come from `service.llm.verify`, empty if there was no text to verify; ``failure`` is the kind of
+    `ModelError`, or empty."""
 
     answer: Answer
     stats: Mapping[str, int] = field(default_factory=dict)
@@ -36,11 +32,9 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFigures:
-    """The figures over the model's texts.
-
-    ``citation_precision``: markers of the model whose source bears the sentence out. ``unsupported``: sentences that no
-    source bears out. ``withdrawn`` and ``flagged`` count sentences taken out and names that stand nowhere. ``failures``
-    by kind; ``unasked`` where the model had nothing to write about. Times are medians in milliseconds, None over none.
+    """``citation_precision``: the model's markers whose source supports the sentence. ``unsupported``: sentences
+    without one. ``withdrawn`` counts removed sentences, ``flagged`` names that appear in no source. ``failures`` by
+    kind; ``unasked``: answers about which the model had nothing to write. Times are medians in milliseconds.
     """
 
     texts: int
@@ -55,8 +49,8 @@ class TextFigures:
     total_ms: float | None
 
 
-class _Overheard(ChatModel):
-    """Another model, with what it writes for one question kept."""
+class _Recorder(ChatModel):
+    """A model that records what the inner one writes for one question."""
 
     def __init__(self, inner: ChatModel) -> None:
         super().__init__(inner.options)
@@ -93,9 +87,8 @@ class _Overheard(ChatModel):
             raise
 
 
-async def written(item: Item, advisor: Advisor, model: ChatModel, *, restate: bool = True) -> Written:
-    """One question answered as the service answers it."""
-    overheard = _Overheard(model)
+async def answer_of(item: Item, advisor: Advisor, model: ChatModel, *, restate: bool = True) -> ModelAnswer:
+    recorder = _Recorder(model)
     seen: list[PreparedAnswer] = []
 
     async def run(call: Callable[[], T]) -> T:
@@ -104,41 +97,41 @@ async def written(item: Item, advisor: Advisor, model: ChatModel, *, restate: bo
         return result
 
     try:
-        answer = await final_answer(Assistant(advisor, overheard, restate=restate).stream(request_of(item), "", run))
-        if overheard.failure or not overheard.draft:
-            return Written(answer=answer, failure=overheard.failure)
+        answer = await final_answer(Assistant(advisor, recorder, restate=restate).stream(request_of(item), "", run))
+        if recorder.failure or not recorder.draft:
+            return ModelAnswer(answer=answer, failure=recorder.failure)
         limits = await model.limits()
-        prepared = next(each for each in seen if each.answer.id == answer.id)
+        prepared = next(candidate for candidate in seen if candidate.answer.id == answer.id)
         prompt = await build(prepared, model.count, context_tokens=limits.context_tokens, max_tokens=limits.max_tokens)
-        checked = verify("".join(overheard.draft), grounding_of(prepared, prompt), answer.language)
-        return Written(answer=answer, stats=checked.stats)
+        checked = verify("".join(recorder.draft), grounding_of(prepared, prompt), answer.language)
+        return ModelAnswer(answer=answer, stats=checked.stats)
     finally:
-        await overheard.aclose()
+        await recorder.aclose()
 
 
 async def evaluate_texts(
     items: Sequence[Item], advisor: Advisor, model: ChatModel, *, parallel: int = 1, restate: bool = True
 ) -> tuple[Evaluation, TextFigures]:
-    """Ask every item, ``parallel`` at once, and count: the usual figures, and those of the texts."""
+    """Ask every item, ``parallel`` at once: the usual figures, and those of the texts."""
     slots = asyncio.Semaphore(parallel)
 
-    async def one(item: Item) -> tuple[Outcome, Written]:
+    async def one(item: Item) -> tuple[Outcome, ModelAnswer]:
         async with slots:
-            found = await written(item, advisor, model, restate=restate)
-            return given(item, found.answer), found
+            text = await answer_of(item, advisor, model, restate=restate)
+            return outcome_of(item, text.answer), text
 
     done = await asyncio.gather(*(one(item) for item in items))
-    return evaluated(tuple(outcome for outcome, _ in done)), text_figures([each for _, each in done])
+    return evaluated(tuple(outcome for outcome, _ in done)), text_figures([text for _, text in done])
 
 
-def text_figures(texts: Sequence[Written]) -> TextFigures:
-    """The figures over what the model wrote."""
+def text_figures(texts: Sequence[ModelAnswer]) -> TextFigures:
     total: Counter[str] = Counter()
-    for each in texts:
-        total.update(each.stats)
-    verified = [each for each in texts if each.stats]
-    first = [each.answer.timings_ms["first_token"] for each in verified if "first_token" in each.answer.timings_ms]
-    whole_ms = [each.answer.timings_ms["total"] for each in verified if "total" in each.answer.timings_ms]
+    for text in texts:
+        total.update(text.stats)
+    verified = [text for text in texts if text.stats]
+    timings = [text.answer.timings_ms for text in verified]
+    first = [timing["first_token"] for timing in timings if "first_token" in timing]
+    whole_ms = [timing["total"] for timing in timings if "total" in timing]
     return TextFigures(
         texts=len(verified),
         citation_precision=Share(right=total["kept"], total=total["markers"]),
@@ -146,15 +139,14 @@ def text_figures(texts: Sequence[Written]) -> TextFigures:
         unknown_markers=total["unknown_markers"],
         withdrawn=total["withdrawn"],
         flagged=total["flagged"],
-        failures=dict(sorted(Counter(each.failure for each in texts if each.failure).items())),
-        unasked=sum(not each.stats and not each.failure for each in texts),
+        failures=dict(sorted(Counter(text.failure for text in texts if text.failure).items())),
+        unasked=sum(not text.stats and not text.failure for text in texts),
         first_token_ms=median(first) if first else None,
         total_ms=median(whole_ms) if whole_ms else None,
     )
 
 
 def text_table(figures: TextFigures) -> str:
-    """The figures as text."""
     failures = ", ".join(f"{kind} {count}" for kind, count in figures.failures.items()) or "none"
     rows = {
         "texts": f"{figures.texts} (nothing to write about: {figures.unasked})",

@@ -1,8 +1,8 @@
-"""What the rules would say if something were set otherwise, or another version installed. Pure; nothing is written.
+"""Run the rules as if a setting or a package version were different. Pure; nothing is written.
 
-Settings are changed in the pasted text, as a fix changes it, and the text is read again: so what follows from a setting
-follows here too. Where the text cannot be edited (a dump in a log, a cut file), the setting is changed as it was read.
-The log is that of the run before: it counts for what a change clears, never for what it brings up.
+Settings are edited in the pasted text, as a fix edits it, and the text is parsed again, so derived settings change too.
+If the text cannot be edited (a dump in a log, a truncated file), the parsed setting is overridden instead. The log
+belongs to the run before the change: it counts for findings that a change clears, never for new ones.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.what_if.parse import UNSET, Change, InvalidChange, parse_change
 
 MAX_CHANGES = 12
-"""Changes made together; the rest is named as not made."""
+"""Changes applied together; the others are listed as rejected."""
 MAX_NAME = 120
-"""Code points of a name that are repeated."""
+"""Code points of a name that are echoed."""
 OPTIONS = "options"
-"""The family of rules about how and where an option is written."""
+"""The rule family about the spelling and place of options."""
 _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
 TOO_MANY = Text(
     en=f"only {MAX_CHANGES} changes are made together",
@@ -50,7 +50,7 @@ NO_ROOM = Text(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedChange:
-    """One change that was made. ``before`` is None where nothing was known; values as they are shown to users."""
+    """One applied change. ``before`` is None if the value was unknown; values are formatted for users."""
 
     name: str
     before: str | None
@@ -60,8 +60,6 @@ class AppliedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A rule that the change concerns."""
-
     rule_id: str
     title: Text
     severity: Severity
@@ -69,19 +67,17 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedChange:
-    """A change that was not made, and why."""
-
     name: str
     why: Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What the rules say of the changed configuration, against what they say of the one pasted.
+    """The rules' findings on the changed configuration, compared with those on the pasted one.
 
-    ``clears`` fired and no longer do; ``appears`` fire only now; ``stays`` fire on the changed configuration by itself.
-    ``logged`` are findings that rest on the log of the run before: only a new run can tell. ``patch`` is the change as
-    a unified diff of the pasted (masked) text, empty where the text could not be edited.
+    ``clears``: fired before, no longer. ``appears``: new. ``stays``: fire on the changed configuration even without the
+    log. ``logged``: rest on the old run's log, so only a new run can tell. ``patch`` is a unified diff of the pasted
+    (masked) text, empty if the text could not be edited.
     """
 
     changed: tuple[AppliedChange, ...] = ()
@@ -94,37 +90,38 @@ class WhatIf:
 
 
 def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> WhatIf:
-    """The rules over ``evidence`` with ``changes``: a setting's canonical name, or an option as a framework spells it,
-    or a package, to the value as it would be written. Never raises for names and values that mean nothing.
+    """The rules over ``evidence`` with ``changes`` applied. Never raises for meaningless names and values.
+
+    ``changes`` maps a canonical setting, a framework's option or a package to the value as the user would write it.
     """
-    done = _Changes(evidence, rules)
+    trial = _Trial(evidence, rules)
     for number, (name, raw) in enumerate(changes.items()):
         if number >= MAX_CHANGES:
-            done.refuse(name, TOO_MANY)
+            trial.refuse(name, TOO_MANY)
         else:
-            done.make(name, raw)
-    if not done.changed:
-        return WhatIf(unknown=tuple(done.unknown))
-    after, before = done.evidence(), unstarted(evidence)
+            trial.make(name, raw)
+    if not trial.changed:
+        return WhatIf(unknown=tuple(trial.unknown))
+    after, before = trial.evidence(), unstarted(evidence)
     fired = fired_rules(evidence, rules)
     bare = fired_rules(unstarted(after), rules)
     clears = fired - fired_rules(after, rules, fired)
     return WhatIf(
-        changed=tuple(done.changed),
+        changed=tuple(trial.changed),
         clears=_effects(clears, rules),
         appears=_effects(bare - fired_rules(before, rules) - fired, rules),
         stays=_effects((fired - clears) & bare, rules),
         logged=_effects(fired - clears - bare, rules),
-        unknown=tuple(done.unknown),
+        unknown=tuple(trial.unknown),
         patch="".join(
             unified_diff(old.text, new.text, old.name)
-            for old, new in zip(evidence.sources, done.read.sources, strict=True)
+            for old, new in zip(evidence.sources, trial.read.sources, strict=True)
         ),
     )
 
 
-class _Changes:
-    """Changes made one after the other: edits of the text first, and what no edit can say laid over it at the end."""
+class _Trial:
+    """Changes applied one after the other: edits of the text first, overrides of parsed settings at the end."""
 
     def __init__(self, evidence: Evidence, rules: RuleSet) -> None:
         self.read = evidence
@@ -136,11 +133,9 @@ class _Changes:
         self.spelled = frozenset(rule.id for rule in rules.rules if rule.family == OPTIONS)
 
     def refuse(self, name: str, why: Text) -> None:
-        """Note a change that is not made."""
         self.unknown.append(RejectedChange(name=" ".join(name.split())[:MAX_NAME], why=why))
 
     def make(self, name: str, raw: str) -> None:
-        """Make one change, or note why not."""
         try:
             change = parse_change(name, raw, self.read.run)
         except InvalidChange as refused:
@@ -156,17 +151,16 @@ class _Changes:
             self._write(change)
 
     def evidence(self) -> Evidence:
-        """The evidence with every change made."""
         if not self.versions and not self.settings:
             return self.read
         versions = MappingProxyType({**self.read.versions, **self.versions})
-        first, *others = (self._laid_over(run, versions) for run in self.read.runs or (self.read.run,))
+        first, *others = (self._canonicalised(run, versions) for run in self.read.runs or (self.read.run,))
         named = {name: _assumed(name, value) for name, value in self.settings.items()}
         first = replace(first, settings=MappingProxyType({**first.settings, **named}))
         return replace(self.read, versions=versions, runs=(first, *others))
 
-    def _laid_over(self, run: RunConfig, versions: Mapping[str, VersionFact]) -> RunConfig:
-        """The run under other versions: defaults are those of the release."""
+    def _canonicalised(self, run: RunConfig, versions: Mapping[str, VersionFact]) -> RunConfig:
+        """The run under the changed versions, whose defaults may differ."""
         if not self.versions:
             return run
         settings = canonicalise(
@@ -194,23 +188,23 @@ class _Changes:
         )
 
     def _set(self, change: Change) -> None:
-        """A canonical setting: by an edit of the text where that makes it so, else over what was read."""
+        """Change a canonical setting by editing the text, or else override the parsed value."""
         name = change.name
         setting = self.read.run.settings.get(name)
         unwritten = setting is None or setting.option is None
         if (setting is not None and setting.value == change.value) or (unwritten and change.value == UNSET):
-            self.refuse(change.given, ALREADY)
+            self.refuse(change.wording, ALREADY)
             return
         before = None if setting is None else show(setting.value)
         if not self._edited(name, change):
             if change.value == UNSET:
-                self.refuse(change.given, NO_ROOM)
+                self.refuse(change.wording, NO_ROOM)
                 return
             self.settings[name] = change.value
-        self.changed.append(AppliedChange(name=name, before=before, after=change.shown))
+        self.changed.append(AppliedChange(name=name, before=before, after=change.display))
 
     def _edited(self, name: str, change: Change) -> bool:
-        """Whether an edit of the pasted text makes the setting so."""
+        """Edit the pasted text; whether the setting then has the wanted value."""
         if not self.rules.rules:
             return False
         spec = (
@@ -218,58 +212,58 @@ class _Changes:
             if change.value == UNSET
             else FixSpec(safety=Safety.UNSAFE, set={name: change.value})  # type: ignore[dict-item]
         )
-        # A rule that only carries the fix: how a setting is written into a paste is known there.
+        # Fixes know how to write a setting into a paste, and they belong to a rule: borrow one.
         carrier = replace(self.rules.rules[0], id="what-if", fixes=(spec,))
         edits = fixes(carrier, Facts(self.read))[0].edits
         if not edits:
             return False
         after = reread(self.read, patched(edits, self.read.sources), parse)
         if name not in self.read.run.settings or self.read.run.settings[name].option is None:
-            # Put in at a place where its framework does not take it: that would be our fault, not the change's.
+            # A new misplaced-option finding would be the fault of our edit, not of the change.
             new = fired_rules(unstarted(after), self.rules, self.spelled)
             if new - fired_rules(unstarted(self.read), self.rules, self.spelled):
                 return False
-        found = after.run.settings.get(name)
-        as_wanted = found is not None and found.value == change.value and change.value != UNSET
-        unwritten = found is None or found.option is None
-        if as_wanted or unwritten:
+        setting = after.run.settings.get(name)
+        applied = setting is not None and setting.value == change.value and change.value != UNSET
+        unwritten = setting is None or setting.option is None
+        if applied or unwritten:
             self.read = after
-        return as_wanted or (unwritten and change.value == UNSET)
+        return applied or (unwritten and change.value == UNSET)
 
     def _write(self, change: Change) -> None:
-        """An option that is no canonical setting: in its place, or behind the program's last option."""
+        """Change an option that is no canonical setting: in place, or after the program's last option."""
         facts = Facts(self.read)
         written = facts.options(change.name)
-        holder = written[-1] if written else _last_own(self.read.run)
+        holder = written[-1] if written else _last_option(self.read.run)
         if holder is None or change.value == UNSET:
-            self.refuse(change.given, NO_ROOM)
+            self.refuse(change.wording, NO_ROOM)
             return
         if written and written[-1].raw == change.raw:
-            self.refuse(change.given, ALREADY)
+            self.refuse(change.wording, ALREADY)
             return
-        source = next((each for each in self.read.sources if each.name == holder.span.attachment), None)
+        source = next((source for source in self.read.sources if source.name == holder.span.attachment), None)
         document = Document(source or Source(name=holder.span.attachment, text="", byte_count=0))
         raw = _in_format(change.raw, holder.origin)
         edit = replace_value(document, holder, raw) if written else insert(document, holder, change.name, raw)
         if edit is None:
-            self.refuse(change.given, NO_ROOM)
+            self.refuse(change.wording, NO_ROOM)
             return
         self.read = reread(self.read, patched((edit,), self.read.sources), parse)
         before = written[-1].raw or "true" if written else None
-        self.changed.append(AppliedChange(name=change.name, before=before, after=change.shown))
+        self.changed.append(AppliedChange(name=change.name, before=before, after=change.display))
 
 
 def _assumed(name: str, value: Value) -> Setting:
     return Setting(name=name, value=value, option=None, source="supposed", key=name)
 
 
-def _last_own(run: RunConfig) -> Option | None:
-    own = [each for each in run.options if each.scope not in _FOREIGN and each.origin is not Origin.DUMP]
-    return max(own, key=lambda option: option.span.order) if own else None
+def _last_option(run: RunConfig) -> Option | None:
+    options = [option for option in run.options if option.scope not in _FOREIGN and option.origin is not Origin.DUMP]
+    return max(options, key=lambda option: option.span.order, default=None)
 
 
 def _in_format(raw: str, origin: Origin) -> str:
-    """Text as JSON and Python need it: words quoted, numbers and truth values bare."""
+    """The value as JSON and Python write it: words quoted, numbers and booleans bare."""
     if origin not in (Origin.JSON, Origin.PYTHON):
         return raw
     if raw.lower() in ("true", "false"):
@@ -284,5 +278,5 @@ def _in_format(raw: str, origin: Origin) -> str:
 def _effects(ids: frozenset[str], rules: RuleSet) -> tuple[Effect, ...]:
     """Rule ids as effects, errors first."""
     order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
-    found = sorted((rule for rule in rules.rules if rule.id in ids), key=lambda r: (order.index(r.severity), r.id))
-    return tuple(Effect(rule_id=rule.id, title=rule.title, severity=rule.severity) for rule in found)
+    affected = sorted((rule for rule in rules.rules if rule.id in ids), key=lambda r: (order.index(r.severity), r.id))
+    return tuple(Effect(rule_id=rule.id, title=rule.title, severity=rule.severity) for rule in affected)

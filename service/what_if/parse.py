@@ -1,4 +1,4 @@
-"""A change as somebody words it, in our terms: ``--zero_stage 2``, ``attn_implementation=eager``, ``trl 0.11``."""
+"""Parse a change as users word it: ``--zero_stage 2``, ``attn_implementation=eager``, ``trl 0.11``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainmedic.kb.parse.readers.versions import PACKAGES, next_release, package
 
 MAX_VALUE = 200
 UNSET: Final = "\0unset"
-"""The value of a setting that is to be left out."""
+"""The value that removes a setting."""
 ALIASES = {
     "lr": "learning_rate",
     "zero": "zero_stage",
@@ -43,7 +43,7 @@ NOT_A_VERSION = Text(en="this is no version", zh="这不是一个版本号")
 
 
 class InvalidChange(Exception):
-    """A change that means nothing; ``why`` in both languages."""
+    """A change that cannot be applied; ``why`` in both languages."""
 
     def __init__(self, why: Text) -> None:
         super().__init__(why.en)
@@ -52,12 +52,12 @@ class InvalidChange(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change: ``given`` is the name as it was worded, ``name`` the setting, option or package that it means.
+    """``wording`` is the name as the user wrote it, ``name`` the setting, option or package that it means.
 
-    ``value`` is normalised as a setting's (`UNSET`: left out), ``raw`` the text as it is written.
+    ``value`` is the normalised value (`UNSET` removes the setting), ``raw`` its text.
     """
 
-    given: str
+    wording: str
     name: str
     raw: str
     value: Value = None
@@ -66,22 +66,22 @@ class Change:
     version: VersionFact | None = None
 
     @property
-    def shown(self) -> str:
-        """The new value as users read it."""
+    def display(self) -> str:
+        """The new value as shown to users."""
         return "—" if self.value == UNSET else show(self.value) if self.canonical else self.raw
 
 
-def parse_change(given: str, raw: str, run: RunConfig) -> Change:
-    """What a change means for ``run``. Raises `InvalidChange`."""
-    name, raw = str(given).strip().lstrip("-").strip(), str(raw).strip()
+def parse_change(wording: str, raw: str, run: RunConfig) -> Change:
+    """The meaning of a change for ``run``. Raises `InvalidChange`."""
+    name, raw = str(wording).strip().lstrip("-").strip(), str(raw).strip()
     if not name or len(raw) > MAX_VALUE or len(name) > MAX_VALUE or not (name + raw).isprintable():
         raise InvalidChange(NOT_A_WORD if not name else NOT_A_VALUE)
     if package(name) in PACKAGES and (_VERSION.fullmatch(raw) or _known_setting(name, run) is None):
-        return _release(given, package(name), raw)
+        return _release(wording, package(name), raw)
     known = _known_setting(name, run)
     if known is not None:
         spec, how = known
-        return Change(given=given, name=spec.name, raw=raw, value=_value(spec, how, raw), canonical=True)
+        return Change(wording=wording, name=spec.name, raw=raw, value=_value(spec, how, raw), canonical=True)
     framework = run.framework.value if run.framework is not None else None
     key = name.replace("-", "_")
     written = next((option.key for option in run.options if option.key.replace("-", "_") == key), None)
@@ -89,10 +89,10 @@ def parse_change(given: str, raw: str, run: RunConfig) -> Change:
         raise InvalidChange(_no_such(framework, key))
     if written is None and framework is not None and catalogue.option(framework, key, None) is None:
         raise InvalidChange(_no_such(framework, key))
-    return Change(given=given, name=written or key, raw=raw, value=UNSET if raw.lower() in _LEFT_OUT else raw)
+    return Change(wording=wording, name=written or key, raw=raw, value=UNSET if raw.lower() in _LEFT_OUT else raw)
 
 
-def _release(given: str, name: str, raw: str) -> Change:
+def _release(wording: str, name: str, raw: str) -> Change:
     match = _VERSION.fullmatch(raw)
     if match is None:
         raise InvalidChange(NOT_A_VERSION)
@@ -105,11 +105,11 @@ def _release(given: str, name: str, raw: str) -> Change:
         low=None if exact else version,
         high=None if exact else next_release(version),
     )
-    return Change(given=given, name=name, raw=version, package=True, version=fact)
+    return Change(wording=wording, name=name, raw=version, package=True, version=fact)
 
 
 def _known_setting(name: str, run: RunConfig) -> tuple[Spec, str] | None:
-    """The canonical setting that a name means, and how its value is read."""
+    """The canonical setting that a name means, and the conversion of its value."""
     key = name.replace("-", "_").lower()
     if key in specs():
         return specs()[key], ""
@@ -118,20 +118,20 @@ def _known_setting(name: str, run: RunConfig) -> tuple[Spec, str] | None:
     columns = dict.fromkeys((*([framework] if framework else []), *(HF if framework in HF else ()), *_COLUMNS))
     for column in columns:
         for spelled in (name, key):
-            found: tuple[tuple[Spec, Key], ...] = index(column).get(spelled, ())
-            for spec, each in found:
-                if each.fits(algorithm):
-                    return spec, each.how
+            matches: tuple[tuple[Spec, Key], ...] = index(column).get(spelled, ())
+            for spec, option in matches:
+                if option.fits(algorithm):
+                    return spec, option.how
     return (specs()[ALIASES[key]], "") if key in ALIASES else None
 
 
 def _value(spec: Spec, how: str, raw: str) -> Value:
-    """The value as the setting has it. Raises `InvalidChange` for one that it cannot have."""
+    """The normalised value. Raises `InvalidChange` if the setting cannot have it."""
     if raw.lower() in _LEFT_OUT:
         return UNSET
     stage = _STAGE.fullmatch(raw) if spec.name == "zero_stage" else None
     if how in ("flash_switch", "bf16_switch") and not isinstance(truth(raw), bool):
-        how = ""  # a switch asked for by the word that it stands for: flash_attn=eager
+        how = ""  # a switch set by a value name: flash_attn=eager
     value = normalise(spec.kind, how, stage["stage"] if stage else raw)
     if isinstance(value, Nothing | Unresolved):
         raise InvalidChange(NOT_A_VALUE)
@@ -152,7 +152,7 @@ def _value(spec: Spec, how: str, raw: str) -> Value:
 
 
 def _no_such(framework: str | None, key: str) -> Text:
-    """That nothing has this name, and what was meant perhaps."""
+    """The "unknown option" message, with a suggestion."""
     meant = suggest(framework, key) if framework is not None else None
     other = getattr(meant, "key", None)
     if not other:

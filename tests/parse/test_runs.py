@@ -244,6 +244,12 @@ def test_a_variable_behind_a_switch_is_a_word_of_its_own() -> None:
     assert (bf16.option.raw, bf16.option.span.text, bf16.option.value_span) == (None, "--bf16", None)
 
 
+def test_a_text_with_a_variable_inside_stays_the_value_of_a_switch() -> None:
+    text = "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --bf16 x$EXTRA --beta 0.1\n"
+    run = read("", t__sh=text).run
+    assert [option.value for option in run.options if option.key == "bf16"] == [Unresolved("x$EXTRA")]
+
+
 def test_a_variable_behind_an_option_with_a_value_stays_its_value() -> None:
     text = "deepspeed --module openrlhf.cli.train_kto --pretrain Qwen/Qwen2-7B --beta $BETA --bf16\n"
     run = read("", t__sh=text).run

@@ -14,7 +14,7 @@ from tests.incidents import INCIDENTS
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Evaluation, Item, Share
-from trainmedic.service.evaluation.texts import TextFigures, Written, evaluate_texts, text_figures, text_table
+from trainmedic.service.evaluation.texts import ModelAnswer, TextFigures, evaluate_texts, text_figures, text_table
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.ui.cli import main
 
@@ -117,5 +117,5 @@ def test_a_written_answer_without_times_is_not_timed(knowledge_advisor: Advisor)
     from trainmedic.service.evaluation.causes import request_of
 
     answer = replace(knowledge_advisor.ask(request_of(ITEM)), timings_ms={})
-    figures = text_figures([Written(answer=answer, stats={"sentences": 1})])
+    figures = text_figures([ModelAnswer(answer=answer, stats={"sentences": 1})])
     assert (figures.texts, figures.first_token_ms, figures.total_ms) == (1, None, None)

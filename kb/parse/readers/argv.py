@@ -23,7 +23,7 @@ _BETWEEN = re.compile(rf"({_ITEM})|,")
 
 
 def read(piece: Piece) -> tuple[Command, ...]:
-    """The first command that the log of a launcher shows; none where there is none."""
+    """The first command in a launcher's log."""
     text = piece.text
     if not any(cue in text for cue in _CUES):
         return ()

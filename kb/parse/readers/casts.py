@@ -63,11 +63,11 @@ class Cast:
 
 
 def casts(nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> Iterator[Cast]:
-    """Every call that gives the trained model a dtype. ``loads`` is what `kb.parse.readers.loads.scopes` says."""
+    """Every call that gives the trained model a dtype. ``loads`` comes from `kb.parse.readers.loads.scopes`."""
     found = [cast for node in nodes if isinstance(node, ast.Call) and (cast := _cast(node)) is not None]
     if not found or _only_writes(nodes):
         return
-    flow = _Flow(nodes, loads)
+    flow = _Variables(nodes, loads)
     for cast in found:
         sure = flow.place(cast.call)
         if sure is not None and isinstance(cast.call.func, ast.Attribute) and flow.is_model(cast.call.func.value):
@@ -90,7 +90,7 @@ class Script(Protocol):
 
 
 def entries(nodes: Sequence[ast.AST], loads: Mapping[int, str], script: Script) -> Iterator[Entries]:
-    """Each cast as one entry `KEY`; its value is unresolved where a condition decides over the cast."""
+    """Each cast as one entry `KEY`; its value is unresolved if the cast depends on a condition."""
     for cast in casts(nodes, loads):
         if cast.dtype is None:
             end = script.end(cast.call)
@@ -147,7 +147,7 @@ def _runs(node: ast.AST) -> TypeGuard[ast.Call]:
     return "trainer" in last_name(node.func.value).lower()
 
 
-class _Flow:
+class _Variables:
     """What each variable of a script holds, and what stands around each of its calls."""
 
     def __init__(self, nodes: Sequence[ast.AST], loads: Mapping[int, str]) -> None:
@@ -174,7 +174,7 @@ class _Flow:
             self.values.setdefault(name, []).append(value)
 
     def place(self, call: ast.Call) -> bool | None:
-        """True where a call is always made before training, False where a condition decides, None where never."""
+        """True if a call always precedes training, False if that depends on a condition, None if it never does."""
         if 0 <= self.trained < call.lineno:
             return None
         sure, node = True, self.parents.get(id(call))
@@ -190,7 +190,7 @@ class _Flow:
         return sure
 
     def is_model(self, expr: ast.expr, depth: int = 0) -> bool | None:
-        """Whether an expression is the trained model; None where nothing says so. Each variable is judged once."""
+        """Whether an expression is the trained model; None if undecided. Each variable is judged once."""
         if depth > _DEEPEST:
             return None
         if isinstance(expr, ast.Call):
@@ -206,7 +206,6 @@ class _Flow:
         return self.judged[name]
 
     def _made(self, call: ast.Call, depth: int) -> bool | None:
-        """What a call returns."""
         name = last_name(call.func)
         scope = self.loads.get(id(call))
         if scope is not None and not _WRAPPERS.fullmatch(load_class(scope)):

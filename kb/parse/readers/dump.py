@@ -32,7 +32,6 @@ _ITEM = re.compile(r"'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\
 
 
 def read(piece: Piece) -> Reading:
-    """All dumps in ``piece``, in order. Log rows (``{'loss': …}``) are not dumps."""
     flattener = Flattener(piece, Origin.DUMP)
     text = _PREFIX.sub(lambda match: " " * len(match[0]), piece.text)
     scanner = Scanner(text, code="dump_error")
@@ -54,7 +53,7 @@ def read(piece: Piece) -> Reading:
 
 
 def overrides(piece: Piece) -> tuple[Piece, Reading] | None:
-    """The command line that Hydra repeats under "Error executing job with overrides", and where; None without one."""
+    """The command line that Hydra repeats under "Error executing job with overrides", and its place."""
     found = _OVERRIDES.search(piece.text)
     if found is None:
         return None

@@ -83,7 +83,7 @@ def read(arg: Arg, piece: Piece) -> Option | None:
 
 
 def value_of(text: str) -> Value:
-    """A hydra value: null, booleans, numbers, quoted text, ``[a,b]``, ``{k:v}``. What does not parse stays text."""
+    """A hydra value: null, booleans, numbers, quoted text, ``[a,b]``, ``{k:v}``. Text if it does not parse."""
     text = text.strip()
     if "${" in text:
         return Unresolved(text)

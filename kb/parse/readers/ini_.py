@@ -16,7 +16,6 @@ _MOST_LINES = 4000
 
 
 def read(piece: Piece) -> Reading:
-    """One option per ``key = value`` (or ``key: value``) line; anything else that is not a comment is a problem."""
     options: list[Option] = []
     problems: list[Problem] = []
     section, offset, partial = "", 0, False

@@ -20,7 +20,6 @@ _BODY_ONLY = re.compile(r"\s*\"[^\"\n]+\"\s*:")
 
 
 def read(piece: Piece) -> Reading:
-    """All options of the first JSON value in ``piece`` and of those that follow it."""
     flattener = Flattener(piece, Origin.JSON)
     scanner = Scanner(piece.text, skip=SKIPPED)
     fragment = _BODY_ONLY.match(piece.text)

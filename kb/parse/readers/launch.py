@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.parse.readers.shell_expand import Arg
 
@@ -25,21 +26,9 @@ _RUNNER_MODULES = {
     "deepspeed.launcher.launch": "deepspeed",
     "deepspeed": "deepspeed",
 }
-_BARE = frozenset((
-    "standalone", "module", "m", "no_python", "no-python", "use_env", "use-env", "multi_gpu", "multi-gpu",
-    "use_deepspeed", "use-deepspeed", "use_fsdp", "use-fsdp", "cpu", "quiet", "q", "save_pid", "force_multi",
-    "no_local_rank", "debug", "no_ssh", "no-wait", "no_wait", "verbose", "same_network", "use_megatron_lm", "u",
-    "O", "B", "tpu", "use_xpu", "bind_cores_to_core", "exclusive", "unbuffered", "no-capture-output", "E", "it",
-    "rm", "enable_each_rank_log",
-))  # fmt: skip
-"""Launcher flags that take no value (their absence from the list costs nothing where a script or module follows)."""
-_WRAPPERS = frozenset((
-    "sudo", "srun", "timeout", "nice", "ionice", "numactl", "stdbuf", "docker", "podman", "singularity",
-    "apptainer", "kubectl", "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pdm", "xvfb-run",
-    "taskset", "proxychains4", "proxychains", "rlaunch", "env", "script", "screen", "tmux", "catchsegv", "mpirun",
-    "mpiexec", "horovodrun", "coscmd", "setsid", "unbuffer", "watch", "nsys", "ncu", "py-spy", "strace", "dlc",
-    "rjob", "volc", "arnold", "bsub", "qsub", "sbatch", "ray", "command", "tee",
-))  # fmt: skip
+_LAUNCHERS = load_table("parse/data/words.toml")["launchers"]
+_BARE = frozenset(_LAUNCHERS["bare"])
+_WRAPPERS = frozenset(_LAUNCHERS["wrappers"])
 _OVERRIDING = frozenset({"tune", *(name for commands in _COMMANDS if commands.overrides for name in commands.names)})
 _HYDRA = re.compile("|".join(each for profile in profiles().values() for each in profile.overrides))
 """Programs that accept ``key=value`` words."""
@@ -57,7 +46,7 @@ class Launch(NamedTuple):
 
 
 def find(args: Sequence[Arg]) -> Launch | None:
-    """The launch that a command line is, or None where it starts nothing of interest (``cd``, ``pip install`` …)."""
+    """The launch in a command line; None if it starts nothing of interest (``cd``, ``pip install`` …)."""
     if not args:
         return None
     if args[0].text.startswith("--"):
@@ -73,7 +62,7 @@ def find(args: Sequence[Arg]) -> Launch | None:
 
 
 def _wrapped(args: Sequence[Arg], launcher: str | None) -> Launch | None:
-    """The first word after a wrapper's own that starts something."""
+    """The first word after the wrapper's own arguments that starts something."""
     for index in range(1, len(args)):
         inner = _at(args, index, wrapped=True)
         if inner is not None:
@@ -82,7 +71,6 @@ def _wrapped(args: Sequence[Arg], launcher: str | None) -> Launch | None:
 
 
 def _ray(args: Sequence[Arg]) -> int:
-    """Index after ``--`` of ``ray job submit … --``, else -1."""
     texts = [arg.text for arg in args[:3]]
     if [_base(t) for t in texts[:1]] != ["ray"] or texts[1:3] != ["job", "submit"]:
         return -1

@@ -31,10 +31,21 @@ _BARE_KEY = re.compile(r"[^\s:=,{}\[\]()\"'#]+")
 _WORD = re.compile(r"[^\s,，:=\[\]{}()\"'#;]+")
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _WORDS: dict[str, Scalar] = {
-    "true": True, "True": True, "false": False, "False": False, "null": None, "None": None, "undefined": None,
-    "NaN": float("nan"), "nan": float("nan"), "Infinity": float("inf"), "inf": float("inf"), "-Infinity": float("-inf"),
-    "-inf": float("-inf"), "+inf": float("inf"),
-}  # fmt: skip
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "null": None,
+    "None": None,
+    "undefined": None,
+    "NaN": float("nan"),
+    "nan": float("nan"),
+    "Infinity": float("inf"),
+    "inf": float("inf"),
+    "-Infinity": float("-inf"),
+    "-inf": float("-inf"),
+    "+inf": float("inf"),
+}
 _ENUM = re.compile(r"<[\w.]+: (?P<value>.*)>", re.DOTALL)
 _DOTTED = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*")
 _GAP = re.compile(r"[ \t]*[^\s,)\]}#;](?:[^\n,)\]}#]*[^\s,)\]}#])?")
@@ -58,7 +69,7 @@ def word(text: str) -> Scalar:
 
 
 class Scanner:
-    """Reads values from ``text`` at ``at``. ``flaws`` and ``partial`` say what was not as it should be."""
+    """Reads values from ``text`` at ``at``. ``flaws`` and ``partial`` record what could not be read."""
 
     def __init__(self, text: str, at: int = 0, *, code: str = "json_error", skip: Collection[str] = ()) -> None:
         self.text = text
@@ -93,7 +104,6 @@ class Scanner:
         return self._word()
 
     def blanks(self) -> None:
-        """Step over blanks and comments."""
         match = _BLANKS.match(self.text, self.at)
         self.at = match.end() if match else self.at
 
@@ -265,7 +275,6 @@ class Scanner:
         return leaf(self.text, start, self.at, value)
 
     def _skip_value(self) -> None:
-        """Step over a value of any size without building it."""
         self.blanks()
         depth = 0
         for match in _STEPS.finditer(self.text, self.at):

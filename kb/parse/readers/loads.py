@@ -28,7 +28,7 @@ _VARIABLE = 4
 
 
 def load_class(name: str) -> str:
-    """The class before ``.from_pretrained``; empty where there is none."""
+    """The class before ``.from_pretrained``, or ""."""
     return name.removesuffix(f".{TRAINED}").rpartition(".")[2] if name.endswith(f".{TRAINED}") else ""
 
 
@@ -43,7 +43,7 @@ def scopes(nodes: Sequence[ast.AST]) -> Mapping[int, str]:
     if not loads:
         return {}
     models = [load for load in loads if is_model(_owner(load))]
-    trained = {id(load) for load in _chosen(models, _Flow(nodes))}
+    trained = {id(load) for load in _chosen(models, _DataFlow(nodes))}
     return {
         id(load): TRAINED if id(load) in trained or not _owner(load) else f"{_owner(load)}.{TRAINED}" for load in loads
     }
@@ -54,14 +54,13 @@ def _is_load(call: ast.Call) -> bool:
 
 
 def _owner(call: ast.Call) -> str:
-    """The class that a load is called on."""
     held = call.func.value if isinstance(call.func, ast.Attribute) else None
     if isinstance(held, ast.Attribute):
         return held.attr
     return held.id if isinstance(held, ast.Name) else ""
 
 
-def _chosen(models: Sequence[ast.Call], flow: _Flow) -> Sequence[ast.Call]:
+def _chosen(models: Sequence[ast.Call], flow: _DataFlow) -> Sequence[ast.Call]:
     if len(models) < 2:
         return models
     handed = flow.trained()
@@ -74,7 +73,7 @@ def _chosen(models: Sequence[ast.Call], flow: _Flow) -> Sequence[ast.Call]:
     return own if len({flow.target(load) for load in own}) == 1 else ()
 
 
-class _Flow:
+class _DataFlow:
     """Where values of a script come from, as far as plain assignments tell."""
 
     def __init__(self, nodes: Sequence[ast.AST]) -> None:
@@ -104,7 +103,7 @@ class _Flow:
                 value = value.func.value  # AutoModel.from_pretrained(...).half()
 
     def target(self, load: ast.Call) -> str:
-        """The name a load is assigned to; its keyword or nothing where it is not."""
+        """The name or keyword that a load is assigned to, or ""."""
         return self.targets.get(id(load), "")
 
     def trained(self) -> set[int]:

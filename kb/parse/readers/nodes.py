@@ -35,8 +35,6 @@ class Leaf:
 
 @dataclass(slots=True, kw_only=True)
 class Items:
-    """A list, tuple or set."""
-
     start: int
     end: int
     items: list[Node] = field(default_factory=list)
@@ -132,7 +130,6 @@ class Flattener:
         )
 
     def value(self, node: Node, depth: int = 0) -> Value:
-        """The node as one `Value`."""
         if depth > DEEPEST or self._spent():
             self._stop(node)
             return None
@@ -143,7 +140,7 @@ class Flattener:
         return MappingProxyType({pair.key: self.value(pair.value, depth + 1) for pair in node.pairs if not self.full})
 
     def problem(self, code: str, message: str, start: int, end: int) -> None:
-        """Note something that could not be read as it stands."""
+        """Record something that could not be read."""
         span = self.piece.span(self.place(start), self.place(end))
         self.problems.append(Problem(code=code, message=message, span=span))
 
@@ -165,12 +162,12 @@ def leaf(text: str, start: int, end: int, value: Value) -> Leaf:
 
 
 def unresolved(text: str, start: int, end: int) -> Leaf:
-    """A leaf whose value the paste does not hold."""
+    """A leaf whose value is not in the text."""
     return leaf(text, start, end, Unresolved(text[start:end]))
 
 
 def deepest_bracket(text: str) -> int:
-    """The most brackets, or signs in a row, that stand open at once: what drives a recursive parser deep."""
+    """The deepest nesting of brackets and of signs in a row, which drives a recursive parser deep."""
     deepest = depth = run = 0
     for char in text:
         if char in "([{":

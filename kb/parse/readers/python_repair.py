@@ -46,8 +46,6 @@ def _parser() -> Parser:
 
 
 class _Salvage:
-    """Reads one damaged text."""
-
     def __init__(self, text: str) -> None:
         self.source = text.encode()
         self.end = len(self.source.rstrip())

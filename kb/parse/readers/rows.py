@@ -84,7 +84,7 @@ _NEGATION = re.compile(r"\b(?i:no|not|never|without|isn't|aren't)\b|没|不是|�
 
 
 @dataclass(frozen=True, slots=True)
-class _Light:
+class _Draft:
     """A row before spans are made: (name, value, start, end) per metric, offsets into the piece."""
 
     step: int | None
@@ -111,7 +111,7 @@ def read(piece: Piece) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
     return rows, (Problem(code="rows_thinned", message=message, span=piece.span(0, 0)),)
 
 
-def _row(piece: Piece, light: _Light) -> Row:
+def _row(piece: Piece, light: _Draft) -> Row:
     metrics: dict[str, Metric] = {}
     for name, value, start, end in light.cells:
         metrics[name] = Metric(name=name, value=value, span=piece.span(start, end))
@@ -122,7 +122,7 @@ def _row(piece: Piece, light: _Light) -> Row:
     return Row(step=light.step, metrics=view, span=piece.span(start, end), style=light.style, evaluation=evaluation)
 
 
-def _scan(text: str) -> Iterator[_Light]:
+def _scan(text: str) -> Iterator[_Draft]:
     """Every row of a text, in order. One pass over the lines; only lines with a cue are looked at closely."""
     lines = text.split("\n")
     state_file = '"log_history"' in text
@@ -160,7 +160,7 @@ class _Bars:
         self.total: int | None = None
         self.step = 0
 
-    def stepped(self, rows: list[_Light], i: int) -> list[_Light]:
+    def stepped(self, rows: list[_Draft], i: int) -> list[_Draft]:
         """The rows of line ``i``: a single Hugging Face one that states no step gets that of the bar before it."""
         if len(rows) != 1 or rows[0].style != "hf" or rows[0].step is not None:
             return rows
@@ -191,12 +191,11 @@ def _starts(lines: list[str]) -> list[int]:
 
 
 def _end(starts: list[int], lines: list[str], i: int) -> int:
-    """Offset of the end of line ``i - 1``."""
     return starts[i - 1] + len(lines[i - 1])
 
 
 def _lone_block(lines: list[str], i: int, free: int) -> tuple[int, int]:
-    """The run of one-metric lines around line ``i``: [begin, end)."""
+    """The stretch of one-metric lines around line ``i``: [begin, end)."""
     begin = i
     while begin > max(free, i - _CONTINUED_LINES) and _LONE.match(lines[begin - 1]):
         begin -= 1
@@ -207,7 +206,7 @@ def _lone_block(lines: list[str], i: int, free: int) -> tuple[int, int]:
 
 
 def _closing(lines: list[str], i: int) -> int:
-    """The line after the one that closes the dict which line ``i`` opens; ``i + 1`` where it opens none."""
+    """The line after the dict that line ``i`` opens; ``i + 1`` if it opens none."""
     line = lines[i]
     opened = line.rfind("{")
     if opened < 0 or "}" in line[opened:] or _PAIR.search(line, opened) is None:
@@ -222,7 +221,7 @@ def _closing(lines: list[str], i: int) -> int:
     return i + 1
 
 
-def _line(text: str, start: int, end: int, state_file: bool) -> Iterator[_Light]:
+def _line(text: str, start: int, end: int, state_file: bool) -> Iterator[_Draft]:
     megatron = _MEGATRON.search(text, start, end)
     if megatron is not None:
         cells = tuple(
@@ -230,14 +229,14 @@ def _line(text: str, start: int, end: int, state_file: bool) -> Iterator[_Light]
             for field in _MEGATRON_FIELD.finditer(text, megatron.end(), end)
         )
         if makes_row(cell[0] for cell in cells):
-            yield _Light(int(megatron["step"]), _unique(cells), "megatron")
+            yield _Draft(int(megatron["step"]), _unique(cells), "megatron")
             return
     found = list(_pairs(text, start, end, state_file, lone=False))
     yield from found if found else _sentence(text, start, end)
 
 
-def _sentence(text: str, start: int, end: int) -> Iterator[_Light]:
-    """Numbers told in words: ``loss 0.58, grad_norm 0.160``. A lone "loss nan" is left to the prose reader."""
+def _sentence(text: str, start: int, end: int) -> Iterator[_Draft]:
+    """Numbers in a sentence: ``loss 0.58, grad_norm 0.160``. A lone "loss nan" is left to the prose reader."""
     found = list(_WORDS.finditer(text, start, end))
     if not found or _NEGATION.search(text, start, found[-1].end()):
         return
@@ -249,10 +248,10 @@ def _sentence(text: str, start: int, end: int) -> Iterator[_Light]:
         (normalise(match["key"]), value, match.start(), match.end()) for match, value in zip(found, values, strict=True)
     )
     if makes_row(cell[0] for cell in cells):
-        yield _Light(_step(text, start, found[0].start(), end, None), _unique(cells), "user")
+        yield _Draft(_step(text, start, found[0].start(), end, None), _unique(cells), "user")
 
 
-def _pairs(text: str, start: int, end: int, state_file: bool, *, lone: bool) -> Iterator[_Light]:
+def _pairs(text: str, start: int, end: int, state_file: bool, *, lone: bool) -> Iterator[_Draft]:
     """Rows of ``key: value`` pairs between two offsets. A closing brace, or a name that comes again in a list, ends
     one."""
     cells: list[tuple[str, float, int, int]] = []
@@ -285,7 +284,7 @@ def _value_end(text: str, match: re.Match[str], end: int) -> int:
 
 def _finish(
     text: str, begin: int, end: int, cells: list[tuple[str, float, int, int]], quotes: int, sep: str, state_file: bool
-) -> Iterator[_Light]:
+) -> Iterator[_Draft]:
     if not makes_row(cell[0] for cell in cells):
         return
     unique = _unique(tuple(cells))
@@ -299,7 +298,7 @@ def _finish(
         style = "verl"
     elif bar is not None and sep == "=":
         style = "openrlhf"
-    yield _Light(_step(text, begin, cells[0][2], end, bar, unique), unique, style)
+    yield _Draft(_step(text, begin, cells[0][2], end, bar, unique), unique, style)
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
@@ -348,8 +347,8 @@ def _split(line: str, delimiter: str) -> list[tuple[str, int, int]]:
     return cells
 
 
-def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Light], int] | None:
-    """A table whose header is line ``i``: its rows and the line after it; None where it is no table."""
+def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Draft], int] | None:
+    """The rows of the table whose header is line ``i``, and the line after it; None if there is no table."""
     delimiter = next((mark for mark in "\t|;," if mark in lines[i]), "")
     if len(lines[i]) > 20_000 or ":" in lines[i] or "=" in lines[i] or "{" in lines[i]:
         return None
@@ -357,7 +356,7 @@ def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Light], i
     known = [normalise(name) for name in names]
     if len(names) < 2 or not all(_NAME_CELL.match(name) for name in names if name) or not makes_row(known):
         return None
-    found: list[_Light] = []
+    found: list[_Draft] = []
     j = i + 1
     while j < len(lines):
         line = lines[j]
@@ -373,13 +372,13 @@ def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Light], i
         if len(cells) != len(names) or not any(is_outcome(value[0]) for value in values):
             break
         row = _unique(tuple((name, number(t), starts[j] + a, starts[j] + b) for name, t, a, b in values))
-        found.append(_Light(_step("", 0, 0, 0, None, row), row, "csv"))
+        found.append(_Draft(_step("", 0, 0, 0, None, row), row, "csv"))
         j += 1
     return (found, j) if found else None
 
 
-def _thin(rows: list[_Light]) -> list[_Light]:
-    """At most a few thousand rows: head, tail, what stands out between, and an even sample. Order is kept."""
+def _thin(rows: list[_Draft]) -> list[_Draft]:
+    """At most a few thousand rows, in order: head, tail, outliers and an even sample."""
     if len(rows) <= HEAD_ROWS + TAIL_ROWS + 2 * NOTABLE_ROWS + SAMPLED_ROWS:
         return rows
     middle = range(HEAD_ROWS, len(rows) - TAIL_ROWS)
@@ -393,6 +392,6 @@ def _thin(rows: list[_Light]) -> list[_Light]:
     return [rows[i] for i in sorted(keep)]
 
 
-def _largest(rows: list[_Light], middle: range, name: str, count: int) -> list[int]:
+def _largest(rows: list[_Draft], middle: range, name: str, count: int) -> list[int]:
     sized = [(abs(value), i) for i in middle for cell, value, _, _ in rows[i].cells if cell == name and value == value]
     return [i for _, i in sorted(sized, reverse=True)[:count]]

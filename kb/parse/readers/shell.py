@@ -73,7 +73,6 @@ class Script:
 
 
 def read(piece: Piece) -> Script:
-    """Read a script, a pasted command, or several of them."""
     return _ScriptReader(piece).run()
 
 
@@ -168,7 +167,7 @@ class _ScriptReader:
             self.exports[assignment[1] if assignment else text] = self._environment_option(word)
 
     def _lost_assignments(self, words: list[Word], statement: Statement) -> None:
-        """Assignments meant for the program below, from which a comment cuts them off."""
+        """Assignments that a comment separates from the program they were meant for."""
         flaw = statement.broken
         if flaw is None or flaw.code != "comment_in_command" or not statement.continued:
             return
@@ -293,7 +292,6 @@ class _ScriptReader:
         )
 
     def _is_cut_off(self, statement: Statement, end: int) -> bool:
-        """Whether the text ends with the backslash that continues this command."""
         text = self.piece.text
         return not text[end:].strip("\\ \t\n") and text.rstrip().endswith("\\") and not statement.here
 

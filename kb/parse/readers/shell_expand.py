@@ -23,7 +23,7 @@ _DEEPEST = 8
 
 
 class Arg(NamedTuple):
-    """An expanded word. ``start:end`` is where it stands: in use, or (an array's element) in the definition."""
+    """An expanded word. ``start:end`` is its place: in use or, for an array's element, in the definition."""
 
     text: str
     start: int
@@ -41,8 +41,6 @@ class Variable(NamedTuple):
 
 
 class Expander:
-    """Holds the variables seen so far and expands words with them."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.variables: dict[str, Variable] = {}
@@ -70,7 +68,6 @@ class Expander:
         self.variables[name] = Variable(self.text[start:end][:_LONGEST], True, self._words(start, end))
 
     def expand(self, words: Iterable[Word]) -> list[Arg]:
-        """The words as a program would see them."""
         out: list[Arg] = []
         for word in words:
             if len(out) > _MOST:
@@ -129,7 +126,7 @@ class Expander:
         return tuple(self.expand(words)[:_MOST])
 
     def join(self, parts: Iterable[Part], depth: int = 0) -> tuple[str, bool]:
-        """Text of adjacent parts, and whether all of it is known. What is not known stays as written."""
+        """Text of adjacent parts, and whether all of it is known. Unknown parts stay as written."""
         out: list[str] = []
         resolved = True
         for part in parts:

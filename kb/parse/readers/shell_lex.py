@@ -63,8 +63,6 @@ class Here(NamedTuple):
 
 
 class Flaw(NamedTuple):
-    """A slip in the text: code, offsets."""
-
     code: str
     start: int
     end: int

@@ -100,7 +100,6 @@ def environment_option(arg: Arg, piece: Piece) -> Option | None:
 
 
 def unquoted(text: str) -> str:
-    """``text`` without the quotation marks around it."""
     return text[1:-1] if len(text) >= 2 and text[0] in _QUOTES and text[-1] in _QUOTES else text
 
 

@@ -75,7 +75,7 @@ def _value(text: str, scanner: Scanner) -> Node | None:
 
 
 def _broken(text: str) -> str:
-    """Why the text is not TOML, or nothing."""
+    """Why the text is not TOML, or ""."""
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

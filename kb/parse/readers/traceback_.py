@@ -68,9 +68,7 @@ _RAY = re.compile(r"RayTaskError|RayActorError|ActorDiedError")
 
 
 @dataclass(slots=True)
-class _Open:
-    """One traceback being read in one stream."""
-
+class _OpenTraceback:
     rank: int | None
     start: int
     end: int
@@ -89,8 +87,8 @@ def read(piece: Piece) -> tuple[Traceback, ...]:
     text = piece.text
     if not any(hint in text for hint in _HINTS):
         return ()
-    found = _Reader().run(text)
-    kept: list[_Open] = []
+    found = _TracebackReader().run(text)
+    kept: list[_OpenTraceback] = []
     seen: set[tuple[str, str, str, bool]] = set()
     for one in sorted(found, key=lambda one: (one.start, one.end)):
         identity = (one.name, one.message, one.frames[-1] if one.frames else "", one.chained)
@@ -113,7 +111,7 @@ def read(piece: Piece) -> tuple[Traceback, ...]:
     )
 
 
-def _root(found: list[_Open], text: str) -> _Open | None:
+def _root(found: list[_OpenTraceback], text: str) -> _OpenTraceback | None:
     """The traceback that everything else follows from."""
     if not found:
         return None
@@ -126,22 +124,22 @@ def _root(found: list[_Open], text: str) -> _Open | None:
     return next((one for one in first_of_chain if not _follows(one)), first_of_chain[0])
 
 
-def _follows(one: _Open) -> bool:
+def _follows(one: _OpenTraceback) -> bool:
     """Whether an exception only reports that another process failed, or was cut off before its name."""
     if not one.name or _CONSEQUENCES.search(one.name):
         return True
     return _CONSEQUENCE_MESSAGES.search(one.message) is not None
 
 
-class _Reader:
+class _TracebackReader:
     """Reads the lines of a text, one open traceback per stream."""
 
     def __init__(self) -> None:
-        self.found: list[_Open] = []
-        self.streams: dict[str, _Open] = {}
+        self.found: list[_OpenTraceback] = []
+        self.streams: dict[str, _OpenTraceback] = {}
         self.chains: set[str] = set()
 
-    def run(self, text: str) -> list[_Open]:
+    def run(self, text: str) -> list[_OpenTraceback]:
         position = 0
         for line in text.split("\n"):
             if (
@@ -185,7 +183,7 @@ class _Reader:
         else:
             self._lone(stream, rank, body, position + at, end)
 
-    def _continue(self, stream: str, current: _Open, body: str, end: int, start: int) -> None:
+    def _continue(self, stream: str, current: _OpenTraceback, body: str, end: int, start: int) -> None:
         """A line inside a traceback: source text, the exception, or more of its message."""
         stripped = body.strip()
         if current.done:
@@ -214,20 +212,21 @@ class _Reader:
         if _RAY.search(match["name"]) and match["inner"]:
             self._unwrap(stream, current, match["inner"])
 
-    def _unwrap(self, stream: str, outer: _Open, inner: str) -> None:
-        """Ray prints the remote traceback under the wrapper: go on reading; its own last line is the real exception."""
+    def _unwrap(self, stream: str, outer: _OpenTraceback, inner: str) -> None:
+        """Ray prints the remote traceback under the wrapper, and its last line is the real exception: read on."""
         outer.name = inner
         outer.message = "" if outer.message.startswith("ray::") else outer.message
         outer.done = outer.awaits_message = False
 
     def _lone(self, stream: str, rank: int | None, body: str, start: int, end: int) -> None:
-        """An exception's last line with nothing above it."""
         match = _BARE.match(body.strip()) or _LONE.search(body[:4000])
         if match is None:
             return
         groups = match.groupdict()
         offset = body.find(match["name"])
-        one = _Open(rank=rank, start=start + offset, end=end, indent=_indent(body), chained=stream in self.chains)
+        one = _OpenTraceback(
+            rank=rank, start=start + offset, end=end, indent=_indent(body), chained=stream in self.chains
+        )
         inner = groups.get("inner")
         one.name = inner if inner and _RAY.search(match["name"]) else match["name"]
         one.message, one.done = (groups.get("message") or "").strip(), True
@@ -236,7 +235,9 @@ class _Reader:
         self.streams[stream] = one
 
     def _open(self, stream: str, rank: int | None, start: int, end: int, indent: int) -> None:
-        self.streams[stream] = _Open(rank=rank, start=start, end=end, indent=indent, chained=stream in self.chains)
+        self.streams[stream] = _OpenTraceback(
+            rank=rank, start=start, end=end, indent=indent, chained=stream in self.chains
+        )
         self.chains.discard(stream)
 
     def _close(self, stream: str) -> None:

@@ -14,9 +14,10 @@ hardware under ``gpu`` and ``gpu-memory``, whose ``exact`` is a name or a size a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.source import Piece
@@ -30,20 +31,12 @@ VERSION = (
 """One version as packages write it; possessive, so matching is linear."""
 
 _PROFILES = tuple(profiles().values())
-_ALIASES = {
-    **dict.fromkeys(
-        ("flash-attention", "flash-attention-2", "flash-attn-2", "flashattention", "flashattention-2", "flashattn",
-         "flashattention2"), "flash-attn",
-    ),
-    "pytorch": "torch", "pytorch-gpu": "torch", "cudatoolkit": "cuda", "liger": "liger-kernel",
+_PACKAGES = load_table("parse/data/words.toml")["packages"]
+_ALIASES: Mapping[str, str] = {
+    **{alias: package for package, aliases in _PACKAGES["aliases"].items() for alias in aliases},
     **{alias: profile.package for profile in _PROFILES for alias in profile.aliases},
-}  # fmt: skip
-PACKAGES = (
-    *(profile.package for profile in _PROFILES),
-    "torch", "flash-attn", "sglang", "ray", "datasets", "tokenizers", "xformers", "triton", "liger-kernel", "apex",
-    "megatron-core", "transformer-engine", "numpy", "safetensors", "huggingface-hub", "modelscope", "cuda", "python",
-    "nccl", "cudnn", "auto-gptq", "autoawq", "lightning", "optree", "torchvision", "torchaudio",
-)  # fmt: skip
+}
+PACKAGES = (*(profile.package for profile in _PROFILES), *_PACKAGES["known"])
 
 _PKG = r"[A-Za-z][A-Za-z0-9._-]{0,79}+"
 _CUES = re.compile(r"[0-9]|#egg=")
@@ -102,7 +95,7 @@ _TARGET = re.compile(
     r"|switch to|fixed in|fixed by|supported (?:in|since)|requires?|required"
     r"|recommends?|recommended|should (?:be|use)|needs?|instead of|not (?:on|using)|until|released?)"
     r"|升级|升到|降级|降到|降至|换到|换成|更新到|需要|要求|建议|推荐|应该|修复|支持|而不是|不是|最低"
-)  # fmt: skip
+)
 _PAST = re.compile(
     r"(?i:upgraded|updated|downgraded|bumped|moved|switched) to\s*\S{0,40}$|(?:已经?|刚|我)(?:升级|升|更新|降级|降"
     r"|换)[到成至]"
@@ -161,7 +154,7 @@ def next_release(version: str) -> str:
 
 
 def is_target(text: str, match: re.Match[str]) -> bool:
-    """Whether a version is what somebody should use or avoid, not what he uses."""
+    """Whether a version is recommended or discouraged rather than in use."""
     start = max(0, match.start() - _WINDOW)
     clause = re.split(r"[.;!?。；！？\n](?=\s|$)|[,，](?![0-9])", text[start : match.start()])[-1]
     written = clause + text[match.start() : match.start("version" if "version" in match.re.groupindex else "range")]
@@ -183,11 +176,15 @@ def read(piece: Piece) -> tuple[VersionFact, ...]:
     ordered = sorted(best.values(), key=lambda hit: (hit.start, hit.end, hit.package))
     return tuple(
         VersionFact(
-            package=hit.package, exact=hit.exact, reason=hit.reason, span=piece.span(hit.start, hit.end),
-            low=hit.low, high=hit.high
+            package=hit.package,
+            exact=hit.exact,
+            reason=hit.reason,
+            span=piece.span(hit.start, hit.end),
+            low=hit.low,
+            high=hit.high,
         )
         for hit in ordered
-    )  # fmt: skip
+    )
 
 
 def _hits(text: str) -> Iterator[_Hit]:
@@ -246,7 +243,6 @@ def _pins(line: str, at: int) -> Iterator[_Hit]:
 
 
 def _sources(line: str, at: int) -> Iterator[_Hit]:
-    """Packages installed from a repository or a file: the version only where the reference or file name states it."""
     match = _DIRECT.search(line)
     if match is None:
         match = _EDITABLE.search(line)
@@ -287,7 +283,7 @@ def _columns(line: str, at: int, listing: bool) -> Iterator[_Hit]:
 
 
 def _cuda_of_torch(hit: _Hit, line: str, at: int) -> Iterator[_Hit]:
-    """torch's build tag (``+cu124``) states its CUDA where nothing else does."""
+    """The CUDA in torch's build tag (``+cu124``), if nothing else states it."""
     if hit.package != "torch":
         return
     tag = re.search(r"\+cu(?P<major>1[0-9])(?P<minor>[0-9])\b", line[hit.start - at : hit.end - at])

@@ -49,7 +49,7 @@ _CONSTRUCT = yaml.constructor.SafeConstructor()
 
 
 def read(piece: Piece) -> Reading:
-    """All options of all documents in ``piece``; ``partial`` where some of it could not be read."""
+    """All options of all documents in ``piece``; ``partial`` if some of it could not be read."""
     text, inserted, flaws = _prepared(piece.text)
     flattener = Flattener(piece, Origin.YAML, place=lambda offset: offset - bisect_left(inserted, offset))
     builder = _Builder(text)
@@ -96,7 +96,7 @@ _Flaw = tuple[str, str, int, int]
 
 
 def _prepared(text: str) -> tuple[str, list[int], list[_Flaw]]:
-    """The text with what YAML does not take repaired, the offsets (in the new text) of inserted blanks, and flaws."""
+    """The text with common slips repaired, the offsets (in the new text) of inserted blanks, and flaws."""
     flaws: list[_Flaw] = []
     text = _UNREADABLE.sub("\ufffd", text)
     if "\t" in text and (tabs := _TABS.search(text)):
@@ -359,7 +359,7 @@ def _line(
 
 
 def _value(text: str, start: int, written: str) -> Node:
-    """One value alone, as YAML if it is that, else as the text it is."""
+    """One value as YAML, or as plain text if it is not valid."""
     builder = _Builder(written)
     builder.run()
     if builder.failed_at is None and len(builder.documents) == 1:

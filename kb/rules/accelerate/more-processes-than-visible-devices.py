@@ -33,12 +33,12 @@ def check(facts: Facts) -> Outcome:
 
 
 def _visible(facts: Facts) -> tuple[Option, int] | None:
-    found = facts.options("CUDA_VISIBLE_DEVICES", "env")
-    if not found:
+    options = facts.options("CUDA_VISIBLE_DEVICES", "env")
+    if not options:
         return None
-    value = found[-1].value
+    value = options[-1].value
     if isinstance(value, int) and not isinstance(value, bool):
-        return found[-1], 1
+        return options[-1], 1
     parts = value.split(",") if isinstance(value, str) else []
     whole = [part.strip() for part in parts]
-    return (found[-1], len(whole)) if whole and all(part.isdigit() for part in whole) else None
+    return (options[-1], len(whole)) if whole and all(part.isdigit() for part in whole) else None

@@ -28,7 +28,7 @@ def check(facts: Facts) -> Outcome:
         return CLEAR
     for key, names in _PAIRS:
         theirs = _last(facts, key, deepspeed=True)
-        ours = next((found for name in names if (found := _last(facts, name, deepspeed=False)) is not None), None)
+        ours = next((option for name in names if (option := _last(facts, name, deepspeed=False)) is not None), None)
         if theirs is None or ours is None or not _differ(theirs.value, ours.value):
             continue
         shown = {"key": key, "theirs": repr(theirs.value), "name": ours.key, "ours": repr(ours.value)}
@@ -38,14 +38,14 @@ def check(facts: Facts) -> Outcome:
 
 def _last(facts: Facts, key: str, *, deepspeed: bool) -> Option | None:
     """The option as the DeepSpeed file (or the dictionary given to the trainer) has it, or as the trainer has it."""
-    found = [
+    options = [
         option
         for option in facts.options(key)
         if (option.scope == "deepspeed") == deepspeed and option.scope not in ("env", "launcher", "accelerate")
     ]
     if deepspeed:
-        found += facts.options(f"deepspeed.{key}")
-    return found[-1] if found else None
+        options += facts.options(f"deepspeed.{key}")
+    return options[-1] if options else None
 
 
 def _differ(theirs: Value, ours: Value) -> bool:

@@ -96,8 +96,8 @@ def _term(text: str, value: bool | None, fact: Fact) -> Term:
 
 def _warnings(source: Source) -> list[Span]:
     """Where a trainer's own warning stands in a text."""
-    found = (match for pattern in _WARNINGS for match in pattern.finditer(source.text))
-    return [_span(source, match.start(), match.end()) for match in sorted(found, key=lambda match: match.start())]
+    matches = (match for pattern in _WARNINGS for match in pattern.finditer(source.text))
+    return [_span(source, match.start(), match.end()) for match in sorted(matches, key=lambda match: match.start())]
 
 
 def _span(source: Source, start: int, end: int) -> Span:

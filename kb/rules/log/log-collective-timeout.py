@@ -21,19 +21,19 @@ LEAST_RANKS = 2
 
 def check(facts: Facts) -> Outcome:
     """Fires where all ranks but one report the same collective; the silent one is where to look."""
-    found: dict[int, tuple[Span, re.Match[str]]] = {}
+    reports: dict[int, tuple[Span, re.Match[str]]] = {}
     for span in lines(facts.evidence, "Watchdog caught collective operation timeout", _WORK, MOST_REPORTS):
         match = _WORK.search(span.text)
         if match is not None:
-            found.setdefault(int(match["rank"]), (span, match))
-    missing = _missing(set(found), facts)
-    if missing is None or len({match["seq"] for _, match in found.values()}) != 1:
+            reports.setdefault(int(match["rank"]), (span, match))
+    missing = _missing(set(reports), facts)
+    if missing is None or len({match["seq"] for _, match in reports.values()}) != 1:
         return NOT_SHOWN
-    span, match = next(iter(found.values()))
+    span, match = next(iter(reports.values()))
     return fires(
-        *(span for span, _ in found.values()),
+        *(span for span, _ in reports.values()),
         missing=missing,
-        ranks=", ".join(map(str, sorted(found))),
+        ranks=", ".join(map(str, sorted(reports))),
         op=match["op"],
         seq=match["seq"],
         seconds=int(match["limit"]) // 1000,

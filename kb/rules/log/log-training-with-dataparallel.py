@@ -44,5 +44,5 @@ def _is_multiple(facts: Facts, line: Span) -> bool:
 
 
 def _sizes(facts: Facts, literal: str, pattern: re.Pattern[str], near: Span) -> list[tuple[int, int]]:
-    found = (span for span in lines(facts.evidence, literal, pattern) if span.attachment == near.attachment)
-    return [(int("0" + "".join(c for c in span.text if c in "0123456789")), span.line) for span in found]
+    spans = (span for span in lines(facts.evidence, literal, pattern) if span.attachment == near.attachment)
+    return [(int("0" + "".join(c for c in span.text if c in "0123456789")), span.line) for span in spans]

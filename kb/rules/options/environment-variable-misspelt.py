@@ -35,14 +35,14 @@ _SHORTEST, _LONG = 8, 14
 
 def check(facts: Facts) -> Outcome:
     """Fires on a name within one or two letters of a well-known one, unless the paste itself reads it."""
-    found = []
+    offences = []
     for option in facts.run.options:
         if option.scope != "env" or option.origin is not Origin.ENV or option.key in _KNOWN:
             continue
         meant = _CONFUSED.get(option.key) or _nearest(option.key)
         if meant is not None and not _read(option, facts):
-            found.append(Offence(option, f"did you mean {meant}?", f"是不是 {meant}？"))
-    return report(found, facts)
+            offences.append(Offence(option, f"did you mean {meant}?", f"是不是 {meant}？"))
+    return report(offences, facts)
 
 
 def _nearest(name: str) -> str | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Origin
 from trainmedic.kb.rules.shared.option_offences import Offence, report
 
-_ENTRY = re.compile(r"(?:llamafactory-cli|lmf) (export|chat|api|webchat)")
+_ENTRIES = {
+    f"{cli} {command}" for cli in ("llamafactory-cli", "lmf") for command in ("export", "chat", "api", "webchat")
+}
 _PARSED = frozenset({"ModelArguments", "DataArguments", "FinetuningArguments", "GeneratingArguments"})
 _FILES = (Origin.YAML, Origin.FLAG, Origin.HYDRA)
 
@@ -19,16 +19,16 @@ def check(facts: Facts) -> Outcome:
     """Fires on names that only the training arguments have, unless extra names are allowed."""
     entry = next((r.entry.value for r in facts.run.regions if r.entry is not None), "")
     own, base = table("llamafactory"), table("transformers")
-    if not _ENTRY.fullmatch(entry) or own is None or base is None:
+    if entry not in _ENTRIES or own is None or base is None:
         return CLEAR
     if any("ALLOW_EXTRA_ARGS" in source.text for source in facts.evidence.sources):
         return CLEAR
-    found = [
+    offences = [
         Offence(option, "", "")
         for option in facts.run.options
         if option.origin in _FILES and not option.scope and _of_training(option.key, own, base)
     ]
-    return report(found, facts)
+    return report(offences, facts)
 
 
 def _of_training(key: str, own: Table, base: Table) -> bool:

@@ -16,7 +16,7 @@ _SCIENTIFIC = re.compile(r"([+-]?[0-9]+)([eE][+-]?[0-9]+)")
 
 def check(facts: Facts) -> Outcome:
     """Fires on options that want a number; the page bounds the version."""
-    found = []
+    offences = []
     for option, reader, verdict in judged(facts):
         if reader.catalogue != "llamafactory" or option.origin is not Origin.YAML or option.quoted:
             continue
@@ -25,5 +25,7 @@ def check(facts: Facts) -> Outcome:
         if info is None or match is None or not isinstance(option.value, str) or plain(info.type or "") != "float":
             continue
         better = f"{match[1]}.0{match[2]}"
-        found.append(Offence(option, f"{option.raw} is a text; write {better}", f"{option.raw} 是文本，应写 {better}"))
-    return report(found, facts)
+        offences.append(
+            Offence(option, f"{option.raw} is a text; write {better}", f"{option.raw} 是文本，应写 {better}")
+        )
+    return report(offences, facts)

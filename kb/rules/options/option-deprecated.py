@@ -13,7 +13,7 @@ _STAYING = ("gradient_checkpointing", "gradient_checkpointing_kwargs", "overwrit
 
 def check(facts: Facts) -> Outcome:
     """Fires only with a known version, as names are announced at one release and dropped at a later one."""
-    found, packages = [], []
+    offences, packages = [], []
     for option, reader, verdict in judged(facts):
         info = verdict.info
         if info is None or verdict.kind != KNOWN or not info.deprecated or verdict.name in _STAYING:
@@ -23,10 +23,10 @@ def check(facts: Facts) -> Outcome:
             continue
         now = successor(reader, verdict.name)
         last = f"gone after {info.last}" if info.last is not None else ""
-        en = "; ".join(each for each in (f"use {now}" if now else "", last) if each)
+        en = "; ".join(part for part in (f"use {now}" if now else "", last) if part)
         zh = "；".join(
-            each for each in (f"改用 {now}" if now else "", f"{info.last} 之后已删除" if last else "") if each
+            part for part in (f"改用 {now}" if now else "", f"{info.last} 之后已删除" if last else "") if part
         )
-        found.append(Offence(option, en, zh))
+        offences.append(Offence(option, en, zh))
         packages += [reader.catalogue, info.framework]
-    return report(found, facts, packages)
+    return report(offences, facts, packages)

@@ -16,7 +16,7 @@ _NESTED = ("axolotl", "llamafactory", "deepspeed", "accelerate")
 def check(facts: Facts) -> Outcome:
     """Fires on each later one; in a file of LLaMA-Factory 0.9.4 or newer the loader refuses it instead."""
     first: dict[tuple[str | None, str, str, str], Option] = {}
-    found = []
+    offences = []
     for option, reader, verdict in judged(facts):
         if verdict.name in _REPEATABLE or isinstance(option.value, Unresolved) or reader.how in ("call", "hydra"):
             continue
@@ -26,6 +26,8 @@ def check(facts: Facts) -> Outcome:
         before = first.setdefault(key, option)
         if before is option or before.raw == option.raw or before.span.order >= option.span.order:
             continue
-        found.append(Offence(before, f"{before.raw!r} here", f"前面是 {before.raw!r}"))
-        found.append(Offence(option, f"{option.raw!r} further down, which counts", f"后面是 {option.raw!r}，以它为准"))
-    return report(found, facts)
+        offences.append(Offence(before, f"{before.raw!r} here", f"前面是 {before.raw!r}"))
+        offences.append(
+            Offence(option, f"{option.raw!r} further down, which counts", f"后面是 {option.raw!r}，以它为准")
+        )
+    return report(offences, facts)

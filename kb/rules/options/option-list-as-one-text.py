@@ -18,12 +18,14 @@ _BRACKETS = re.compile(r"\[[\w'\",\s]+\]")
 
 def check(facts: Facts) -> Outcome:
     """Fires for flags of TRL and OpenRLHF, axolotl's file and LoraConfig; LLaMA-Factory splits at commas itself."""
-    found = []
+    offences = []
     for option, reader, verdict in judged(facts):
         if verdict.name in _KEYS and isinstance(option.value, str) and _joined(option, option.value.strip(), reader):
             names = " ".join(re.findall(r"\w+", option.value))
-            found.append(Offence(option, f"read as one name; the names are {names}", f"被当成一个名字；应是 {names}"))
-    return report(found, facts)
+            offences.append(
+                Offence(option, f"read as one name; the names are {names}", f"被当成一个名字；应是 {names}")
+            )
+    return report(offences, facts)
 
 
 def _joined(option: Option, text: str, reader: Reader) -> bool:

@@ -16,7 +16,7 @@ _WORDS = ("None", "null", "Null", "NULL")
 
 def check(facts: Facts) -> Outcome:
     """Fires on a command line, and on ``None`` in a LLaMA-Factory YAML file (``null`` is nothing there)."""
-    found = []
+    offences = []
     for option, reader, verdict in judged(facts):
         info = readable(option, verdict)
         if info is None or option.raw not in _WORDS or info.choices or plain(info.type or "") != "str":
@@ -26,5 +26,5 @@ def check(facts: Facts) -> Outcome:
         flag = reader.how == "argparse" and option.origin is Origin.FLAG
         file = reader.how == "dict" and option.origin is Origin.YAML and option.raw == "None" and not option.quoted
         if flag or file:
-            found.append(Offence(option, f"the text {option.raw!r}", f"得到的是文本 {option.raw!r}"))
-    return report(found, facts)
+            offences.append(Offence(option, f"the text {option.raw!r}", f"得到的是文本 {option.raw!r}"))
+    return report(offences, facts)

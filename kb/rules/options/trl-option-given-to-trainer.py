@@ -30,28 +30,31 @@ _TAKES = frozenset((
 
 def check(facts: Facts) -> Outcome:
     """Fires from TRL 0.13.0 on (``tokenizer``: 0.16.0); without a version it asks for it."""
-    options = [each for each in facts.run.options if each.scope in _CONFIGS and each.key not in _TAKES]
-    moved = [each for each in options if each.key != "tokenizer" and _field(each)]
-    renamed = [each for each in options if each.key == "tokenizer"]
-    if not (moved or renamed) or any(own_class(facts, scope) for scope in {each.scope for each in options}):
+    options = [option for option in facts.run.options if option.scope in _CONFIGS and option.key not in _TAKES]
+    moved = [option for option in options if option.key != "tokenizer" and _field(option)]
+    renamed = [option for option in options if option.key == "tokenizer"]
+    if not (moved or renamed) or any(own_class(facts, scope) for scope in {option.scope for option in options}):
         return CLEAR
-    given = facts.evidence.versions.get("trl")
+    version = facts.evidence.versions.get("trl")
     since = facts.version("trl", ">=0.13.0" if moved else ">=0.16.0")
-    if since.value is UNKNOWN or given is None or given.span is None:
+    if since.value is UNKNOWN or version is None or version.span is None:
         return Outcome(
             value=None,
-            evidence=tuple(each.span for each in (*moved, *renamed)),
+            evidence=tuple(option.span for option in (*moved, *renamed)),
             missing=("version:trl",),
             user_provided=True,
         )
-    found = (
-        [Offence(each, f"belongs into {_CONFIGS[each.scope]}", f"应写进 {_CONFIGS[each.scope]}") for each in moved]
+    offences = (
+        [
+            Offence(option, f"belongs into {_CONFIGS[option.scope]}", f"应写进 {_CONFIGS[option.scope]}")
+            for option in moved
+        ]
         if since.value
         else []
     )
     if facts.version("trl", ">=0.16.0").value is True:
-        found += [Offence(each, "now processing_class", "现在叫 processing_class") for each in renamed]
-    return report(found, facts, ("trl",))
+        offences += [Offence(option, "now processing_class", "现在叫 processing_class") for option in renamed]
+    return report(offences, facts, ("trl",))
 
 
 @lru_cache(maxsize=1)

@@ -15,11 +15,11 @@ _SIXTY = re.compile(r"[+-]?[1-9][0-9]*(?::[0-5]?[0-9])+")
 
 def check(facts: Facts) -> Outcome:
     """Fires on an unquoted whole number of a YAML file that is not what it looks like."""
-    found = [
+    offences = [
         Offence(option, f"{option.raw} is {option.value}", f"{option.raw} 读成 {option.value}")
         for option in facts.run.options
         if option.origin is Origin.YAML and not option.quoted and isinstance(option.value, int)
         if not isinstance(option.value, bool) and option.raw and str(option.value) != option.raw
         if _OCTAL.fullmatch(option.raw) or _SIXTY.fullmatch(option.raw)
     ]
-    return report(found, facts)
+    return report(offences, facts)

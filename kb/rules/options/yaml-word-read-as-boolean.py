@@ -15,7 +15,7 @@ _TEXT = ("str", "IntervalStrategy | str", "SaveStrategy | str", "Union[IntervalS
 
 def check(facts: Facts) -> Outcome:
     """Fires in files whose values are taken as YAML reads them: LLaMA-Factory's and axolotl's."""
-    found = []
+    offences = []
     for option, reader, verdict in judged(facts):
         if option.origin is not Origin.YAML or option.quoted or not isinstance(option.value, bool):
             continue
@@ -24,7 +24,7 @@ def check(facts: Facts) -> Outcome:
             continue
         if plain(info.type or "") in _TEXT:
             word = str(option.value).lower()
-            found.append(
+            offences.append(
                 Offence(option, f'YAML reads {word}; write "{option.raw}"', f'YAML 读成 {word}，应写 "{option.raw}"')
             )
-    return report(found, facts)
+    return report(offences, facts)

@@ -55,7 +55,7 @@ def _checkpoint_dtype(facts: Facts) -> Option | None:
     """``torch_dtype`` of a pasted model configuration: a JSON file that names its architectures."""
     regions = (region for run in (facts.run, *facts.evidence.runs) for region in run.regions if region.kind == "json")
     for region in (*regions, *(region for region in facts.evidence.regions if region.kind == "json")):
-        found = {option.key.split(".")[0]: option for option in region.options if option.origin is Origin.JSON}
-        if "architectures" in found and ("torch_dtype" in found or "dtype" in found):
-            return found.get("torch_dtype") or found["dtype"]
+        options = {option.key.split(".")[0]: option for option in region.options if option.origin is Origin.JSON}
+        if "architectures" in options and ("torch_dtype" in options or "dtype" in options):
+            return options.get("torch_dtype") or options["dtype"]
     return None

@@ -23,5 +23,5 @@ def check(facts: Facts) -> Outcome:
 
 
 def _last(facts: Facts, key: str, scopes: tuple[str, ...]) -> Option | None:
-    found = [option for option in facts.options(key) if option.scope in scopes]
-    return found[-1] if found else None
+    options = [option for option in facts.options(key) if option.scope in scopes]
+    return options[-1] if options else None
