@@ -428,7 +428,7 @@ def test_a_pasted_secret_is_masked_and_said_to_be_still_there(
     async def act(bot: SlackBot) -> None:
         caplog.set_level(logging.DEBUG)
         said = strict.says(f"<@U0BOT> HF_TOKEN={TOKEN} {QUESTION}")
-        reply = await strict.until_said("A secret still stands", thread_ts=said.ts)
+        reply = await strict.until_said("still contains a secret", thread_ts=said.ts)
         assert TOKEN not in json.dumps(reply.sent)
         assert TOKEN not in caplog.text
 

@@ -151,9 +151,9 @@ def test_the_model_is_named_where_it_wrote(answer: Answer) -> None:
 
 def test_secrets_are_said_but_not_mail_addresses(answer: Answer) -> None:
     [without] = render_answer(with_masked(answer, "email"))
-    assert "secret still stands" not in json.dumps(without.blocks)
+    assert "still contains a secret" not in json.dumps(without.blocks)
     [reply] = render_answer(with_masked(answer, "huggingface_token"))
-    assert "secret still stands" in json.dumps(reply.blocks)
+    assert "still contains a secret" in json.dumps(reply.blocks)
 
 
 @pytest.mark.parametrize("verdict", ["answered", "need_input", "not_in_kb", "no_fault"])
