@@ -66,4 +66,4 @@ def test_the_names_stand_behind_the_fix() -> None:
     sure = replace(WEIGHTS, bias=3.0)
     diagnosis = diagnose([scored(recommended())], shared, sure)
     text = markdown(compose(diagnosis, shared, "en")[0])
-    assert "In axolotl these options are called otherwise: `use_liger_kernel` →" in text
+    assert "In axolotl these options have other names: `use_liger_kernel` →" in text

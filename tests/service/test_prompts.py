@@ -242,7 +242,7 @@ def test_the_least_important_goes_first_and_is_no_source_any_more(advisor: Advis
         unseen = {source.marker for source in sources_of(prepared)} - {source.marker for source in prompt.sources}
         assert not any(f"\n[{marker}] " in user(prompt) for marker in unseen)
         assert all(f"\n[{source.marker}] " in user(prompt) for source in prompt.sources)
-    assert gone[:4] == ["earlier turns", other[-1].case.id, "train.sh", "pasted places"]
+    assert gone[:4] == ["earlier turns", other[-1].case.id, "train.sh", "places in your input"]
     assert gone[-1] == causes[0].case.id
 
 
