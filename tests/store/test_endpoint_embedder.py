@@ -286,7 +286,7 @@ def test_an_index_of_another_embedder_is_refused(endpoint: Endpoint, tmp_path: P
     store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
     other = made(endpoint)
     other.identity = replace(other.identity, name="openai:another")
-    with pytest.raises(StoreError, match=r"made by the embedder openai:bge-m3, not by openai:another"):
+    with pytest.raises(StoreError, match=r"built with the embedder openai:bge-m3, not with openai:another"):
         store.open_index(tmp_path, other)
 
 

@@ -56,7 +56,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_another_embedder_is_refused_and_both_are_named(tmp_path: Path) -> None:
     made(tmp_path)
-    with pytest.raises(StoreError, match="hash, not by other"):
+    with pytest.raises(StoreError, match="hash, not with other"):
         store.open_index(tmp_path, HashEmbedder("other"))
 
 
