@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,11 @@ def test_a_line_is_found_in_a_log_and_in_a_question_at_its_place() -> None:
 )
 def test_code_and_configurations_say_nothing(name: str, text: str) -> None:
     assert first(pasted(**{name: text}), NOTICE) is None
+
+
+def test_text_outside_of_every_region_counts_as_a_log() -> None:
+    evidence = replace(pasted(train_log=f"start\n{NOTICE}\n"), regions=())
+    assert first(evidence, NOTICE) is not None
 
 
 def test_a_log_that_looks_like_pairs_is_a_log() -> None:
