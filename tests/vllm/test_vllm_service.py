@@ -73,7 +73,7 @@ def said_by(answer: Mapping[str, Any]) -> str:
     if answer["mode"] == "llm":
         assert answer["model"] == NAME
     else:
-        assert "no usable text" in answer["notices"][0] or "没有给出可用的文本" in answer["notices"][0]
+        assert "The language model failed" in answer["notices"][0] or "没有给出可用的文本" in answer["notices"][0]
     assert answer["answer"].strip()
     return str(answer["mode"])
 
