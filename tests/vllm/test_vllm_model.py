@@ -186,7 +186,7 @@ def test_no_more_texts_are_written_at_once_than_is_allowed(vllm_url: str) -> Non
     async def scenario() -> None:
         seen: list[float] = []
         async with chat(vllm_url, concurrency=2) as model:
-            writing = asyncio.gather(*(written(model, f"question {n}", max_tokens=400) for n in range(6)))
+            writing = asyncio.gather(*(written(model, f"question {n}", max_tokens=400) for n in range(16)))
             while not writing.done():
                 seen.append((await asyncio.to_thread(metrics, vllm_url))[RUNNING])
             await writing
