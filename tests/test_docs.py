@@ -48,3 +48,10 @@ def test_the_two_commands_of_the_readme_are_targets() -> None:
     for target in ("serve", "test"):
         assert f"make {target}" in README
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_the_make_targets_name_tests_that_are_there() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    names = re.findall(r"addprefix tests/service/test_,\$\(addsuffix \.py,([\w ]+)\)", makefile)
+    assert names
+    assert [name for name in names[0].split() if not (ROOT / f"tests/service/test_{name}.py").is_file()] == []
