@@ -110,8 +110,18 @@ def _versions(case: Case) -> Iterator[Complaint]:
 
 
 def _languages(case: Case) -> Iterator[Complaint]:
-    """Both languages hold the same version numbers, code spans and code blocks."""
-    for part, text in _texts(case):
+    yield from bilingual(_texts(case))
+    for language in ("en", "zh"):
+        symptoms = case.symptoms.get(language, ())
+        if len(symptoms) < MIN_SYMPTOMS:
+            yield "symptoms", f"{language} has {len(symptoms)}, at least {MIN_SYMPTOMS} needed"
+        if len({symptom.casefold() for symptom in symptoms}) != len(symptoms):
+            yield "symptoms", f"{language} has the same wording twice"
+
+
+def bilingual(texts: Iterable[tuple[str, Text]]) -> Iterator[Complaint]:
+    """Both languages hold the same version numbers, code spans and code blocks, each in its own script."""
+    for part, text in texts:
         if not _has_chinese(text.zh):
             yield part, f"the Chinese text holds no Chinese: {text.zh[:40]!r}"
         if _has_chinese(text.en):
@@ -120,12 +130,6 @@ def _languages(case: Case) -> Iterator[Complaint]:
             yield part, f"{missing!r} is in the English text, not in the Chinese one"
         for missing in _missing(text.zh, text.en):
             yield part, f"{missing!r} is in the Chinese text, not in the English one"
-    for language in ("en", "zh"):
-        symptoms = case.symptoms.get(language, ())
-        if len(symptoms) < MIN_SYMPTOMS:
-            yield "symptoms", f"{language} has {len(symptoms)}, at least {MIN_SYMPTOMS} needed"
-        if len({symptom.casefold() for symptom in symptoms}) != len(symptoms):
-            yield "symptoms", f"{language} has the same wording twice"
 
 
 def _has_chinese(text: str) -> bool:

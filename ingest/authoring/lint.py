@@ -6,13 +6,19 @@ from collections.abc import Collection, Iterator
 from datetime import date
 
 from trainmedic.ingest.authoring.case_lint import lint_case
+from trainmedic.ingest.authoring.mechanism_lint import lint_mechanism
 from trainmedic.ingest.authoring.rule_lint import lint_rule
+from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.page import suggestion
+
+NO_MECHANISMS = MechanismSet()
+NO_CONCEPTS = Glossary({})
 
 
 def lint(
@@ -21,6 +27,8 @@ def lint(
     parse: Parse,
     words: Vocabulary,
     *,
+    mechanisms: MechanismSet = NO_MECHANISMS,
+    glossary: Glossary = NO_CONCEPTS,
     only: Collection[str] | None = None,
     today: date | None = None,
 ) -> tuple[PageProblem, ...]:
@@ -28,14 +36,19 @@ def lint(
 
     ``only`` are the names of the pages to check (`kb.model.page.Page.name`); the others are read for the links alone.
     """
-    problems: set[PageProblem] = {*rules.failures, *cases.failures}
+    problems: set[PageProblem] = {*rules.failures, *cases.failures, *mechanisms.failures}
     for rule in rules.rules:
         if only is None or rule.page.name in only:
             problems.update(lint_rule(rule, parse))
     for case in cases.cases:
         if only is None or (case.id in cases.pages and cases.pages[case.id].name in only):
             problems.update(lint_case(case, cases, words, today))
+    for mechanism in mechanisms.mechanisms:
+        if only is None or mechanisms.pages[mechanism.id].name in only:
+            problems.update(lint_mechanism(mechanism, mechanisms, cases, rules, glossary, parse))
     problems.update(links(rules, cases))
+    if mechanisms.mechanisms:
+        problems.update(unassigned(cases, mechanisms))
     return tuple(sorted(problem for problem in problems if only is None or problem.page in only))
 
 
@@ -59,3 +72,12 @@ def links(rules: RuleSet, cases: CaseSet) -> Iterator[PageProblem]:
                 yield page.problem(f"rules: there is no rule {rule_id!r}{near}", "rules")
             elif case.id not in rules_by_id[rule_id].cases:
                 yield page.problem(f"rules: the rule {rule_id!r} does not name this case", "rules")
+
+
+def unassigned(cases: CaseSet, mechanisms: MechanismSet) -> Iterator[PageProblem]:
+    """A published case of the built-in knowledge must belong to a mechanism."""
+    assigned = {case for mechanism in mechanisms.mechanisms for case in mechanism.all_cases}
+    for case in cases.published:
+        page = cases.pages.get(case.id)
+        if page is not None and page.name.startswith("kb/cases/") and case.id not in assigned:
+            yield page.problem("no mechanism names this case (kb/mechanisms, `cases` of a page or of an origin)", "id")

@@ -1,8 +1,8 @@
 """The condition language: a whitelisted subset of Python expressions, compiled once into three-valued closures.
 
-`compile_expression` reads the text with `ast`, refuses everything that is not listed, and never lets Python evaluate
 `compile_expression` reads the text with `ast`, refuses everything that is not listed, and never lets Python run it.
-if a rule fired or cannot be told, for the terms, their places, and the facts that could still change the result.
+The first walk gives the bare value, fast. The second, `Expression.explain`, runs only if a rule fired or cannot be
+told, for the terms, their places, and the facts that could still change the result.
 Logic is Kleene's: ``false and unknown`` is false, ``true or unknown`` is true.
 """
 

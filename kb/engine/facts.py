@@ -7,7 +7,7 @@ Facts are computed on first use and cached. `FACTS` names the functions that pag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -37,12 +37,18 @@ _ORIGIN_OF_SIZES = ("num_gpus", "micro_batch", "gradient_accumulation")
 
 
 class Facts:
-    """The facts of one run. Compiled conditions call ``fact(key)``; rule modules call the methods."""
+    """The facts of one run. Compiled conditions call ``fact(key)``; rule modules call the methods.
 
-    __slots__ = ("_cache", "_options", "_shared", "evidence", "run")
+    ``concepts`` are those of the glossary that the question names without denying them.
+    """
 
-    def __init__(self, evidence: Evidence, run: RunConfig | None = None) -> None:
+    __slots__ = ("_cache", "_concepts", "_options", "_shared", "evidence", "run")
+
+    def __init__(
+        self, evidence: Evidence, run: RunConfig | None = None, concepts: Collection[str] = frozenset()
+    ) -> None:
         self.evidence = evidence
+        self._concepts = concepts
         self.run = run if run is not None else evidence.run
         self._cache: dict[Key, Fact] = {}
         self._options: dict[str, tuple[Option, ...]] | None = None
@@ -288,6 +294,21 @@ class Facts:
             return Fact(value=False, seen=f"{kind} is not stated")
         return Fact(value=True, spans=(found[0].span,), seen=f"{kind} stated", user_provided=True)
 
+    def onset(self, kind: str) -> Fact:
+        """The step of the first row that shows a signal; unknown if it is only stated or the row has no step."""
+        shown = [s for s in self.evidence.signals if s.kind == kind and not s.stated and s.step is not None]
+        if not shown:
+            return Fact(value=UNKNOWN, seen=f"no step at which {kind} began", missing=("log",))
+        first = min(shown, key=lambda signal: (signal.step or 0, signal.span.order))
+        return Fact(value=first.step, spans=(first.span,), seen=f"{kind} at step {first.step}", user_provided=True)
+
+    def said(self, *concepts: str) -> Fact:
+        """Whether the question names one of these concepts. Never false: what is not said may still be so."""
+        named = next((concept for concept in concepts if concept in self._concepts), None)
+        if named is None:
+            return Fact(value=UNKNOWN, seen=f"{concepts[0]} is not mentioned")
+        return Fact(value=True, seen=f"the question mentions {named}", user_provided=True)
+
     def traceback(self, text: str) -> Fact:
         """Whether an exception's type or message contains a text, upper and lower case alike."""
         wanted = text.lower()
@@ -415,6 +436,8 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
     "signal": Facts.signal,
     "seen": Facts.seen,
     "stated": Facts.stated,
+    "onset": Facts.onset,
+    "said": Facts.said,
     "traceback": Facts.traceback,
     "log_says": Facts.log_says,
     "oom_in": Facts.oom_in,

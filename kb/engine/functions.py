@@ -46,6 +46,10 @@ def _signal(text: str, words: Vocabulary) -> str | None:
     return f"{text!r} is no signal kind; there are {', '.join(sorted(words.signals))}"
 
 
+def _concept(text: str, words: Vocabulary) -> str | None:
+    return f"{text!r} is no concept of the glossary" if words.concepts and text not in words.concepts else None
+
+
 def _package(text: str, words: Vocabulary) -> str | None:
     return None if _PACKAGE.fullmatch(text) else f"{text!r} is no normalised package name (like 'flash-attn')"
 
@@ -83,6 +87,8 @@ FACT_CALLS: Mapping[str, FactCall] = {
     "signal": FactCall(1, 1, (_signal,)),
     "seen": FactCall(1, 1, (_signal,)),
     "stated": FactCall(1, 1, (_signal,)),
+    "onset": FactCall(1, 1, (_signal,)),
+    "said": FactCall(1, 8, (_concept,)),
     "traceback": FactCall(1, 1, (_word,)),
     "metric": FactCall(1, 1, (_word,)),
     "metric_first": FactCall(1, 1, (_word,)),

@@ -12,11 +12,13 @@ from trainmedic.kb.parse.signal_kinds import KINDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """``names``: canonical settings and the other facts of a run; ``signals``: their kinds (empty: not checked)."""
+    """``names``: canonical settings and the other facts of a run; ``signals``: their kinds; ``concepts``: the
+    glossary's. Empty signals and concepts are not checked."""
 
     names: Collection[str]
     settings: Collection[str]
     signals: Collection[str] = ()
+    concepts: Collection[str] = ()
 
 
 def vocabulary() -> Vocabulary:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from trainmedic.kb.model.place import Source, Span
-from trainmedic.kb.model.run import Region, RunConfig, VersionFact
+from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,52 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call in pasted Python, whatever is called: ``SFTConfig``, ``AutoModel.from_pretrained``, ``load_dataset``.
+
+    ``name`` is dotted as written; ``arguments`` are in the order written, positional ones under their index (``"0"``).
+    ``span`` covers the name.
+    """
+
+    name: str
+    arguments: tuple[Option, ...]
+    span: Span
+
+    def get(self, name: str) -> Option | None:
+        """The argument called ``name``; None if it is not written."""
+        return next((argument for argument in self.arguments if argument.key == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """Something that the user tried: "lowering the lr made no difference", "works with packing off".
+
+    ``settings`` are the canonical settings it names, ``concepts`` the ids of glossary concepts. ``helped`` is None if
+    the outcome is not said.
+    """
+
+    text: str
+    span: Span
+    settings: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    helped: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A change or difference that the user states: "39 → 500 s/it", "3x larger than in X", "loss 8 instead of 2".
+
+    ``metric`` is ``step_time``, ``throughput``, ``memory``, ``loss``, ``grad_norm``, ``kl``, ``reward`` or ``length``.
+    ``factor`` is new / old (above 1: ``up``), None if only the direction is stated.
+    """
+
+    metric: str
+    direction: str  # up | down
+    span: Span
+    factor: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Something about the input that could not be read as it stands. Never an exception."""
 
@@ -99,6 +145,7 @@ class Evidence:
 
     ``runs`` is never empty: without any configuration it holds one empty `RunConfig`, so that facts
     from prose and logs still belong to a run. ``run`` is the one the paste is about (the first that trains).
+    ``versions`` are those of the run that fails; ``known_good`` are versions with which the same run worked.
     """
 
     question: str = ""
@@ -110,6 +157,10 @@ class Evidence:
     regions: tuple[Region, ...] = ()
     sources: tuple[Source, ...] = ()
     receipt: Receipt = field(default_factory=Receipt)
+    calls: tuple[Call, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    known_good: Mapping[str, VersionFact] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def run(self) -> RunConfig:

@@ -136,7 +136,8 @@ class RunConfig:
 
     A name missing from ``settings`` is unknown (no catalogue, no version, or the config is partial).
     ``anchor`` is where evidence for a default points. ``regions`` are the pieces it was joined from
-    (a launch command, the YAML it names, the DeepSpeed JSON).
+    (a launch command, the YAML it names, the DeepSpeed JSON). ``partial``: an absent option is unknown, because the
+    text is cut off, unreadable in part or an ``excerpt`` (a few lines of a configuration, not a whole file or command).
     """
 
     id: str
@@ -150,6 +151,7 @@ class RunConfig:
     regions: tuple[Region, ...] = ()
     anchor: Span | None = None
     partial: bool = False
+    excerpt: bool = False
 
     def written(self, name: str) -> bool:
         setting = self.settings.get(name)

@@ -49,11 +49,12 @@ def read_body(rule: Rule) -> Body:
     found = list(sections(rule.page, (*SECTIONS, *KINDS)))
     headings = {language: {heading: heading for heading in listed} for language, listed in SECTIONS.items()}
     texts, lines = documentation(rule.page, [each for each in found if each.chapter in SECTIONS], headings)
-    examples = tuple(_example(rule.page, section) for section in found if section.chapter in KINDS)
+    examples = tuple(example_of(rule.page, section) for section in found if section.chapter in KINDS)
     return Body(sections=texts, lines=lines, examples=examples)
 
 
-def _example(page: Page, section: Section) -> Example:
+def example_of(page: Page, section: Section) -> Example:
+    """One section's blocks and lines as an example. Raises `PageError`."""
     pasted = [fence for fence in section.fences if fence.info != "diff"]
     if not pasted:
         raise PageError(PageProblem(page.name, section.line, "an example needs a fenced block with the pasted text"))

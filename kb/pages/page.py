@@ -214,7 +214,7 @@ class Kind(Generic[Read]):
     read: Callable[[Path, Page, Field], tuple[Read, Page]]
 
 
-MARKERS = ("severity", "evidence")
+MARKERS = ("severity", "evidence", "origins")
 """The markers of all kinds."""
 
 

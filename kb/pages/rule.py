@@ -8,15 +8,14 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from trainmedic.kb.engine.expressions import Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.expressions import Expression, all_of, fact_node
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.placeholders import Template, compile_template
 from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
-from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.report import Safety, Severity
+from trainmedic.kb.pages.condition import condition, template
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, load, page_id, suggestion
 from trainmedic.kb.versions import parse_range
 
@@ -72,9 +71,9 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
         symptoms=_symptoms(fields, words),
         applies=scopes,
         versions=versions,
-        condition=None if has_check else _condition(fields["when"], versions, words),
+        condition=None if has_check else _joined_condition(fields["when"], versions, words),
         check=_check(fields, module) if has_check else None,
-        message=_template(fields["message"], words, has_check),
+        message=template(fields["message"], words, has_check),
         fixes=tuple(_fix(item, words, has_check) for item in fields.items("fix")),
         cases=fields.texts("cases"),
         sources=tuple(item.reference() for item in fields.items("sources")),
@@ -112,36 +111,16 @@ def _applies(fields: Fields) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str
     return MappingProxyType(scopes), MappingProxyType(versions)
 
 
-def _condition(when: Field, versions: Mapping[str, str], words: Vocabulary) -> Expression:
+def _joined_condition(when: Field, versions: Mapping[str, str], words: Vocabulary) -> Expression:
     ranges = [
         fact_node(f'version("{package}", "{spec}")', ("version", package, spec)) for package, spec in versions.items()
     ]
     value = when.typed()
     if value is True:
-        return all_of(*ranges) if ranges else _expression(when, "True", words)
+        return all_of(*ranges) if ranges else condition(when, words, "True")
     if not isinstance(value, str):
         raise when.error("must be a condition, or true")
-    return all_of(_expression(when, value, words).root, *ranges)
-
-
-def _expression(field: Field, text: str, words: Vocabulary) -> Expression:
-    try:
-        return compile_expression(text, words)
-    except InvalidPage as error:
-        raise _with_hint(field, error) from None
-
-
-def _template(field: Field, words: Vocabulary, has_check: bool) -> Template:
-    try:
-        return compile_template(field.both(), words, has_check)
-    except PageError:
-        raise
-    except InvalidPage as error:
-        raise _with_hint(field, error) from None
-
-
-def _with_hint(field: Field, error: InvalidPage) -> PageError:
-    return field.error(f"{error.message} ({error.hint})" if error.hint else error.message)
+    return all_of(condition(when, words, value).root, *ranges)
 
 
 def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
@@ -164,8 +143,8 @@ def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
         set=MappingProxyType(changes),
         unset=unset,
         upgrade=fields.text("upgrade") or None,
-        text=_template(fields["text"], words, has_check) if "text" in fields else None,
-        when=_expression(fields["when"], fields.text("when"), words) if "when" in fields else None,
+        text=template(fields["text"], words, has_check) if "text" in fields else None,
+        when=condition(fields["when"], words) if "when" in fields else None,
     )
 
 

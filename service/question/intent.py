@@ -8,13 +8,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
 
+from trainmedic.kb.glossary.negated import negated_concepts
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of, width
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.negation import RUN
 from trainmedic.kb.parse.signal_kinds import BENIGN
 from trainmedic.service.question.domain import BAD_OUTPUT, domain_score, is_out_of_scope
-from trainmedic.service.question.negation import negated_concepts
 from trainmedic.service.question.query import MAX_QUESTION, evidence_facts
 from trainmedic.service.question.query_text import query_text
 from trainmedic.service.question.vocabulary import phrases

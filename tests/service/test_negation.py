@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from trainmedic.kb.glossary.negated import negated_concepts
 from trainmedic.kb.glossary.terms import load_glossary
-from trainmedic.service.question.negation import negated_concepts
 
 GLOSSARY = load_glossary()
 

@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
     lint.add_argument("--kb", action="append", default=[], type=Path, metavar="FOLDER", help="a folder of your pages")
     listing = actions.add_parser("list", help="list cases and rules")
-    listing.add_argument("--kind", choices=("cases", "rules", "signals", "settings"))
+    listing.add_argument("--kind", choices=("cases", "rules", "mechanisms", "signals", "settings", "concepts"))
     listing.add_argument("--language", choices=("en", "zh"), default="en")
     show = actions.add_parser("show", help="print one page")
     show.add_argument("id")
@@ -43,7 +43,9 @@ def _lint(options: argparse.Namespace) -> int:
 
     from trainmedic.ingest.authoring.lint import lint
     from trainmedic.kb.engine.vocabulary import vocabulary
+    from trainmedic.kb.glossary.terms import load_glossary
     from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.mechanism import load_mechanisms
     from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.parse.pipeline import parse
 
@@ -52,10 +54,20 @@ def _lint(options: argparse.Namespace) -> int:
     if options.page:
         only, loose = _selected(options.page, folders)
         folders += loose
-    cases, rules = load_cases(folders), load_rules(folders)
-    problems = lint(rules, cases, parse, vocabulary(), only=only, today=date.today())
+    cases, rules, mechanisms = load_cases(folders), load_rules(folders), load_mechanisms(folders)
+    problems = lint(
+        rules,
+        cases,
+        parse,
+        vocabulary(),
+        mechanisms=mechanisms,
+        glossary=load_glossary(),
+        only=only,
+        today=date.today(),
+    )
     sys.stdout.write("".join(f"{problem}\n" for problem in problems))
-    checked = f"{len(cases.cases)} cases, {len(rules.rules)} rules" if only is None else _count(len(only), "page")
+    known = f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(mechanisms.mechanisms)} mechanisms"
+    checked = known if only is None else _count(len(only), "page")
     print(f"{checked}, {_count(len(problems), 'problem')}", file=sys.stderr)
     return 1 if problems else 0
 
@@ -68,10 +80,12 @@ def _selected(paths: list[Path], folders: list[Path]) -> tuple[set[str], list[Pa
     """The names of the given pages, and the paths that are in none of the folders."""
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.pages.case import CASES
+    from trainmedic.kb.pages.mechanism import MECHANISMS
     from trainmedic.kb.pages.page import discover
     from trainmedic.kb.pages.rule import RULES
 
-    names = {path.resolve(): name for root in (CASES.folder, RULES.folder, *folders) for path, name in discover(root)}
+    roots = (CASES.folder, RULES.folder, MECHANISMS.folder, *folders)
+    names = {path.resolve(): name for root in roots for path, name in discover(root)}
     selected: set[str] = set()
     loose: list[Path] = []
     for path in paths:
@@ -110,11 +124,23 @@ def _list(options: argparse.Namespace) -> int:
         names = words.signals if options.kind == "signals" else words.settings
         sys.stdout.write("".join(f"{name}\n" for name in sorted(names)))
         return 0
+    if options.kind == "concepts":
+        from trainmedic.kb.glossary.terms import load_glossary
+
+        for concept in load_glossary().concepts.values():
+            wordings = concept.zh if options.language == "zh" else concept.en
+            sys.stdout.write(f"{concept.id}  {concept.kind}  {', '.join(wordings[:4])}\n")
+        return 0
     folders = _configured()
-    if options.kind != "rules":
+    if options.kind in (None, "mechanisms"):
+        from trainmedic.kb.pages.mechanism import load_mechanisms
+
+        for mechanism in load_mechanisms(folders).mechanisms:
+            sys.stdout.write(f"mechanism  {mechanism.id}  {mechanism.title.get(options.language)}\n")
+    if options.kind in (None, "cases"):
         for case in load_cases(folders).cases:
             sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{case.evidence}]\n")
-    if options.kind != "cases":
+    if options.kind in (None, "rules"):
         for rule in load_rules(folders).rules:
             sys.stdout.write(f"rule  {rule.id}  {rule.title.get(options.language)}  [{rule.severity.value}]\n")
     return 0

@@ -23,3 +23,8 @@ def negated_concepts(question: str, glossary: Glossary) -> frozenset[str]:
         absent = SETUP.precedes(question, match.start, floor) or SETUP.follows(question, match.end)
         negated[match.concept] = negated.get(match.concept, True) and absent
     return frozenset(concept for concept, absent in negated.items() if absent)
+
+
+def stated_concepts(question: str, glossary: Glossary) -> frozenset[str]:
+    """The concepts that a question names without denying them."""
+    return frozenset(glossary.ids(question)) - negated_concepts(question, glossary)

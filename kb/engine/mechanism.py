@@ -1,0 +1,159 @@
+"""Mechanisms as the engine weighs them: what speaks for and against each, and which of its origins hold.
+
+`kb.pages.mechanism` makes mechanisms of pages. Weighing is three-valued: what is not known speaks neither way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from trainmedic.kb.engine.expressions import Expression
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.values import truth
+from trainmedic.kb.model.page import Page, PageProblem
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.report import Reference, Text
+
+STRONG, WEAK = "strong", "weak"
+WEIGHTS: Mapping[str, float] = {STRONG: 1.0, WEAK: 0.5}
+COMMONNESS: Mapping[str, float] = {"often": 1.0, "sometimes": 0.5, "rarely": 0.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Something that can be observed, with what it says about the mechanism."""
+
+    when: Expression
+    text: str  # the condition as written
+    says: Text
+    weight: str = WEAK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """One thing that a mechanism comes from. Without ``when`` no paste can decide it."""
+
+    id: str
+    title: Text
+    fix: Text
+    when: Expression | None = None
+    text: str = ""  # the condition as written
+    common: str = "sometimes"
+    cases: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism:
+    """What is going on physically, whatever the framework. ``predicts`` are the signal kinds that it produces.
+
+    ``cases`` are instances that belong to none of the origins. ``sections`` maps language → section name
+    (cause, confirm) → Markdown.
+    """
+
+    id: str
+    title: Text
+    family: str
+    predicts: tuple[str, ...]
+    symptoms: Mapping[str, tuple[str, ...]]
+    explains: tuple[Observation, ...]
+    origins: tuple[Origin, ...]
+    sections: Mapping[str, Mapping[str, str]]
+    sources: tuple[Reference, ...]
+    against: tuple[Observation, ...] = ()
+    excludes: tuple[Observation, ...] = ()
+    cases: tuple[str, ...] = ()
+
+    @property
+    def all_cases(self) -> tuple[str, ...]:
+        """Its cases and those of its origins, each once."""
+        return tuple(dict.fromkeys((*self.cases, *(case for origin in self.origins for case in origin.cases))))
+
+    def section(self, name: str, language: str) -> str:
+        """One section's Markdown in ``language`` (English for anything but ``zh``)."""
+        return self.sections.get("zh" if language == "zh" else "en", {}).get(name, "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismSet:
+    """All mechanisms in the order of their ids, what could not be loaded, and the version of their texts."""
+
+    mechanisms: tuple[Mechanism, ...] = ()
+    failures: tuple[PageProblem, ...] = ()
+    version: str = ""
+    pages: Mapping[str, Page] = field(default_factory=dict)
+
+    def get(self, mechanism_id: str) -> Mechanism | None:
+        return next((mechanism for mechanism in self.mechanisms if mechanism.id == mechanism_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """An observation that holds on this evidence, with the places where it was read."""
+
+    says: Text
+    weight: float
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginState:
+    """An origin on this evidence. ``value``: its condition holds, does not, or cannot be told (None)."""
+
+    origin: Origin
+    value: bool | None
+    spans: tuple[Span, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A mechanism on this evidence."""
+
+    mechanism: Mechanism
+    supports: tuple[Statement, ...]
+    contradicts: tuple[Statement, ...]
+    excluded_by: tuple[Statement, ...]
+    origins: tuple[OriginState, ...]
+
+    @property
+    def support(self) -> float:
+        """The summed weight of what speaks for it."""
+        return sum(statement.weight for statement in self.supports)
+
+    @property
+    def contradiction(self) -> float:
+        """The summed weight of what speaks against it."""
+        return sum(statement.weight for statement in self.contradicts)
+
+
+def weigh(mechanism: Mechanism, facts: Facts) -> Weighed:
+    """A mechanism and its origins on the facts of one run."""
+    return Weighed(
+        mechanism=mechanism,
+        supports=tuple(_holding(mechanism.explains, facts)),
+        contradicts=tuple(_holding(mechanism.against, facts)),
+        excluded_by=tuple(_holding(mechanism.excludes, facts)),
+        origins=tuple(_state(origin, facts) for origin in mechanism.origins),
+    )
+
+
+def weigh_all(mechanisms: Iterable[Mechanism], facts: Facts) -> Mapping[str, Weighed]:
+    """Every mechanism on the facts of one run, by id."""
+    return {mechanism.id: weigh(mechanism, facts) for mechanism in mechanisms}
+
+
+def _holding(observations: Iterable[Observation], facts: Facts) -> Iterator[Statement]:
+    for observation in observations:
+        if truth(observation.when.evaluate(facts)) is True:
+            outcome = observation.when.explain(facts)
+            spans = tuple(span for span in outcome.evidence if not span.default)
+            yield Statement(says=observation.says, weight=WEIGHTS[observation.weight], spans=spans)
+
+
+def _state(origin: Origin, facts: Facts) -> OriginState:
+    if origin.when is None:
+        return OriginState(origin=origin, value=None)
+    outcome = origin.when.explain(facts)
+    return OriginState(origin=origin, value=outcome.value, spans=outcome.evidence, missing=outcome.missing)

@@ -1,0 +1,31 @@
+"""Conditions and templates of a page's fields, compiled; what is wrong with one is reported at its line."""
+
+from __future__ import annotations
+
+from trainmedic.kb.engine.expressions import Expression, compile_expression
+from trainmedic.kb.engine.placeholders import Template, compile_template
+from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.pages.page import Field, PageError
+
+
+def condition(field: Field, words: Vocabulary, text: str | None = None) -> Expression:
+    """The field's text (or ``text`` in its place) as a condition. Raises `PageError`."""
+    try:
+        return compile_expression(field.raw if text is None else text, words)
+    except InvalidPage as error:
+        raise _at(field, error) from None
+
+
+def template(field: Field, words: Vocabulary, has_check: bool) -> Template:
+    """The field's text in both languages, its placeholders compiled. Raises `PageError`."""
+    try:
+        return compile_template(field.both(), words, has_check)
+    except PageError:
+        raise
+    except InvalidPage as error:
+        raise _at(field, error) from None
+
+
+def _at(field: Field, error: InvalidPage) -> PageError:
+    return field.error(f"{error.message} ({error.hint})" if error.hint else error.message)

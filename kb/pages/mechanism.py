@@ -1,0 +1,129 @@
+"""Mechanism pages: front matter and a body in English and Chinese → `kb.engine.mechanism.Mechanism`.
+
+See kb/mechanisms/README.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from trainmedic.kb.engine.mechanism import COMMONNESS, WEAK, WEIGHTS, Mechanism, MechanismSet, Observation, Origin
+from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
+from trainmedic.kb.model.page import Page
+from trainmedic.kb.pages.body import Example, example_of
+from trainmedic.kb.pages.condition import condition
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, is_page_id, load, page_id, suggestion
+from trainmedic.kb.pages.sections import Section, documentation, sections
+
+HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "en": MappingProxyType({"What happens": "cause", "How to confirm": "confirm"}),
+        "zh": MappingProxyType({"发生了什么": "cause", "如何确认": "confirm"}),
+    }
+)
+"""Heading on the page → section name, per language."""
+EXAMPLES = ("Explained", "Excluded")
+REQUIRED = ("id", "title", "family", "predicts", "symptoms", "explains", "origins", "sources")
+OPTIONAL = ("against", "excludes", "cases")
+
+
+def load_mechanisms(paths: Iterable[Path] = ()) -> MechanismSet:
+    """The built-in mechanisms and those under ``paths`` (folders or single pages), in the order of their ids."""
+    loaded = load(MECHANISMS, paths)
+    return MechanismSet(
+        mechanisms=tuple(loaded.entries.values()),
+        failures=loaded.problems,
+        version=loaded.version,
+        pages=loaded.pages,
+    )
+
+
+def read_mechanism(path: Path, page: Page, front: Field, words: Vocabulary | None = None) -> tuple[Mechanism, Page]:
+    """One page's mechanism, and the page with the lines of its sections. Raises `PageError`."""
+    words = words or vocabulary()
+    fields = front.fields(REQUIRED, OPTIONAL)
+    texts, lines = documentation(page, [part for part in body(page) if part.chapter in HEADINGS], HEADINGS)
+    mechanism = Mechanism(
+        id=page_id(fields, path),
+        title=fields["title"].both(),
+        family=fields.text("family"),
+        predicts=_signals(fields, words),
+        symptoms=_symptoms(fields["symptoms"]),
+        explains=tuple(_observation(item, words) for item in fields.items("explains")),
+        against=tuple(_observation(item, words) for item in fields.items("against")),
+        excludes=tuple(_observation(item, words) for item in fields.items("excludes")),
+        origins=_origins(fields["origins"], words),
+        cases=fields.texts("cases"),
+        sections=MappingProxyType({language: MappingProxyType(parts) for language, parts in texts.items()}),
+        sources=tuple(item.reference() for item in fields.items("sources")),
+    )
+    if mechanism.family != path.parent.name:
+        raise fields["family"].error(f"{mechanism.family!r} must be the folder's name {path.parent.name!r}")
+    return mechanism, replace(page, lines=MappingProxyType({**page.lines, **lines}))
+
+
+MECHANISMS = Kind(folder=KNOWLEDGE / "mechanisms", marker="origins", read=read_mechanism)
+
+
+def body(page: Page) -> list[Section]:
+    return list(sections(page, (*HEADINGS, *EXAMPLES)))
+
+
+def examples(page: Page) -> tuple[tuple[Example, str], ...]:
+    """The examples with the origin that each names (empty: none). Raises `PageError`."""
+    return tuple(
+        (example_of(page, section), _named_origin(section)) for section in body(page) if section.chapter in EXAMPLES
+    )
+
+
+def _named_origin(section: Section) -> str:
+    return next((line.removeprefix("origin:").strip() for line in section.prose if line.startswith("origin:")), "")
+
+
+def _signals(fields: Fields, words: Vocabulary) -> tuple[str, ...]:
+    for item in fields.items("predicts"):
+        if (kind := item.text()) not in words.signals:
+            raise item.error(f"unknown signal kind {kind!r}{suggestion(kind, words.signals)}")
+    return fields.texts("predicts")
+
+
+def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:
+    fields = field.fields(("en", "zh"))
+    return MappingProxyType({language: fields.texts(language) for language in ("en", "zh")})
+
+
+def _observation(item: Field, words: Vocabulary) -> Observation:
+    fields = item.fields(("when", "says"), ("weight",))
+    return Observation(
+        when=condition(fields["when"], words),
+        text=fields.text("when"),
+        says=fields["says"].both(),
+        weight=fields.choice("weight", tuple(WEIGHTS), WEAK),
+    )
+
+
+def _origins(field: Field, words: Vocabulary) -> tuple[Origin, ...]:
+    origins: dict[str, Origin] = {}
+    for item in field.items():
+        fields = item.fields(("id", "title", "fix"), ("when", "common", "cases", "rules"))
+        name = fields.text("id")
+        if not is_page_id(name):
+            raise fields["id"].error(f"{name!r} must be lower-case words joined by '-'")
+        if name in origins:
+            raise fields["id"].error(f"the origin {name!r} occurs twice")
+        origins[name] = Origin(
+            id=name,
+            title=fields["title"].both(),
+            fix=fields["fix"].both(),
+            when=condition(fields["when"], words) if "when" in fields else None,
+            text=fields.text("when"),
+            common=fields.choice("common", tuple(COMMONNESS), "sometimes"),
+            cases=fields.texts("cases"),
+            rules=fields.texts("rules"),
+        )
+    if not origins:
+        raise field.error("name at least one")
+    return tuple(origins.values())
