@@ -15,7 +15,7 @@ from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.run import Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
-from trainmedic.kb.parse.readers import argv, dump, rows, shell, traceback_, versions
+from trainmedic.kb.parse.readers import argv, dump, error_lines, rows, shell, traceback_, versions
 from trainmedic.kb.parse.segment import Block, segment
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 
@@ -138,6 +138,7 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
     if kind in ("log", "prose"):
+        found.tracebacks.extend(error_lines.read(piece, found.tracebacks))
         _repeated(block, found)
     if kind == "command":
         _commands(block, found)
