@@ -255,11 +255,11 @@ class _Program:
             scope = "env" if "environ" in base else _dict_scope(base, None)
             pair = Pair(key=key.value, start=self.start(key), end=self.end(key), value=self.node(value))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute):
-            owner = target.value.attr
-            if not _CONFIG_NAME.search(owner):
+            holder = target.value.attr
+            if not _CONFIG_NAME.search(holder):
                 return None
             end = self.end(target)
-            scope = "" if owner.endswith("args") else owner
+            scope = "" if holder.endswith("args") else holder
             pair = Pair(key=target.attr, start=end - len(target.attr), end=end, value=self.node(value))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             held = self.names.get(target.value.id)
