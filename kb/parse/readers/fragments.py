@@ -15,7 +15,7 @@ from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.source import Piece
 
 _QUOTED = re.compile(
-    r"(?<![\w./=\-])(?P<override>(?:\+{1,2}|~)?(?P<key>[A-Za-z_]\w*(?:\.[\w\-]++)++)=[^\s`，。；]++)"
+    r"(?<![\w./=\-])(?P<override>(?:\+{1,2}|~)?(?P<key>[A-Za-z_]\w*(?:\.[\w\-]++){1,20})=[^\s`，。；]++)"
     r"|`(?P<flags>--?[A-Za-z][^`\n]{8,400}+)`"
     r"|`(?P<call>[A-Za-z_][\w.]*\([^`\n]{1,400}\)|[\w.]+\.\w+ = [\w\"'.-]+)`"
 )
