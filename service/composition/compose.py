@@ -17,8 +17,9 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.ranking.diagnose import Cause, Diagnosis
+from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
+from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.apply import Effect, WhatIf
 
 MAX_EVIDENCE = 3

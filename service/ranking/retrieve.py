@@ -29,6 +29,8 @@ FACET_WEIGHT = 0.25
 FACETS = 4
 FIRED_WEIGHT = 1.0
 """A fired rule names its case: worth a first rank."""
+PASTED_WEIGHT = 0.5
+"""The list of the paste's words against the list of the question's: it finds what the user did not describe."""
 KNOWN_ENOUGH = 0.3
 """Share of known tokens below which the dense list has no vote."""
 
@@ -38,6 +40,8 @@ class Hit:
     """One case. ``why`` says what found it, in words; the ranks are those of its best chunk (None: not found so).
 
     ``words`` is the share of the query's words that this chunk answers, ``meaning`` its cosine; 0 where not found so.
+    ``fused`` is the reciprocal rank fusion of the question's two lists alone, ``pasted`` the vote of the paste's list,
+    both from 0 to 1.
     """
 
     case_id: str
@@ -45,9 +49,12 @@ class Hit:
     why: tuple[str, ...]
     dense_rank: int | None = None
     lexical_rank: int | None = None
+    pasted_rank: int | None = None
     fired: bool = False
     words: float = 0.0
     meaning: float = 0.0
+    fused: float = 0.0
+    pasted: float = 0.0
 
 
 def retrieve(
@@ -70,10 +77,14 @@ def retrieve(
     lexical = _by_case(*index.lexical.search(query.terms, depth), index, allowed)
     numbers, cosines, weight = _dense(query, index, embedder, depth)
     dense = _by_case(numbers, cosines, index, allowed)
+    pasted = _by_case(*index.lexical.search(query.pasted, depth), index, allowed)
     fired = {case_id for case_id in query.fired if allowed is None or allowed(case_id)}
     scores = {case_id: _vote(rank) for case_id, (rank, _, _) in lexical.items()}
     for case_id, (rank, _, _) in dense.items():
         scores[case_id] = scores.get(case_id, 0.0) + weight * _vote(rank)
+    fused = {case_id: score / (1.0 + weight) for case_id, score in scores.items()}
+    for case_id, (rank, _, _) in pasted.items():
+        scores[case_id] = scores.get(case_id, 0.0) + PASTED_WEIGHT * _vote(rank)
     for case_id in fired:
         scores[case_id] = scores.get(case_id, 0.0) + FIRED_WEIGHT * _vote(1)
     agreed: dict[str, tuple[str, ...]] = {}
@@ -93,6 +104,8 @@ def retrieve(
             why.append(f"words: {named}" if named else "words")
         if case_id in dense:
             why.append(f"meaning: {index.chunks[dense[case_id][1]].part}")
+        if case_id in pasted:
+            why.append("words of the paste")
         if case_id in fired:
             why.append("a rule fired")
         if agreed.get(case_id):
@@ -104,6 +117,9 @@ def retrieve(
                 why=tuple(why),
                 dense_rank=dense[case_id][0] if case_id in dense else None,
                 lexical_rank=lexical[case_id][0] if case_id in lexical else None,
+                pasted_rank=pasted[case_id][0] if case_id in pasted else None,
+                fused=fused.get(case_id, 0.0),
+                pasted=_vote(pasted[case_id][0]) if case_id in pasted else 0.0,
                 fired=case_id in fired,
                 words=min(1.0, lexical[case_id][2] / ceiling) if case_id in lexical and ceiling > 0 else 0.0,
                 meaning=dense[case_id][2] if case_id in dense else 0.0,
