@@ -147,6 +147,8 @@ def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str
     wrong = any(f.severity is Severity.ERROR and f.concludes == "fault" for f in context.report.fired)
     if diagnosis.verdict == "not_in_kb" and wrong:
         return messages("lead.not_in_kb_found", language)
+    if diagnosis.verdict == "need_input" and not diagnosis.missing:
+        return messages("lead.open" if diagnosis.causes else "lead.not_in_kb", language)
     if diagnosis.verdict != "no_fault":
         return messages(f"lead.{diagnosis.verdict}", language)
     return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)

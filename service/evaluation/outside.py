@@ -1,7 +1,8 @@
 """Accuracy on incidents from outside: real threads with a confirmed cause, scored by what an answer must mention.
 
-A cause is right if its statement (title, explanation, fix, in both languages) mentions one alternative of every group
-that the incident requires. No page is named, so an incident whose page is missing counts as a miss.
+A cause is right if a passage of it (its title, one paragraph of the explanation, and the fix, in one language) mentions
+one alternative of every group that the incident requires: words scattered over a long page prove nothing. No page is
+named, so an incident whose page is missing counts as a miss.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
@@ -135,6 +137,7 @@ def mentions(text: str, groups: Iterable[Group]) -> bool:
     return all(any(_occurs(_plain(alternative), plain) for alternative in group) for group in groups)
 
 
+@cache
 def _plain(text: str) -> str:
     return _SEPARATORS.sub(" ", text.lower()).strip()
 
@@ -148,26 +151,30 @@ def _occurs(part: str, text: str) -> bool:
     return False
 
 
-def statement(cause: Case) -> str:
-    """What a cause states: title, explanation and fix, in both languages."""
-    parts = [cause.title.en, cause.title.zh]
+def passages(cause: Case) -> tuple[str, ...]:
+    """What a cause states, as passages that are judged one by one."""
+    parts = []
     for language in ("en", "zh"):
-        parts += [cause.section("cause", language), cause.section("fix", language)]
-    return "\n".join(parts)
+        title, fix = cause.title.get(language), cause.section("fix", language)
+        paragraphs = [text for text in cause.section("cause", language).split("\n\n") if text.strip()]
+        parts += [f"{title}\n{paragraph}\n{fix}" for paragraph in paragraphs or [""]]
+    return tuple(parts)
 
 
 class Scorer:
     """Scores answers against incidents, over one body of knowledge (id → cause)."""
 
     def __init__(self, causes: Mapping[str, Case]) -> None:
-        self._statements = {cause_id: statement(cause) for cause_id, cause in causes.items()}
+        self._passages = {cause_id: passages(cause) for cause_id, cause in causes.items()}
         self._right: dict[tuple[Group, ...], frozenset[str]] = {}
 
     def right(self, groups: tuple[Group, ...]) -> frozenset[str]:
         """The ids of the causes that mention these groups."""
         if groups not in self._right:
             self._right[groups] = frozenset(
-                cause_id for cause_id, text in self._statements.items() if groups and mentions(text, groups)
+                cause_id
+                for cause_id, texts in self._passages.items()
+                if groups and any(mentions(text, groups) for text in texts)
             )
         return self._right[groups]
 

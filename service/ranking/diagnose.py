@@ -26,6 +26,8 @@ CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 LIKELY = 0.3
 """The least probability of a first cause that is already named while asking back."""
+LEAST = 3
+"""Causes that a complaint is answered with unless the first is certain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights
     return Diagnosis(
         verdict=verdict,
         causes=causes,
-        missing=() if silent else next_questions(differential, causes, context),
+        missing=() if silent else next_questions(differential, context),
         findings=tuple(sorted(fired, key=lambda finding: _telling(finding, context))),
         related=tuple(finding for finding in fired if relevant(finding, context)),
         differential=differential,
@@ -105,11 +107,10 @@ def _shown(verdict: Verdict, differential: Differential, context: Context, weigh
         return tuple(cause for cause in plausible if cause.case.kind == "artefact")
     if verdict == "not_in_kb" and (context.intent.out_of_scope or not complaint(context)):
         return ()
-    return plausible if len(plausible) >= LEAST or not complaint(context) else differential.causes[:LEAST]
-
-
-LEAST = 3
-"""Causes that a complaint is always answered with."""
+    settled = verdict == "answered" and bool(plausible) and plausible[0].confidence == "high"
+    if settled or len(plausible) >= LEAST or not complaint(context):
+        return plausible
+    return differential.causes[:LEAST]
 
 
 def complaint(context: Context) -> bool:
@@ -132,11 +133,17 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
         # Bad answers may be the training's doing; nothing says so, and nothing says that there was any.
         worth_asking = intent.bad_output and first is not None and first.probability >= ASK
         return "need_input" if worth_asking else "not_in_kb"
-    if first is not None and first.case.kind == "artefact" and _convincing(first, context, weights.artefact):
-        return "no_fault" if _called_for(first, context) else "need_input"
+    called_for = first is not None and _called_for(first, context)
+    if (
+        first is not None
+        and called_for
+        and first.case.kind == "artefact"
+        and _convincing(first, context, weights.artefact)
+    ):
+        return "no_fault"
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
-    if first is not None and _convincing(first, context, weights.answer) and _called_for(first, context):
+    if first is not None and called_for and first.case.kind == "fault" and _convincing(first, context, weights.answer):
         return "answered"
     if _mechanism_answers(differential, first, context, weights):
         return "answered"

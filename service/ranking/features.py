@@ -57,8 +57,11 @@ ENOUGH = 2.0
 """The weight of observations for or against a mechanism above which more of them say no more."""
 NAMES = (*FOR, *AGAINST, *EITHER)
 """Every feature, in the order of the weights."""
-NONE_NAMES = ("vague", "reassurance", "complaint", "healthy", "options", "log", "traceback", "length", "symptoms")
-"""What speaks for or against "none of the cases", in the order of the weights: how much was said and shown."""
+NONE_FOR = ("vague", "reassurance", "healthy", "request")
+"""What speaks for "something else than any candidate": little was said, or nothing is said to be wrong."""
+NONE_AGAINST = ("complaint", "options", "log", "traceback", "length", "symptoms")
+"""What speaks against it: how much was said and shown."""
+NONE_NAMES = (*NONE_FOR, *NONE_AGAINST)
 LONG = 400
 """Width of a question that says enough."""
 
@@ -246,19 +249,20 @@ def _of_remedies(case: Case, context: Context) -> dict[str, float]:
 
 def none_features(context: Context) -> Mapping[str, float]:
     """All of `NONE_NAMES` for one question."""
-    run = context.evidence.run
-    values = (
-        float(context.intent.vague),
-        float(context.intent.asks_if_normal),
-        float(context.intent.complains),
-        float(context.healthy_log and not context.observed),
-        float(bool(run.options)),
-        float(bool(context.evidence.rows)),
-        float(bool(context.evidence.tracebacks)),
-        min(context.intent.width, LONG) / LONG,
-        float(bool(context.symptoms)),
-    )
-    return MappingProxyType(dict(zip(NONE_NAMES, values, strict=True)))
+    evidence, intent = context.evidence, context.intent
+    values = {
+        "vague": float(intent.vague),
+        "reassurance": float(intent.asks_if_normal),
+        "healthy": float(context.healthy_log and not context.observed),
+        "request": float(intent.requests),
+        "complaint": float(intent.complains),
+        "options": float(bool(evidence.run.options)),
+        "log": float(bool(evidence.rows)),
+        "traceback": float(bool(evidence.tracebacks)),
+        "length": min(intent.width, LONG) / LONG,
+        "symptoms": float(bool(context.symptoms)),
+    }
+    return MappingProxyType({name: values[name] for name in NONE_NAMES})
 
 
 def in_range(fact: VersionFact, affected: str) -> bool | None:

@@ -21,7 +21,7 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Missing
-from trainmedic.service.ranking.features import Context
+from trainmedic.service.ranking.features import LOGS, Context
 from trainmedic.service.ranking.inference import Cause, Differential
 
 messages = load_messages("trainmedic.service.ranking")
@@ -34,9 +34,10 @@ PREDICTED, BACKGROUND = 0.9, 0.3
 """How likely a fact is as a cause predicts it: under this cause, and under any other."""
 WHOLE = 1.25
 """A whole configuration or log against the best single fact in it."""
-GENERIC = ("config", "log", "framework", "algorithm", "model")
-FALLBACK = 0.01
-"""The gain of a generic question where nothing better is known: enough to order it, never to displace another."""
+WHOLE_FACTS = ("config", "log")
+GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
+NAMED_BY = {"framework": "framework", "algorithm": "algorithm", "stage": "algorithm", "model": "model"}
+"""A fact → the kind of concept that says it when the question names one."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class _Question:
     predicted_by: set[int] = field(default_factory=set)
 
 
-def next_questions(differential: Differential, shown: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
+def next_questions(differential: Differential, context: Context) -> tuple[Missing, ...]:
     """What to ask, the most informative fact first, each once."""
     causes = differential.causes[:CONSIDERED]
     chances = [cause.probability for cause in causes]
@@ -55,31 +56,22 @@ def next_questions(differential: Differential, shown: Sequence[Cause], context: 
     evidence = context.evidence
     gains: dict[str, tuple[float, Missing]] = {}
     for fact, question in _specific(differential, causes, context).items():
-        if known(fact, evidence) or _pointless(fact, evidence):
+        if known(fact, context) or _pointless(fact, evidence):
             continue
         gain = _binary_gain(chances, other, question.predicted_by)
         if gain >= LEAST_GAIN:
             gains[fact] = (gain, question.missing)
     whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
     for fact in GENERIC:
-        if known(fact, evidence) or _pointless(fact, evidence):
+        if known(fact, context) or _pointless(fact, evidence):
             continue
-        gain = (
-            whole
-            if fact in ("config", "log") and not _anything(fact, evidence)
-            else _gain_of_words(fact, causes, other)
-        )
-        gains[fact] = max(gains.get(fact, (0.0, _generic(fact))), (max(gain, FALLBACK), _generic(fact)), key=_first)
+        gain = max(whole, LEAST_GAIN) if fact in WHOLE_FACTS else _gain_of_words(fact, causes, other)
+        if gain >= LEAST_GAIN and gain > gains.get(fact, (0.0,))[0]:
+            gains[fact] = (gain, _generic(fact))
     if not evidence.run.options:
         gains = {fact: item for fact, item in gains.items() if not fact.startswith(("setting:", "option:"))}
     ordered = sorted(gains.items(), key=lambda item: (-round(item[1][0], 9), item[0]))
-    if shown and shown[0].confidence == "high":
-        ordered = [item for item in ordered if item[1][0] >= LEAST_GAIN]
     return tuple(question for _, (_, question) in ordered[:MAX_QUESTIONS])
-
-
-def _first(item: tuple[float, Missing]) -> float:
-    return item[0]
 
 
 def _specific(differential: Differential, causes: Sequence[Cause], context: Context) -> Mapping[str, _Question]:
@@ -142,11 +134,6 @@ def _words(fact: str, case: Case) -> tuple[str, ...]:
     return {"framework": case.frameworks, "algorithm": case.algorithms, "model": case.model_families}.get(fact, ())
 
 
-def _anything(fact: str, evidence: Evidence) -> bool:
-    """Whether part of a configuration or log is there already."""
-    return bool(evidence.run.options) if fact == "config" else bool(evidence.rows or evidence.tracebacks)
-
-
 @cache
 def _standalone() -> frozenset[str]:
     """Frameworks that no other one runs on: the version of one says nothing about a run of another."""
@@ -164,8 +151,9 @@ def _pointless(fact: str, evidence: Evidence) -> bool:
     return name in _standalone() and name != run.framework.value and name not in evidence.versions
 
 
-def known(fact: str, evidence: Evidence) -> bool:
-    """Whether the paste already holds this fact."""
+def known(fact: str, context: Context) -> bool:
+    """Whether the question or the paste already holds this fact."""
+    evidence = context.evidence
     run = evidence.run
     kind, _, name = fact.partition(":")
     if kind == "version":
@@ -178,14 +166,17 @@ def known(fact: str, evidence: Evidence) -> bool:
         return any(name in row.metrics for row in evidence.rows)
     if kind == "card":
         return next(cards(evidence, run), None) is not None
+    if kind in NAMED_BY and NAMED_BY[kind] in context.intent.concepts.values():
+        return True
+    logged = any(region.kind in LOGS for region in evidence.regions)
     answers = {
-        "framework": run.framework is not None,
+        "framework": run.framework is not None or bool(evidence.versions),
         "algorithm": run.algorithm is not None or run.stage is not None,
         "stage": run.stage is not None or run.algorithm is not None,
         "model": run.model is not None or run.model_family is not None,
         "model_family": run.model_family is not None or run.model is not None,
-        "log": bool(evidence.rows or evidence.tracebacks),
-        "config": bool(run.options),
+        "log": logged or bool(evidence.rows or evidence.tracebacks or context.observed),
+        "config": bool(run.options or evidence.calls),
         "command": any(region.kind == "command" for region in evidence.regions),
         "dataset": "dataset" in run.settings,
     }

@@ -25,7 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outside", type=Path, metavar="FILE", help="measure incidents of outside threads instead")
     parser.add_argument("--misses", action="store_true", help="list the questions answered wrongly")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--fit", type=Path, metavar="FILE", help="fit the ranking on the split tune; write it to FILE")
+    parser.add_argument(
+        "--fit", type=Path, metavar="FILE", help="with --outside: fit the ranking on it, write it to FILE"
+    )
     parser.add_argument("--llm", action="store_true", help="let the configured model write, and measure its texts")
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="with --llm: questions asked at once (1)")
 
@@ -42,14 +44,6 @@ def run(options: argparse.Namespace) -> int:
         raise Unreadable(f"{options.set} does not exist")
     items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
     advisor = advisor_of(options)
-    if options.fit is not None:
-        from trainmedic.service.evaluation.fit import fitted
-
-        tuning = [item for item in items if item.split == "tune"]
-        note = f"{len(tuning)} questions of {options.set.name} (split tune), cases {advisor.knowledge.cases.version}"
-        options.fit.write_text(fitted(tuning, advisor, note), encoding="utf-8")
-        print(f"{options.fit}: fitted on {len(tuning)} questions", file=sys.stderr)
-        return 0
     texts = None
     if options.llm:
         evaluation, texts = _with_model(options, items, advisor)
@@ -80,8 +74,16 @@ def _outside(options: argparse.Namespace) -> int:
     if not options.outside.exists():
         raise Unreadable(f"{options.outside} does not exist")
     advisor = advisor_of(options)
+    incidents = read_incidents(options.outside)
+    if options.fit is not None:
+        from trainmedic.service.evaluation.fit import fitted
+
+        note = f"{len(incidents)} incidents of {options.outside.name}, knowledge {advisor.knowledge.cases.version}"
+        options.fit.write_text(fitted(incidents, advisor, note), encoding="utf-8")
+        print(f"{options.fit}: fitted on {len(incidents)} incidents", file=sys.stderr)
+        return 0
     scorer = Scorer(advisor.knowledge.published)
-    results = ask_all(read_incidents(options.outside), advisor.ask, scorer, ("en", "zh"))
+    results = ask_all(incidents, advisor.ask, scorer, ("en", "zh"))
     sys.stdout.write(outside_table(results))
     if options.misses:
         for result in results:
