@@ -150,10 +150,12 @@ def build_app(settings: Settings) -> FastAPI:
     service = build_service(settings, (metrics,))
     context = service.context
     background = service.background
-    if with_slack := slack.configured(settings):
-        from trainmedic.ui.slack import lifecycle
+    slack_service = None
+    if slack.configured(settings):
+        from trainmedic.ui.slack.lifecycle import SlackService
 
-        background = (*background, partial(lifecycle.running, context))
+        slack_service = SlackService(context)
+        background = (*background, slack_service.running)
     # Tables and embedder load on first use; the first question must not wait for them.
     warm()
     context.advisor.search("loss is nan", top_k=1)
@@ -167,8 +169,8 @@ def build_app(settings: Settings) -> FastAPI:
         metrics=metrics,
     )
     mcp.attach(app, context, load_mcp_server)
-    if with_slack:
-        lifecycle.attach(app, context)
+    if slack_service is not None:
+        slack_service.attach(app)
     if settings.pages:
         pages.attach(app, context, load_pages)  # last: it takes all remaining paths
     return app

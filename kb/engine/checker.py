@@ -40,7 +40,7 @@ def check(evidence: Evidence, ruleset: RuleSet) -> Report:
                 outcome = _judged(rule, facts)
                 if outcome.value is False:
                     ruled_out.add(rule.id)
-                finding = _finding(rule, outcome, facts) if _reported(outcome, facts) else None
+                finding = _finding(rule, outcome, facts) if _reported(rule, outcome, facts) else None
             except Exception as error:  # a rule's own fault must not take the others' findings with it
                 failures[rule.id] = RuleFailure(rule_id=rule.id, message=f"{type(error).__name__}: {error}")
                 continue
@@ -85,7 +85,7 @@ def evaluate(rule: Rule, facts: Facts) -> Outcome:
     if not _applies(rule, facts):
         return _NOT_NEEDED
     outcome = _judged(rule, facts)
-    return outcome if _reported(outcome, facts) else _NOT_NEEDED
+    return outcome if _reported(rule, outcome, facts) else _NOT_NEEDED
 
 
 def _judged(rule: Rule, facts: Facts) -> Outcome:
@@ -95,14 +95,17 @@ def _judged(rule: Rule, facts: Facts) -> Outcome:
     return _with_versions(rule.check(facts), rule.versions, facts)
 
 
-def _reported(outcome: Outcome, facts: Facts) -> bool:
+def _reported(rule: Rule, outcome: Outcome, facts: Facts) -> bool:
     """Whether there is something to say: the rule fires, or cannot tell about something that the user provided.
 
     Without any option a version raises questions about other versions only: it says what is installed, not what is
-    done with it, and a list of packages would ask for every option that any of these releases ever got wrong.
+    done with it, and a list of packages would ask for every option that any of these releases ever got wrong. Nor is
+    every option that an excerpt lacks worth a question: only those of rules that would explain what was observed.
     """
     if outcome.value is not None:
         return outcome.value
+    if facts.run.excerpt and not any(facts.evidence.has(kind) for kind in rule.symptoms):
+        return False
     if not facts.run.options and _only_versions(outcome, facts):
         return outcome.user_provided and not any(map(_no_version, outcome.missing))
     return outcome.user_provided

@@ -73,7 +73,8 @@ VERSION_LINE = re.compile(
     r"|[ \t]*-[- \t]*$"
 )
 LOG = re.compile(
-    r"Traceback \(most recent call last\)|\{'[\w/ .\-]+': ?|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
+    r"Traceback \(most recent call last\)|\[[EWF] [A-Z]\w+\.cpp:\d|\{'[\w/ .\-]+': ?"
+    r"|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
     r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
     r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
     r"|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"

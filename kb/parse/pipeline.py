@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
-from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.run import Region, RunConfig, VersionFact
-from trainmedic.kb.parse import runs, signals
+from trainmedic.kb.parse import completeness, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
-from trainmedic.kb.parse.readers import argv, dump, rows, shell, traceback_, versions
+from trainmedic.kb.parse.readers import argv, dump, error_lines, rows, shell, traceback_, versions
 from trainmedic.kb.parse.segment import Block, segment
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 
@@ -138,6 +138,7 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
     if kind in ("log", "prose"):
+        found.tracebacks.extend(error_lines.read(piece, found.tracebacks))
         _repeated(block, found)
     if kind == "command":
         _commands(block, found)
@@ -202,7 +203,12 @@ def _unit(block: Block, reading: Reading, found: _Facts) -> None:
     found.regions.append(region)
     if role:
         place = reading.options[0].key_span
-        found.units.append(runs.Unit(region=region, anchor=replace(place, default=True), role=role, name=block.name))
+        found.units.append(_unit_of(block, region, replace(place, default=True), role))
+
+
+def _unit_of(block: Block, region: Region, anchor: Span, role: str) -> runs.Unit:
+    shortened = completeness.elided(block.piece)
+    return runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=shortened)
 
 
 def _commands(block: Block, found: _Facts) -> None:
@@ -235,9 +241,8 @@ def _command(block: Block, command: shell.Command, found: _Facts, *, from_log: b
     found.regions.append(region)
     role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
     anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
-    unit = runs.Unit(
-        region=region, anchor=anchor, role=role, name=block.name, files=command.config_files, from_log=from_log
-    )
+    unit = _unit_of(block, region, anchor, role)
+    unit.files, unit.from_log = command.config_files, from_log
     found.units.append(unit)
 
 

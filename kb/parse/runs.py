@@ -18,6 +18,7 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.recognise import recognise
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, Unresolved, VersionFact
+from trainmedic.kb.parse.completeness import excerpt
 
 _SCRIPTS_IDLE = r"(?:.*/)?(?:convert|merge|export|eval|infer|inference|test|serve|download|preprocess|prepare)\w*\.py"
 _SCRIPTS_TRAIN = (
@@ -70,7 +71,7 @@ class Unit:
     name: str = ""
     files: tuple[str, ...] = ()
     from_log: bool = False
-    text: str = ""
+    elided: bool = False
     joined: list[Unit] = field(default_factory=list)
     checkpoints: list[Unit] = field(default_factory=list)
 
@@ -287,9 +288,20 @@ def _run(unit: Unit, index: int, words: Words, versions: Mapping[str, VersionFac
     # a DeepSpeed or accelerate file that is cut off says nothing about what is missing from the run itself
     partial = any(part.region.partial for part in (unit, *unit.joined) if part.role in ("run", "fragment"))
     partial = partial or unit.role not in ("run", "dump") or _unread(unit)
-    return _config(
-        regions, options, words, versions, unit.anchor, index=index, checkpoints=unit.checkpoints, partial=partial
+    shortened = any(part.elided for part in (unit, *unit.joined)) or (
+        unit.role == "run" and excerpt(unit.region, options, unit.name)
     )
+    config = _config(
+        regions,
+        options,
+        words,
+        versions,
+        unit.anchor,
+        index=index,
+        checkpoints=unit.checkpoints,
+        partial=partial or shortened,
+    )
+    return replace(config, excerpt=shortened)
 
 
 def _unread(unit: Unit) -> bool:
