@@ -1,9 +1,11 @@
-"""The waits between attempts of an HTTP request; tenacity does the rest."""
+"""Which failures are tried again and after how long; tenacity does the rest."""
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from tenacity import RetryCallState, wait_exponential
@@ -35,3 +37,13 @@ def last_outcome(state: RetryCallState) -> Any:
     """The result of the last attempt, or its exception raised: a ``retry_error_callback``."""
     assert state.outcome is not None
     return state.outcome.result()
+
+
+def sleep_unless(stop: asyncio.Event) -> Callable[[float], Awaitable[None]]:
+    """A ``sleep`` for tenacity that ends as soon as ``stop`` is set."""
+
+    async def sleep(seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)
+
+    return sleep

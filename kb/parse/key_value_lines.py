@@ -76,4 +76,5 @@ def _config_like(key: re.Match[str]) -> bool:
     name, value = key[2], key[3] or ""
     if name.isupper() or name[:1].isupper() or name in ("http", "https"):
         return name == "ENV"
-    return not patterns.WORDS.search(value.split(" #")[0]) and len(value) < 2000
+    printed = name == "wandb" and value  # every line of its summary begins so
+    return not printed and not patterns.WORDS.search(value.split(" #")[0]) and len(value) < 2000

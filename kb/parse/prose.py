@@ -18,7 +18,7 @@ from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from trainmedic.kb.parse.signals import MESSAGES, find
+from trainmedic.kb.parse.signals import EXCEPTIONS, MESSAGES, find
 from trainmedic.kb.parse.source import Piece
 
 MAX_CHARACTERS = 100_000
@@ -155,6 +155,10 @@ def _stated_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
         for name, words in tables["words"].items():
             text = text.replace(f"<{name}>", words)
         patterns.append((kind, re.compile(text, re.IGNORECASE)))
+    # an exception by its name alone ("stops with an AssertionError"); one with a message is a traceback
+    named = {kind: [name for name, of in EXCEPTIONS.items() if of == kind] for kind in EXCEPTIONS.values()}
+    for kind, names in named.items():
+        patterns.append((kind, re.compile(rf"(?<![A-Za-z.])(?:{'|'.join(names)})(?![A-Za-z:：])")))
     return tuple(patterns)
 
 

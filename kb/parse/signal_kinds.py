@@ -13,6 +13,9 @@ from trainmedic.kb.model.report import Text
 
 LOGITS_HUGE = 1e4
 LOSS_HUGE = 1e6
+LOSS_LARGE = 100.0
+GRAD_NORM_LARGE = 1e3
+ENTROPY_NONE = 0.02
 KL_NEGATIVE = -0.01
 KL_HUGE = 10.0
 CLIP_RATIO_HIGH = 0.3
@@ -30,8 +33,9 @@ KINDS: Mapping[str, Text] = MappingProxyType(
         "loss_nan": Text(en="a loss is NaN", zh="loss 为 NaN"),
         "loss_inf": Text(en="a loss is infinite", zh="loss 为无穷大"),
         "loss_zero": Text(
-            en="the logged loss is exactly 0 in two consecutive rows (not for on-policy training, where 0 is ordinary)",
-            zh="日志中的 loss 连续两行恰好为 0(在线策略训练除外,那里 0 是正常的)",
+            en="the logged loss is exactly 0 in two consecutive rows, or in one whose gradient norm is 0 "
+            "(not for on-policy training, where 0 is ordinary)",
+            zh="日志中的 loss 连续两行恰好为 0,或某行 loss 与梯度范数同为 0(在线策略训练除外,那里 0 是正常的)",
         ),
         "loss_zero_grad_norm_nan": Text(
             en="loss 0.0 together with grad_norm NaN: the Hugging Face log filter replaced a NaN loss",
@@ -40,7 +44,8 @@ KINDS: Mapping[str, Text] = MappingProxyType(
         "grad_norm_nan": Text(en="the gradient norm is NaN", zh="梯度范数为 NaN"),
         "grad_norm_inf": Text(en="the gradient norm is infinite", zh="梯度范数为无穷大"),
         "grad_norm_zero": Text(
-            en="the gradient norm is exactly 0 in two consecutive rows", zh="梯度范数连续两行恰好为 0"
+            en="the gradient norm is exactly 0 in two consecutive rows, or in the only one, behind the first step",
+            zh="梯度范数连续两行恰好为 0,或唯一的一行(非首步)为 0",
         ),
         "grad_norm_spike": Text(
             en=f"a gradient norm above 1 is over {SPIKE_FACTOR:g} times the median of at least {SOME_POINTS} rows",
@@ -63,6 +68,13 @@ KINDS: Mapping[str, Text] = MappingProxyType(
             en="a loss is below 0 (not for on-policy training, where that is ordinary)",
             zh="loss 小于 0(在线策略训练除外,那里是正常的)",
         ),
+        "loss_huge": Text(
+            en=f"a supervised loss is over {LOSS_LARGE:g}: a uniform guess over any vocabulary costs about 12",
+            zh=f"监督训练的 loss 超过 {LOSS_LARGE:g}:对任何词表随机猜测也只有 12 左右",
+        ),
+        "grad_norm_huge": Text(
+            en=f"a gradient norm is over {GRAD_NORM_LARGE:g}", zh=f"梯度范数超过 {GRAD_NORM_LARGE:g}"
+        ),
         "eval_loss_nan": Text(en="an evaluation loss is NaN or infinite", zh="评估 loss 为 NaN 或无穷大"),
         "nll_loss_nan": Text(en="the NLL term of the loss is NaN or infinite", zh="NLL 损失项为 NaN 或无穷大"),
         "reward_nan": Text(en="a reward is NaN or infinite", zh="奖励为 NaN 或无穷大"),
@@ -76,8 +88,9 @@ KINDS: Mapping[str, Text] = MappingProxyType(
         ),
         "reward_hacking": Text(en="the user says the policy games the reward", zh="用户称策略在钻奖励的空子"),
         "reward_std_zero": Text(
-            en="rewards within a group do not differ (reward_std 0, or nearly all groups) in two consecutive rows",
-            zh="组内奖励没有差异(reward_std 为 0,或几乎所有组如此),连续两行",
+            en="rewards within a group do not differ (reward_std 0, or nearly all groups) in two consecutive rows, "
+            "or in the only one",
+            zh="组内奖励没有差异(reward_std 为 0,或几乎所有组如此),连续两行或唯一的一行",
         ),
         "logps_nan": Text(en="log-probabilities are NaN or infinite", zh="对数概率为 NaN 或无穷大"),
         "logits_huge": Text(
@@ -93,8 +106,9 @@ KINDS: Mapping[str, Text] = MappingProxyType(
         "kl_zero": Text(en="the logged KL is exactly 0 in at least three rows", zh="日志中的 KL 至少三行恰好为 0"),
         "kl_nan": Text(en="the logged KL is NaN or infinite", zh="日志中的 KL 为 NaN 或无穷大"),
         "entropy_collapse": Text(
-            en=f"the policy's entropy falls below a tenth of where it began (at least {FEW_POINTS} rows)",
-            zh=f"策略熵降到起始的十分之一以下(至少 {FEW_POINTS} 行)",
+            en=f"the policy's entropy falls below a tenth of where it began (at least {FEW_POINTS} rows), or is under "
+            f"{ENTROPY_NONE:g} in all of fewer",
+            zh=f"策略熵降到起始的十分之一以下(至少 {FEW_POINTS} 行),或行数不足时全部低于 {ENTROPY_NONE:g}",
         ),
         "length_collapse": Text(
             en=f"completions shrink below 30 % of their first length (at least {FEW_POINTS} rows)",
@@ -105,8 +119,9 @@ KINDS: Mapping[str, Text] = MappingProxyType(
             zh=f"生成长度增长到起始的 2.5 倍以上(至少 {FEW_POINTS} 行)",
         ),
         "clip_ratio_high": Text(
-            en=f"over {CLIP_RATIO_HIGH:.0%} of the probability ratios are clipped in two consecutive rows",
-            zh=f"连续两行有超过 {CLIP_RATIO_HIGH:.0%} 的概率比被裁剪",
+            en=f"over {CLIP_RATIO_HIGH:.0%} of the probability ratios are clipped in two consecutive rows, or "
+            "in the only one",
+            zh=f"连续两行(或唯一的一行)有超过 {CLIP_RATIO_HIGH:.0%} 的概率比被裁剪",
         ),
         "accuracy_stuck": Text(
             en=f"preference accuracy stays within 0.05 of 0.5 over the later half of at least {MANY_POINTS} rows",
@@ -117,9 +132,9 @@ KINDS: Mapping[str, Text] = MappingProxyType(
             zh=f"奖励间隔在至少 {FEW_POINTS} 行内上升:模型正在学到偏好",
         ),
         "learning_rate_zero": Text(
-            en="the learning rate is exactly 0 in three consecutive rows (one at either end is how a schedule begins "
-            "or ends)",
-            zh="学习率连续三行恰好为 0(首尾各一行属于调度器的正常现象)",
+            en="the learning rate is exactly 0 in three consecutive rows, or in both of two "
+            "(one at either end is how a schedule begins or ends)",
+            zh="学习率连续三行(或仅有的两行都)恰好为 0(首尾各一行属于调度器的正常现象)",
         ),
         "lr_in_warmup": Text(
             en=f"the last learning rate is under {WARMUP_SHARE:.0%} of the configured or seen peak, or still rising: "
@@ -160,8 +175,9 @@ KINDS: Mapping[str, Text] = MappingProxyType(
         "connection_error": Text(en="a network connection failed", zh="网络连接失败"),
         "tokenizer_warning": Text(en="the tokenizer warned", zh="分词器发出了警告"),
         "never_stops": Text(
-            en=f"over {CLIPPED_RATIO_HIGH:.0%} of the completions run into the length limit in two consecutive rows",
-            zh=f"连续两行有超过 {CLIPPED_RATIO_HIGH:.0%} 的生成触到长度上限",
+            en=f"over {CLIPPED_RATIO_HIGH:.0%} of the completions run into the length limit in two consecutive "
+            "rows, or in the only one",
+            zh=f"连续两行(或唯一的一行)有超过 {CLIPPED_RATIO_HIGH:.0%} 的生成触到长度上限",
         ),
         "repeats": Text(en="the user says the model repeats itself", zh="用户称模型不断重复"),
         "throughput_drop": Text(

@@ -31,12 +31,15 @@ from trainmedic.kb.parse.signal_kinds import (
     BENIGN,
     CLIP_RATIO_HIGH,
     CLIPPED_RATIO_HIGH,
+    ENTROPY_NONE,
     FEW_POINTS,
     FLAT_SHARE,
+    GRAD_NORM_LARGE,
     KL_HUGE,
     KL_NEGATIVE,
     LOGITS_HUGE,
     LOSS_HUGE,
+    LOSS_LARGE,
     LOSS_SPIKE_FACTOR,
     MANY_POINTS,
     SOME_POINTS,
@@ -139,6 +142,8 @@ def _zeros(rows: Sequence[Row]) -> Iterator[Candidate]:
         loss, norm = row.metrics.get("loss"), row.metrics.get("grad_norm")
         if loss is not None and norm is not None and loss.value == 0 and math.isnan(norm.value):
             yield "loss_zero_grad_norm_nan", row, norm, "loss 0 and grad_norm NaN in one row"
+        elif loss is not None and norm is not None and loss.value == norm.value == 0 and not is_rl(row):
+            yield "loss_zero", row, loss, "loss and grad_norm are exactly 0 in one row"
     yield from _consecutive(
         rows, "loss", 2, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", "loss is exactly 0"
     )
@@ -147,8 +152,17 @@ def _zeros(rows: Sequence[Row]) -> Iterator[Candidate]:
         yield from _consecutive(
             rows, "train_loss", 1, lambda m, row: m.value == 0 and not is_rl(row), "loss_zero", average
         )
-    yield from _consecutive(rows, "grad_norm", 2, _zero, "grad_norm_zero", "grad_norm is exactly 0")
-    yield from _consecutive(rows, "learning_rate", 3, _zero, "learning_rate_zero", "the learning rate is exactly 0")
+    yield from _consecutive(
+        rows,
+        "grad_norm",
+        2,
+        lambda m, row: _zero(m, row) and not _first_step(row),
+        "grad_norm_zero",
+        "grad_norm is exactly 0",
+    )
+    rates = series(rows, "learning_rate")
+    least = 2 if len(rates) == 2 else 3
+    yield from _consecutive(rows, "learning_rate", least, _zero, "learning_rate_zero", "the learning rate is exactly 0")
     yield from _consecutive(rows, "reward_std", 2, _zero, "reward_std_zero", "rewards within a group do not differ")
     yield from _consecutive(
         rows,
@@ -164,6 +178,13 @@ def _zeros(rows: Sequence[Row]) -> Iterator[Candidate]:
         yield "kl_zero", row, kl[0], f"kl is 0 in all {len(kl)} rows"
 
 
+def _first_step(row: Row) -> bool:
+    """Whether a row is of the very first step, in which a warm-up has moved nothing."""
+    epoch, rate = row.metrics.get("epoch"), row.metrics.get("learning_rate")
+    begins = row.step in (0, 1) or (row.step is None and epoch is not None and epoch.value == 0)
+    return begins or (rate is not None and rate.value == 0)
+
+
 def _zero(metric: Metric, _: Row) -> bool:
     return metric.value == 0 and not rounded_zero(metric)
 
@@ -171,7 +192,12 @@ def _zero(metric: Metric, _: Row) -> bool:
 def _consecutive(
     rows: Sequence[Row], name: str, least: int, test: Callable[[Metric, Row], bool], kind: str, detail: str
 ) -> Iterator[Candidate]:
-    """The first stretch of at least ``least`` rows having ``name`` for which ``test`` holds."""
+    """The first stretch of at least ``least`` rows having ``name`` for which ``test`` holds.
+
+    Where two are needed a single row is enough if the log has no other: it was copied for what it shows.
+    """
+    if least == 2 and name != "loss" and len(series(rows, name)) == 1:
+        least = 1
     run: list[tuple[Row, Metric]] = []
     for row in rows:
         metric = row.metrics.get(name)
@@ -199,6 +225,10 @@ def _levels(rows: Sequence[Row]) -> Iterator[Candidate]:
                 yield "loss_diverging", row, metric, f"{name} is {value:g}, over {LOSS_HUGE:g}"
             elif name == "loss" and value < 0 and not is_rl(row):
                 yield "loss_negative", row, metric, f"loss is {value:g}"
+            elif name == "loss" and value > LOSS_LARGE and not is_rl(row) and "rewards/chosen" not in row.metrics:
+                yield "loss_huge", row, metric, f"loss is {value:g}, over {LOSS_LARGE:g}"
+            elif name == "grad_norm" and value > GRAD_NORM_LARGE:
+                yield "grad_norm_huge", row, metric, f"grad_norm is {value:g}, over {GRAD_NORM_LARGE:g}"
 
 
 def _points(rows: Sequence[Row], name: str) -> list[tuple[Row, Metric]]:
@@ -303,6 +333,9 @@ def _policy(rows: Sequence[Row]) -> Iterator[Candidate]:
         begin, end = median(values[:3]), median(values[-3:])
         if begin > 0 and (end < low * begin or end > high * begin):
             yield kind, *points[-1], f"{name} goes from {begin:g} to {end:g}"
+    entropy = [(row, metric) for row, metric in _points(rows, "entropy") if is_rl(row)]
+    if 0 < len(entropy) < FEW_POINTS and all(abs(metric.value) < ENTROPY_NONE for _, metric in entropy):
+        yield "entropy_collapse", *entropy[-1], f"the entropy is {entropy[-1][1].value:g}"
     high_share = f"over {CLIP_RATIO_HIGH:.0%} of the ratios are clipped"
     yield from _consecutive(
         rows, "clip_ratio", 2, lambda m, _: m.value > CLIP_RATIO_HIGH, "clip_ratio_high", high_share

@@ -98,6 +98,8 @@ def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
 
 
 def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
+    if line.lstrip()[:1] == "|" and line.count("|") > 1:
+        return None  # a table's row
     prompt = patterns.PROMPT.match(line)
     bare = line[prompt.end() :] if prompt else line
     if not (_starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)):
@@ -260,6 +262,8 @@ def _versions(lines: list[str], at: int, line: str) -> tuple[str, int, int] | No
 
 
 def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
+    if at and lines[at - 1].lstrip().startswith('File "'):
+        return None  # the source line that a traceback shows
     bare = line[4:] if line.startswith((">>> ", "... ")) else line
     if not patterns.PYTHON.match(bare.lstrip()):
         return (

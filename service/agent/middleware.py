@@ -22,6 +22,7 @@ from trainmedic.service.agent.toolbox import ToolResult, plain, shown_arguments
 from trainmedic.service.answer import StepView
 from trainmedic.service.llm.chat_client import REASONING, text_of
 from trainmedic.service.llm.model import ModelError
+from trainmedic.service.llm.prompts.data_marks import without_delimiters
 from trainmedic.service.llm.reasoning_filter import ReasoningFilter
 
 messages = load_messages("trainmedic.service.agent")
@@ -107,7 +108,7 @@ class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
                 tool=plain(name),
                 what=result.summary,
                 arguments=shown_arguments(arguments),
-                result=self._without_data_marks(text)[:_RESULT],
+                result=without_delimiters(task.toolbox.mark, text)[:_RESULT],
                 ok=result.ok,
             )
             request.runtime.stream_writer(view)
@@ -166,10 +167,6 @@ class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
             ("cached_tokens", cached),
         ):
             usage[name] = usage.get(name, 0) + value
-
-    def _without_data_marks(self, text: str) -> str:
-        mark = self._task.toolbox.mark
-        return text.replace(f"<data-{mark}>", "").replace(f"</data-{mark}>", "")
 
 
 def _with_valid_calls(message: AIMessage, id: str, *, cut: bool) -> AIMessage:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from importlib.resources import files
 
 from trainmedic.service.advisor import Advisor, PreparedAnswer
@@ -15,6 +13,7 @@ from trainmedic.service.agent.toolbox import Toolbox
 from trainmedic.service.answering import Executor
 from trainmedic.service.llm.model import ChatModel
 from trainmedic.service.llm.prompts import Prompt, build, sources_of
+from trainmedic.service.llm.prompts.data_marks import data_mark
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +52,7 @@ async def start_investigation(
     toolbox = Toolbox(
         advisor=advisor,
         prepared=prepared,
-        mark=_mark([source.text for source in prepared.context.evidence.sources]),
+        mark=data_mark([source.text for source in prepared.context.evidence.sources]),
         sources={source.marker: source for source in prompt.sources},
         first=len(sources_of(prepared)) + 1,
     )
@@ -67,12 +66,3 @@ async def start_investigation(
         budget=Budget(tokens_left=tokens_left),
         deadline=deadline,
     )
-
-
-def _mark(texts: Sequence[str]) -> str:
-    """A mark that none of the texts contains."""
-    joined = "\0".join(texts)
-    mark = blake2b(joined.encode("utf-8", "replace"), digest_size=8).hexdigest()
-    while mark in joined:
-        mark = blake2b(mark.encode(), digest_size=8).hexdigest()
-    return mark

@@ -18,6 +18,7 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.compose import place, quote
+from trainmedic.service.llm.prompts.data_marks import delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.what_if.apply import Effect, WhatIf, what_if
 
@@ -215,7 +216,7 @@ class Toolbox:
         return marker
 
     def _data(self, text: str) -> str:
-        return f"<data-{self.mark}>{text}</data-{self.mark}>"
+        return delimited(self.mark, text)
 
 
 def plain(text: str, length: int = MAX_ARGUMENT) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One case found."""
+    """One case found, and why."""
 
     case_id: str
     title: str

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar
 import httpx
 from langchain_core.callbacks import BaseCallbackHandler
 from pydantic import BaseModel, SecretStr, ValidationError
+from tenacity import AsyncRetrying, retry_if_exception, wait_fixed
 
 from trainmedic.kb.breaker import Breaker, State
 from trainmedic.service.llm.chat_client import Chat, Delta, Message, delta_of, has_reasoning, messages_of, text_of
@@ -29,6 +30,7 @@ from trainmedic.service.llm.tokens import COUNTING_S, Counter
 __all__ = ["ChatModel", "Delta", "Form", "Message", "ModelError", "ModelLimits", "ModelOptions"]
 
 Form = TypeVar("Form", bound=BaseModel)
+ATTEMPTS = 2
 PAUSE_S = 0.2
 ANSWER_SHARE = 4
 """The answer gets at most this fraction of a small context: one token in four."""
@@ -178,21 +180,25 @@ class ChatModel:
         limit = max_tokens or self.options.max_tokens
         async with self._turn(within_s) as deadline:
             written = ended = False
-            for attempt in (0, 1):
-                try:
-                    async with aclosing(self._attempt(messages, limit, deadline)) as deltas:
-                        async for delta in deltas:
-                            written = bool(delta.text.strip()) or (written and not delta.anew)
-                            ended = ended or delta.finish is not None
-                            yield delta
-                    break
-                except ModelError as failure:
-                    # The client's error for a broken connection is the same as for a refused one.
-                    if written and failure.kind == "absent":
-                        raise ModelError("cut", failure.detail) from None
-                    if written or attempt or failure.kind not in RETRIED or deadline - self._clock() < PAUSE_S:
-                        raise
-                    await asyncio.sleep(PAUSE_S)
+            retrying = AsyncRetrying(
+                retry=retry_if_exception(lambda e: isinstance(e, ModelError) and e.kind in RETRIED and not written),
+                stop=lambda state: state.attempt_number == ATTEMPTS or deadline - self._clock() < PAUSE_S,
+                wait=wait_fixed(PAUSE_S),
+                reraise=True,
+            )
+            try:
+                async for attempt in retrying:
+                    with attempt:
+                        async with aclosing(self._attempt(messages, limit, deadline)) as deltas:
+                            async for delta in deltas:
+                                written = bool(delta.text.strip()) or (written and not delta.anew)
+                                ended = ended or delta.finish is not None
+                                yield delta
+            except ModelError as failure:
+                # The client's error for a broken connection is the same as for a refused one.
+                if written and failure.kind == "absent":
+                    raise ModelError("cut", failure.detail) from None
+                raise
             if not written:
                 raise ModelError("garbage", "the model wrote nothing")
             if not ended:

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from tenacity import AsyncRetrying, retry_if_exception_type, retry_if_result
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome
+from trainmedic.kb.retry import RETRYABLE, backoff, last_outcome, sleep_unless
 from trainmedic.service.answer import Answer
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback
@@ -168,7 +168,7 @@ class Webhook:
             wait=backoff(self._policy.first_delay_s, LONGEST_WAIT_S),
             retry=retry_if_exception_type(Exception) | retry_if_result(lambda r: r.status_code in RETRYABLE),
             retry_error_callback=last_outcome,
-            sleep=self._pause,
+            sleep=sleep_unless(self._closing),
         )
         try:
             response: httpx.Response = await retrying(self._send, client, event)
@@ -188,11 +188,6 @@ class Webhook:
         # Streamed: the receiver's body is never read, whatever its size.
         async with client.stream("POST", self._url, content=body, headers=headers) as response:
             return response
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but no longer than the service runs."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), seconds)
 
     def _drop(self, why: str, count: int = 1) -> None:
         self.dropped += count

@@ -100,12 +100,57 @@ def test_a_loss_of_zero_with_a_nan_gradient_is_a_hidden_nan() -> None:
         ({"loss": 1, "kl": 50}, "kl_huge"),
         ({"loss": 1.19e34}, "loss_diverging"),
         ({"loss": -0.3}, "loss_negative"),
+        ({"loss": 120.0}, "loss_huge"),
         ({"train_runtime": 10, "train_loss": 0.0}, "loss_zero"),
     ],
 )
 def test_one_row_shows(row: Mapping[str, object], kind: str) -> None:
     text = "{" + ", ".join(f"'{name}': {value}" for name, value in row.items()) + "}"
     assert kinds(text) == {kind}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("{'loss': 0.0, 'grad_norm': 0.0, 'learning_rate': 4e-05, 'epoch': 0.5}", {"loss_zero", "grad_norm_zero"}),
+        ("{'loss': 2.3, 'grad_norm': 0.0, 'learning_rate': 4e-05, 'epoch': 0.5}", {"grad_norm_zero"}),
+        ("{'loss': 0.0, 'grad_norm': 0.1, 'reward': 0.0, 'reward_std': 0.0}", {"reward_std_zero"}),
+        ("{'loss': 0.0, 'grad_norm': 0.1, 'reward': 0.0, 'frac_reward_zero_std': 1.0}", {"reward_std_zero"}),
+        ("{'loss': 0.1, 'reward': 0.3, 'reward_std': 0.2, 'completions/clipped_ratio': 0.98}", {"never_stops"}),
+        ("{'loss': 0.1, 'reward': 0.3, 'reward_std': 0.2, 'clip_ratio': 0.6}", {"clip_ratio_high"}),
+        ("step:5 - actor/entropy:0.004 - critic/rewards/mean:0.5 - actor/grad_norm:0.3", {"entropy_collapse"}),
+        ("{'loss': 5123.2, 'grad_norm': 1.5, 'learning_rate': 1e-05}", {"loss_huge"}),
+        ("{'loss': 2.31, 'grad_norm': 51234.5, 'learning_ra", {"grad_norm_huge"}),
+        ("Step  Training Loss\n10    0.000000\n20    0.000000", {"loss_zero"}),
+        ("| Step | Training Loss | Validation Loss |\n|---|---|---|\n| 10 | 2.1 | nan |", {"eval_loss_nan"}),
+        ("| metric | value |\n|---|---|\n| loss | nan |\n| grad_norm | nan |", {"loss_nan", "grad_norm_nan"}),
+        ("wandb:       train/loss 2.0\nwandb:  train/grad_norm nan", {"grad_norm_nan"}),
+        ("Epoch 0:  1%| | 9/900 [00:09<, v_num=0, train_loss_step=nan]", {"loss_nan"}),
+        ("iteration 10/99 | lr: 1e-05 | global_step: 10 | reduced_train_loss: nan", {"loss_nan"}),
+    ],
+)
+def test_a_single_row_that_was_copied_shows(row: str, expected: set[str]) -> None:
+    assert kinds(row) == expected
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{'loss': 2.3, 'grad_norm': 0.0, 'learning_rate': 0.0, 'epoch': 0.0}",
+        "{'loss': 2.3, 'grad_norm': 1.0, 'learning_rate': 0.0, 'epoch': 0.01}",
+        "{'loss': 2.3, 'grad_norm': 1.0, 'learning_rate': 0.0, 'epoch': 3.0}",
+        "{'loss': 0.0, 'grad_norm': 0.3, 'reward': 0.5, 'reward_std': 0.2, 'kl': 0.0, 'entropy': 0.4}",
+        "{'loss': 25.0, 'rewards/chosen': 0.0, 'rewards/rejected': 0.0, 'grad_norm': 80.0}",
+        "{'loss': 0.0, 'grad_norm': 0.2, 'rewards/chosen': 5.0, 'rewards/accuracies': 1.0}",
+    ],
+)
+def test_a_first_a_last_or_an_on_policy_row_alone_is_healthy(row: str) -> None:
+    assert kinds(row) == {"healthy_log"}
+
+
+def test_a_rate_of_zero_in_both_of_two_rows_is_seen() -> None:
+    assert "learning_rate_zero" in kinds(log(loss=[2.0, 2.0], grad_norm=[1.2, 1.1], learning_rate=[0.0, 0.0]))
+    assert "learning_rate_zero" not in kinds(log(loss=[2.0, 2.0], grad_norm=[1.2, 1.1], learning_rate=[0.0, 1e-6]))
 
 
 def test_a_summary_line_is_no_step_of_training() -> None:

@@ -13,7 +13,7 @@ from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.memory import Recent, SeenEvents
+from trainmedic.ui.slack.memory import SeenEvents
 from trainmedic.ui.slack.post import ChannelPace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -27,7 +27,7 @@ async def answered(slack: LocalSlack, text: str = QUESTION, **more: Any) -> Mess
 
 def feedback_on(advisor: Advisor, bot: SlackBot) -> Feedback | None:
     assert advisor.history is not None
-    [answer_id] = bot.questions.posted._values
+    [answer_id] = bot.questions.posted
     return advisor.history.feedback(answer_id)
 
 
@@ -194,14 +194,8 @@ def test_messages_in_one_channel_are_spaced_after_a_short_burst() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    recent: Recent[int, int] = Recent(2)
-    for number in range(4):
-        recent.put(number, number)
-    recent.put(2, 9)
-    recent.put(5, 5)
-    assert [recent.get(number) for number in range(6)] == [None, None, 9, None, None, 5]
-    taken = SeenEvents(2)
-    assert taken.claim("a", "b")
-    assert not taken.claim("c", "a")
-    assert taken.claim("d")
-    assert taken.claim("b")  # long ago
+    events = SeenEvents(2)
+    assert events.claim("a", "b")
+    assert not events.claim("c", "a")
+    assert events.claim("d")
+    assert events.claim("b")  # long ago

@@ -23,7 +23,7 @@ from trainmedic.service.answering import TemplateAnswerer
 from trainmedic.service.settings import Settings
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.http import MAX_BODY, is_shaped, refusal
-from trainmedic.ui.slack.lifecycle import attach, running
+from trainmedic.ui.slack.lifecycle import SlackService
 
 SECRET = "signing-secret"
 
@@ -85,15 +85,17 @@ def test_a_forms_payload_is_an_object() -> None:
 async def served(slack: LocalSlack, advisor: Advisor, folder: Path) -> AsyncIterator[str]:
     """The address of Slack's events on a service of its own."""
     settings = settings_of(slack, folder, slack_app_token="", slack_signing_secret=slack.signing_secret)
-    context = AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
+    service = SlackService(
+        AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with running(context):
+        async with service.running():
             yield
 
     app = FastAPI(lifespan=lifespan)
-    attach(app, context)
+    service.attach(app)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     task = asyncio.create_task(server.serve(sockets=[listening]))
@@ -145,7 +147,7 @@ def test_a_service_without_slack_has_no_address_for_it(advisor: Advisor, tmp_pat
         settings=Settings(data_dir=tmp_path), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads
     )
     app = FastAPI()
-    attach(app, context)
+    SlackService(context).attach(app)
     assert not [route for route in app.routes if getattr(route, "path", "") == "/slack/events"]
 
 
@@ -158,7 +160,7 @@ def test_a_service_starts_without_slack_and_finds_it_later(
     async def act() -> None:
         settings = settings_of(strict, tmp_path)
         context = AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
-        async with running(context):
+        async with SlackService(context).running():
             await strict.until_connected()
             said = strict.says(f"<@U0BOT> {QUESTION}")
             await strict.until_said("Cause found", thread_ts=said.ts)
@@ -173,7 +175,7 @@ def test_a_service_goes_on_without_slack_where_the_token_is_wrong(
     async def act() -> None:
         settings = settings_of(strict, tmp_path, slack_bot_token="xoxb-wrong")
         context = AppContext(settings=settings, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=threads)
-        async with running(context):
+        async with SlackService(context).running():
             await strict.until_refused("invalid_auth")
 
     asyncio.run(act())

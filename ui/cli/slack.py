@@ -72,19 +72,20 @@ def _by_http(settings: Settings) -> None:
     from fastapi import FastAPI
 
     from trainmedic.ui.app import build_service
-    from trainmedic.ui.slack.lifecycle import attach, running
+    from trainmedic.ui.slack.lifecycle import SlackService
 
     service = build_service(settings)
+    slack = SlackService(service.context)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             for start in service.background:
                 await stack.enter_async_context(start())
-            await stack.enter_async_context(running(service.context))
+            await stack.enter_async_context(slack.running())
             yield
 
     app = FastAPI(openapi_url=None, lifespan=lifespan)
-    attach(app, service.context)
+    slack.attach(app)
     print(f"trainmedic listens for Slack on http://{settings.host}:{settings.port}/slack/events", file=sys.stderr)
     uvicorn.run(app, host=settings.host, port=settings.port, log_level="warning", access_log=False)

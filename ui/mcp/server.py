@@ -140,7 +140,7 @@ patch, what does not help, and what to ask the user for where that is not enough
         async with aclosing(self._context.answerer.stream(request, "", self._context.executor)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
-                    return Diagnosis.of(part)
+                    return Diagnosis.model_validate(part)
                 if isinstance(part, StepView):
                     await ctx.report_progress(part.number, None, part.what)
         raise AssertionError("a stream ends with its answer")
@@ -159,7 +159,7 @@ language model, nothing stored."""
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
         report = await self._context.executor(lambda: advisor.check(files, language))
-        return CheckResult.of(report)
+        return CheckResult.model_validate(report)
 
     async def search_cases(
         self,

@@ -6,9 +6,10 @@ model pays for every token that it reads: no end columns, settings, signals or s
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
-from trainmedic.service.answer import Answer, Citation, InputView, MaskedView, MissingView, RefutationView, ReportView
+from trainmedic.service.answer import Citation, InputView, MaskedView, MissingView, RefutationView
+from trainmedic.service.api.resources import Hit
 
 
 class Part(BaseModel):
@@ -76,10 +77,10 @@ class Step(Part):
     ok: bool
 
 
-class Diagnosis(BaseModel):
+class Diagnosis(Part):
     """The answer. Act on the first cause only if ``verdict`` is ``answered``."""
 
-    answer_id: str
+    answer_id: str = Field(validation_alias=AliasChoices("answer_id", "id"))  # the first is the name in the schema
     conversation_id: str = Field(description="send it with a follow-up question; earlier files still apply")
     verdict: str = Field(
         description="answered; need_input: ask the user for what is missing; not_in_kb: no case covers it; "
@@ -93,75 +94,31 @@ class Diagnosis(BaseModel):
     missing: list[MissingView]
     citations: list[Citation]
     steps: list[Step]
-    framework: str | None
-    algorithm: str | None
-    versions: dict[str, str]
-    inputs: list[InputView]
-    masked: list[MaskedView]
+    framework: str | None = Field(validation_alias=AliasPath("run", "framework"))
+    algorithm: str | None = Field(validation_alias=AliasPath("run", "algorithm"))
+    versions: dict[str, str] = Field(validation_alias=AliasPath("run", "versions"))
+    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
+    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
     notices: list[str]
     kb_version: str
 
-    @classmethod
-    def of(cls, answer: Answer) -> Diagnosis:
-        return cls(
-            answer_id=answer.id,
-            conversation_id=answer.conversation_id,
-            verdict=answer.verdict,
-            language=answer.language,
-            mode=answer.mode,
-            answer=answer.answer,
-            causes=[Cause.model_validate(cause) for cause in answer.causes],
-            findings=[Finding.model_validate(finding) for finding in answer.findings],
-            missing=list(answer.missing),
-            citations=list(answer.citations),
-            steps=[Step.model_validate(step) for step in answer.steps],
-            framework=answer.run.framework,
-            algorithm=answer.run.algorithm,
-            versions=dict(answer.run.versions),
-            inputs=list(answer.receipt.inputs),
-            masked=list(answer.receipt.masked),
-            notices=list(answer.notices),
-            kb_version=answer.kb_version,
-        )
 
-
-class CheckResult(BaseModel):
+class CheckResult(Part):
     """The findings of the rules in the files of one run."""
 
     findings: list[Finding]
-    framework: str | None
-    algorithm: str | None
-    versions: dict[str, str]
-    inputs: list[InputView]
-    masked: list[MaskedView]
+    framework: str | None = Field(validation_alias=AliasPath("run", "framework"))
+    algorithm: str | None = Field(validation_alias=AliasPath("run", "algorithm"))
+    versions: dict[str, str] = Field(validation_alias=AliasPath("run", "versions"))
+    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
+    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
     ruleset_version: str
-
-    @classmethod
-    def of(cls, report: ReportView) -> CheckResult:
-        return cls(
-            findings=[Finding.model_validate(finding) for finding in report.findings],
-            framework=report.run.framework,
-            algorithm=report.run.algorithm,
-            versions=dict(report.run.versions),
-            inputs=list(report.receipt.inputs),
-            masked=list(report.receipt.masked),
-            ruleset_version=report.ruleset_version,
-        )
-
-
-class CaseHit(Part):
-    """One case found, and why."""
-
-    case_id: str
-    title: str
-    score: float
-    why: list[str]
 
 
 class CaseHits(Part):
     """Cases, nearest first."""
 
-    hits: list[CaseHit]
+    hits: list[Hit]
     kb_version: str
 
 

@@ -7,22 +7,25 @@ answer is reported as lost, so that the caller can check whether it succeeded.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_fixed
+
+from trainmedic.kb.retry import retry_after_s
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
     from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-log = logging.getLogger("trainmedic.slack")
 PATIENCE_S = 60.0
 """The longest wait for one call's turn."""
 MAX_WAIT_S = 300.0
+"""A longer Retry-After counts as this one."""
+DEFAULT_WAIT_S = 1.0
+"""For a rate limit without Retry-After: most methods admit about one call a second."""
 PAUSE_S = 0.5
 """Pause between attempts to connect."""
 CONNECTS = 4
@@ -42,6 +45,10 @@ class SlackRefused(Exception):
 
 class SlackLost(Exception):
     """No answer: the call may or may not have happened."""
+
+
+class SlackUnreachable(SlackLost):
+    """No connection: the call certainly did not happen."""
 
 
 class RateLimited(SlackRefused):
@@ -66,53 +73,57 @@ class Calls:
 
     async def response(self, method: str, *, patience_s: float = PATIENCE_S, **arguments: Any) -> AsyncSlackResponse:
         """The same, with the response headers."""
-        arguments = {name: value for name, value in arguments.items() if value is not None}
-        waited = 0.0
-        refused_connections = 0
-        while True:
-            try:
-                response: AsyncSlackResponse = await getattr(self.client, method)(**arguments)
-                return response
-            except SlackApiError as error:
-                wait_s = retry_after(error)
-                if wait_s is None:
-                    raise problem(method, error) from None
-                if waited + wait_s > patience_s:
-                    raise RateLimited(method, wait_s) from None
-                waited += wait_s
-                await asyncio.sleep(wait_s)
-            except aiohttp.ClientConnectorError as error:
-                refused_connections += 1
-                if refused_connections >= CONNECTS:
-                    raise SlackLost(f"{method}: {type(error).__name__}") from None
-                await asyncio.sleep(PAUSE_S * refused_connections)
-            except (aiohttp.ClientError, SlackClientError, TimeoutError, OSError) as error:
-                raise SlackLost(f"{method}: {type(error).__name__}") from None
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type((RateLimited, SlackUnreachable)),
+            wait=_wait_s,
+            stop=lambda state: _is_last(state, patience_s),
+            reraise=True,
+        )
+        return await retrying(self._attempt, method, arguments)
 
     async def read(self, method: str, **arguments: Any) -> Mapping[str, Any]:
         """A call without side effects: retried once if it was lost."""
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(SlackLost), wait=wait_fixed(PAUSE_S), stop=stop_after_attempt(2), reraise=True
+        )
+        return await retrying(self.__call__, method, **arguments)
+
+    async def _attempt(self, method: str, arguments: Mapping[str, Any]) -> AsyncSlackResponse:
         try:
-            return await self(method, **arguments)
-        except SlackLost:
-            await asyncio.sleep(PAUSE_S)
-            return await self(method, **arguments)
+            response: AsyncSlackResponse = await getattr(self.client, method)(
+                **{name: value for name, value in arguments.items() if value is not None}
+            )
+            return response
+        except SlackApiError as error:
+            raise problem(method, error) from None
+        except aiohttp.ClientConnectorError as error:
+            raise SlackUnreachable(f"{method}: {type(error).__name__}") from None
+        except (aiohttp.ClientError, SlackClientError, TimeoutError, OSError) as error:
+            raise SlackLost(f"{method}: {type(error).__name__}") from None
 
 
-def retry_after(error: SlackApiError) -> float | None:
-    """Seconds that Slack asks to wait; None if the error is not a rate limit."""
-    response = error.response
-    if getattr(response, "status_code", None) != 429:
-        return None
-    headers = {name.lower(): value for name, value in dict(getattr(response, "headers", None) or {}).items()}
-    try:
-        return min(MAX_WAIT_S, max(0.0, float(headers.get("retry-after", 1))))
-    except ValueError:
-        return 1.0
+def _wait_s(state: RetryCallState) -> float:
+    error = _failure(state)
+    return error.wait_s if isinstance(error, RateLimited) else PAUSE_S * state.attempt_number
+
+
+def _is_last(state: RetryCallState, patience_s: float) -> bool:
+    if isinstance(_failure(state), RateLimited):
+        # Not after a number of attempts: a busy workspace may be limited several times for a second each.
+        return state.idle_for + state.upcoming_sleep > patience_s
+    return state.attempt_number >= CONNECTS
+
+
+def _failure(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None
 
 
 def problem(method: str, error: SlackApiError) -> SlackRefused | SlackLost:
     """Our exception for the client's. A response that is not JSON says nothing about the call."""
     response = error.response
+    if getattr(response, "status_code", None) == 429:
+        headers = {name.lower(): value for name, value in dict(response.headers or {}).items()}
+        return RateLimited(method, min(retry_after_s(headers) or DEFAULT_WAIT_S, MAX_WAIT_S))
     data = response if isinstance(response, dict) else getattr(response, "data", None)
     if not isinstance(data, Mapping) or "error" not in data:
         return SlackLost(f"{method}: no answer in JSON (status {getattr(response, 'status_code', '?')})")

@@ -1,14 +1,16 @@
-"""The bot beside a running service: `running` starts and stops it, `attach` adds the route of Slack's HTTP events."""
+"""The bot beside a running service."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_chain, wait_fixed
 
+from trainmedic.kb.retry import sleep_unless
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.bot import SlackBot
 from trainmedic.ui.slack.http import PATH
@@ -18,46 +20,60 @@ from trainmedic.ui.slack.scopes import SlackLogin, SlackUnavailable
 log = logging.getLogger("trainmedic.slack")
 RETRY_S = (5.0, 15.0, 60.0)
 """Pauses between attempts to reach Slack at start; the last one repeats."""
-_bots: dict[int, SlackBot] = {}
-"""The bot of each running service, by the id of its context, for the route."""
 
 
-def attach(app: FastAPI, context: AppContext) -> None:
-    """Add the route of Slack's HTTP events, unless Socket Mode is used. Its requests go to the bot of `running`."""
-    settings = context.settings
-    if settings.slack_signing_secret.get_secret_value() and not settings.slack_app_token.get_secret_value():
-        app.add_route(PATH, endpoint(settings, lambda: _bots.get(id(context))), methods=["POST"])
+class SlackService:
+    """`running` starts and stops the bot, `attach` adds the route of Slack's HTTP events."""
 
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._bot: SlackBot | None = None
 
-@asynccontextmanager
-async def running(context: AppContext) -> AsyncIterator[None]:
-    """Run the bot inside. It connects in the background and retries, so an unreachable Slack delays nothing."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(_serve(context, stop))
-    try:
-        yield
-    finally:
-        stop.set()
-        await task
+    def attach(self, app: FastAPI) -> None:
+        """Add the route of Slack's HTTP events, unless Socket Mode is used."""
+        settings = self._context.settings
+        if settings.slack_signing_secret.get_secret_value() and not settings.slack_app_token.get_secret_value():
+            app.add_route(PATH, endpoint(settings, lambda: self._bot), methods=["POST"])
 
-
-async def _serve(context: AppContext, stop: asyncio.Event) -> None:
-    """Start the bot, retrying while Slack cannot be reached; then wait for ``stop``."""
-    for attempt in range(10**9):
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the bot inside. It connects in the background and retries, so an unreachable Slack delays nothing."""
+        stop = asyncio.Event()
+        task = asyncio.create_task(self._start(stop))
         try:
-            async with AsyncExitStack() as stack:
-                bot = await stack.enter_async_context(SlackBot(context))
-                _bots[id(context)] = bot
-                stack.callback(_bots.pop, id(context), None)
-                await stop.wait()
-            return
+            yield
+        finally:
+            stop.set()
+            await task
+
+    async def _start(self, stop: asyncio.Event) -> None:
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(SlackUnavailable),
+            wait=wait_chain(*map(wait_fixed, RETRY_S)),
+            stop=lambda state: stop.is_set(),
+            before_sleep=_log_pause,
+            sleep=sleep_unless(stop),
+            reraise=True,
+        )
+        try:
+            await retrying(self._serve, stop)
         except SlackLogin as error:
             log.error("no Slack: %s", error.message)  # trying again would not help
-            return
         except SlackUnavailable as error:
-            pause_s = RETRY_S[min(attempt, len(RETRY_S) - 1)]
-            log.warning("no Slack yet: %s; trying again in %g s", error.message, pause_s)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), pause_s)
-            if stop.is_set():
-                return
+            log.warning("no Slack: %s; stopping", error.message)
+
+    async def _serve(self, stop: asyncio.Event) -> None:
+        """Serve until ``stop``. Raises `SlackLogin` or `SlackUnavailable`."""
+        if stop.is_set():  # set during the pause between two attempts
+            return
+        async with SlackBot(self._context) as bot:
+            self._bot = bot
+            try:
+                await stop.wait()
+            finally:
+                self._bot = None
+
+
+def _log_pause(state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome is not None else None
+    log.warning("no Slack yet: %s; trying again in %g s", error, state.upcoming_sleep)

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
 EVENTS = 20_000
+"""Most of an hour at the 30,000 events that Slack sends an app per hour; it repeats events within minutes."""
 THREADS = 5_000
 ANSWERS = 300
-
-
-class Recent(Generic[K, V]):
-    """A mapping that keeps the ``size`` values put in last."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._values: OrderedDict[K, V] = OrderedDict()
-
-    def get(self, key: K) -> V | None:
-        return self._values.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        while len(self._values) > self._size:
-            self._values.popitem(last=False)
-
-    def drop(self, key: K) -> None:
-        self._values.pop(key, None)
 
 
 class SeenEvents:
@@ -44,14 +23,13 @@ class SeenEvents:
     """
 
     def __init__(self, size: int = EVENTS) -> None:
-        self._seen: Recent[Hashable, bool] = Recent(size)
+        self._seen: LRUCache[Hashable, bool] = LRUCache(size)
 
     def claim(self, *keys: Hashable) -> bool:
         """Whether none of the keys was claimed before; claims all of them."""
-        known = any(self._seen.get(key) for key in keys)
-        for key in keys:
-            self._seen.put(key, True)
-        return not known
+        is_new = not any(key in self._seen for key in keys)
+        self._seen.update(dict.fromkeys(keys, True))
+        return is_new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cachetools import LRUCache
+
 from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
@@ -27,7 +29,7 @@ from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
 from trainmedic.ui.slack.incoming import IncomingMessage, prose_language
 from trainmedic.ui.slack.live import LiveAnswer, StreamLimits
-from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer, Recent
+from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer
 from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import USES, Poster
 from trainmedic.ui.slack.scopes import Identity
@@ -59,8 +61,8 @@ class QuestionHandler:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.posted: Recent[str, PostedAnswer] = Recent(ANSWERS)
-        self._awaited: Recent[tuple[str, str], str] = Recent(THREADS)
+        self.posted: LRUCache[str, PostedAnswer] = LRUCache(ANSWERS)
+        self._awaited: LRUCache[tuple[str, str], str] = LRUCache(THREADS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._lives: dict[tuple[str, str], tuple[LiveAnswer, asyncio.Task[Any]]] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -244,9 +246,9 @@ class QuestionHandler:
             for reply in render_answer(answer, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
                 await self.workspace.poster.respond(url, reply)
         if answer.verdict == "need_input":
-            self._awaited.put((place.channel, place.thread_ts), place.user)
+            self._awaited[(place.channel, place.thread_ts)] = place.user
         else:
-            self._awaited.drop((place.channel, place.thread_ts))
+            self._awaited.pop((place.channel, place.thread_ts), None)
 
     async def _whisper(self, place: Place, replies: list[Reply], *, in_thread: bool) -> None:
         """To the asker alone. Slack shows that inside a thread only where the thread has replies already."""
@@ -256,7 +258,7 @@ class QuestionHandler:
     def _keep(self, answer: Answer, sources: tuple[Source, ...]) -> Answer:
         question = next((source.text for source in sources if source.name is None), "")
         pasted = tuple(Attachment(name=s.name, content=s.text) for s in sources if s.name is not None)
-        self.posted.put(answer.id, PostedAnswer(answer=answer, question=question, attachments=pasted))
+        self.posted[answer.id] = PostedAnswer(answer=answer, question=question, attachments=pasted)
         return answer
 
     async def recall(self, answer_id: str) -> PostedAnswer:

@@ -27,6 +27,8 @@ SAMPLED_ROWS = 1000
 _MAX_METRICS = 300
 _CONTINUED_LINES = 60
 _BLANK_LINES = 4
+_COLUMN = "  "
+"""Two blanks keep the columns of a copied notebook table apart."""
 _CUES = (
     "oss",
     "OSS",
@@ -61,6 +63,10 @@ _LONE = re.compile(
     rf"^[\s>*•·|\-]{{0,40}}+['\"`]?+{_KEY}(?: [A-Za-z]{{1,20}}+){{0,2}}['\"`]?+[ \t]{{0,40}}+[:=：|][ \t]{{0,40}}+"
     rf"['\"]?+"
     rf"{_WRAP}{NUMBER}['\"\])]{{0,4}}+[\s,;|，；]{{0,40}}+$"
+)
+_TWO_COLUMNS = re.compile(  # "| grad_norm | nan |", and wandb's summary "wandb: train/loss 0.01"
+    rf"^[\s>]{{0,20}}+(?:wandb:[ \t]{{1,60}}+|[|│┃][ \t]{{0,60}}+)(?P<key>{_KEY})[ \t]{{1,80}}+[|│┃]?[ \t]{{0,60}}+"
+    rf"(?P<number>{NUMBER})[ \t]{{0,80}}+[|│┃]?[ \t]{{0,20}}+$"
 )
 _STRING_STEP = re.compile(r"""['"]global_step(?:/max_steps)?['"]\s{0,4}+:\s{0,4}+['"](?P<step>[0-9]{1,12}+)/""")
 _BAR = re.compile(r"(?<![0-9.])(?P<step>[0-9]{1,12}+)/[0-9]{1,12}+ \[[0-9?]")
@@ -134,12 +140,15 @@ def _scan(text: str) -> Iterator[_Draft]:
         if not any(cue in line for cue in _CUES):
             i += 1
             continue
-        table = _table(lines, starts, i) if any(mark in line for mark in ",\t;|") else None
+        table = _table(lines, starts, i) if any(mark in line for mark in ",\t;|") or _COLUMN in line else None
         if table is not None:
             found, i = table
             yield from found
+        elif _TWO_COLUMNS.match(line):
+            begin, i = _block_of(_TWO_COLUMNS, lines, i, free)
+            yield from _two_columns(lines[begin:i], starts[begin:i])
         elif _LONE.match(line):
-            begin, i = _lone_block(lines, i, free)
+            begin, i = _block_of(_LONE, lines, i, free)
             yield from _pairs(text, starts[begin], _end(starts, lines, i), state_file, lone=True)
         else:
             begin, i = i, _closing(lines, i)
@@ -194,15 +203,27 @@ def _end(starts: list[int], lines: list[str], i: int) -> int:
     return starts[i - 1] + len(lines[i - 1])
 
 
-def _lone_block(lines: list[str], i: int, free: int) -> tuple[int, int]:
-    """The stretch of one-metric lines around line ``i``: [begin, end)."""
+def _block_of(pattern: re.Pattern[str], lines: list[str], i: int, free: int) -> tuple[int, int]:
+    """The stretch of lines around line ``i``, one metric each, that match: [begin, end)."""
     begin = i
-    while begin > max(free, i - _CONTINUED_LINES) and _LONE.match(lines[begin - 1]):
+    while begin > max(free, i - _CONTINUED_LINES) and pattern.match(lines[begin - 1]):
         begin -= 1
     end = i + 1
-    while end < len(lines) and end - begin < _MAX_METRICS and _LONE.match(lines[end]):
+    while end < len(lines) and end - begin < _MAX_METRICS and pattern.match(lines[end]):
         end += 1
     return begin, end
+
+
+def _two_columns(lines: list[str], starts: list[int]) -> Iterator[_Draft]:
+    """A row that is written downwards: one metric and its value a line."""
+    matches = [(match, at) for line, at in zip(lines, starts, strict=True) if (match := _TWO_COLUMNS.match(line))]
+    cells = _unique(
+        tuple(
+            (normalise(m["key"]), number(m["number"]), at + m.start("key"), at + m.end("number")) for m, at in matches
+        )
+    )
+    if makes_row(cell[0] for cell in cells):
+        yield _Draft(_step("", 0, 0, 0, None, cells), cells, "csv")
 
 
 def _closing(lines: list[str], i: int) -> int:
@@ -340,6 +361,8 @@ def _split(line: str, delimiter: str) -> list[tuple[str, int, int]]:
         at = start + (part.find(text) if text else 0)
         cells.append((text, at, at + len(text)))
         start += len(part) + len(delimiter)
+    if delimiter == _COLUMN:
+        cells = [cell for cell in cells if cell[0]]
     if delimiter == "|" and cells and not cells[0][0]:
         cells = cells[1:]
     if delimiter == "|" and cells and not cells[-1][0]:
@@ -349,7 +372,7 @@ def _split(line: str, delimiter: str) -> list[tuple[str, int, int]]:
 
 def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Draft], int] | None:
     """The rows of the table whose header is line ``i``, and the line after it; None if there is no table."""
-    delimiter = next((mark for mark in "\t|;," if mark in lines[i]), "")
+    delimiter = next((mark for mark in ("\t", "|", ";", ",", _COLUMN) if mark in lines[i]), "")
     if len(lines[i]) > 20_000 or ":" in lines[i] or "=" in lines[i] or "{" in lines[i]:
         return None
     names = [cell[0] for cell in _split(lines[i], delimiter)]

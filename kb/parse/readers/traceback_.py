@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field
 
 from trainmedic.kb.model.evidence import Traceback
+from trainmedic.kb.parse.readers.error_lines import denied, message_end
 from trainmedic.kb.parse.source import Piece
 
 MAX_TRACEBACKS = 200
@@ -43,8 +44,9 @@ _CLASS = re.compile(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", w
     r"(?:Error|Exception|Interrupt|Exit|Warning|Expired|Iteration|Failure|Signal)$|\w\.[A-Z]\w{0,80}+$"
 )
 _LONE = re.compile(
-    r"(?:^|(?<=\s))(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}[A-Z][A-Za-z]{0,60}?(?:Error|Exception|Interrupt))"
-    r"(?:\((?P<inner>[\w.]{1,160}+)\))?:\s(?P<message>[^\n]*+)$"
+    r"(?<![A-Za-z0-9_./\\])(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}(?:[A-Z][A-Za-z0-9]{0,60}?(?:Error|Interrupt|Exception)"
+    r"|Exception))(?:\((?P<inner>[\w.]{1,160}+)\))?(?::\s|：\s?|:(?=['\"]))(?P<message>[^\n]*+)$",
+    re.ASCII,
 )
 _BARE = re.compile(r"^(?P<name>AssertionError|NotImplementedError|KeyboardInterrupt)$")
 _LOGGED = re.compile(  # no more of a message: what a program logs next, or another exception
@@ -223,13 +225,19 @@ class _TracebackReader:
         if match is None:
             return
         groups = match.groupdict()
-        offset = body.find(match["name"])
+        offset = match.start("name") if match.re is _LONE else body.find(match["name"])
+        if offset and (body[:offset].endswith("except ") or denied(body, offset)):
+            return
         one = _OpenTraceback(
             rank=rank, start=start + offset, end=end, indent=_indent(body), chained=stream in self.chains
         )
         inner = groups.get("inner")
         one.name = inner if inner and _RAY.search(match["name"]) else match["name"]
-        one.message, one.done = (groups.get("message") or "").strip(), True
+        one.done = True
+        if "message" in groups:
+            begin = match.start("message")
+            stop = message_end(body, offset, begin) if offset else len(body.rstrip())
+            one.message, one.end = body[begin:stop].strip(), start + stop
         one.awaits_message = one.message.endswith(":") and not body[:offset].strip()
         self.chains.discard(stream)
         self.streams[stream] = one

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from importlib.resources import files
 
 from trainmedic.kb.model.place import Source as Pasted
@@ -18,6 +17,7 @@ from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
 from trainmedic.service.llm.model import Message
+from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text, seen_at, sources_of
 
 FEWEST_BYTES = 2
@@ -104,31 +104,31 @@ def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptP
     language = prepared.answer.language
     evidence = prepared.context.evidence
     texts = [evidence.question, *(turn.question for turn in prepared.earlier)]
-    mark = _mark([*texts, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
+    mark = data_mark([*texts, *(f"{source.name}\0{source.text}" for source in evidence.sources)])
     parts = [_PromptPart(0, "", "# Sources"), *_cases(prepared, sources)]
     seen = seen_at(prepared, sources)
     for source in sources:
         if source.kind == "rule":
             where = "".join(f"[{marker}]" for marker in seen[source.id])
             # The sentence is ours, but it contains pasted values.
-            text = f"[{source.marker}] rule {source.id}:\n{_data(mark, f'{source.title}{chr(10)}{source.text}')}"
+            text = f"[{source.marker}] rule {source.id}:\n{delimited(mark, f'{source.title}{chr(10)}{source.text}')}"
             text += f"\nseen at: {where}" if where else ""
             parts.append(_PromptPart(1, source.id, text, (source.marker,)))
     places = [source for source in sources if source.kind == "input"]
     if places:
         lines = "\n".join(
-            f"[{source.marker}] pasted at {_data(mark, source.title)}: {_data(mark, source.quote or source.text)}"
-            for source in places
+            f"[{place.marker}] pasted at {delimited(mark, place.title)}: {delimited(mark, place.quote or place.text)}"
+            for place in places
         )
         parts.append(_PromptPart(2, messages("places", language), lines, tuple(source.marker for source in places)))
     parts.append(_PromptPart(0, "", _decided(prepared, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
-        text = f"# Asked before\n{_data(mark, turn.question[:MAX_EARLIER])}"
+        text = f"# Asked before\n{delimited(mark, turn.question[:MAX_EARLIER])}"
         parts.insert(len(parts) - age, _PromptPart(5 + age / 100, messages("earlier", language), text))
     for number, pasted in enumerate(_pasted(prepared)):
-        text = f"# Pasted: {_data(mark, pasted.name or '')}\n{_data(mark, excerpt(pasted, prepared))}"
+        text = f"# Pasted: {delimited(mark, pasted.name or '')}\n{delimited(mark, excerpt(pasted, prepared))}"
         parts.append(_PromptPart(3 + number / 1000, pasted.name or "", text))
-    parts.append(_PromptPart(0, "", f"# Question\n{_data(mark, evidence.question.strip()[:MAX_QUESTION])}"))
+    parts.append(_PromptPart(0, "", f"# Question\n{delimited(mark, evidence.question.strip()[:MAX_QUESTION])}"))
     parts.append(_PromptPart(0, "", f"Write the answer in {LANGUAGES[language]}, every sentence with its marker."))
     return parts
 
@@ -169,10 +169,10 @@ def _decided(prepared: PreparedAnswer, mark: str) -> str:
         f"verdict: {prepared.answer.verdict}",
         f"causes, likeliest first: {'; '.join(causes) or 'none'}",
     ]
-    lines += [f"missing fact: {_data(mark, f'{view.ask} {view.why}')}" for view in prepared.answer.missing]
+    lines += [f"missing fact: {delimited(mark, f'{view.ask} {view.why}')}" for view in prepared.answer.missing]
     if prepared.supposed is not None:
         changes, *effects = settled(prepared.supposed, next(iter(prepared.diagnosis.causes), None))
-        lines += [_data(mark, changes), *effects]  # its values are the user's words
+        lines += [delimited(mark, changes), *effects]  # its values are the user's words
     return "\n".join(lines)
 
 
@@ -198,16 +198,3 @@ def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
         excerpt_lines.append(f"{number}: {lines[number - 1][:MAX_LINE]}")
         last = number
     return "\n".join(excerpt_lines)
-
-
-def _mark(texts: Sequence[str]) -> str:
-    """A mark that no text contains: a digest of them all, so that the same question has the same prompt."""
-    joined = "\0".join(texts)
-    mark = blake2b(joined.encode("utf-8", "replace"), digest_size=6).hexdigest()
-    while mark in joined:
-        mark = blake2b(mark.encode(), digest_size=6).hexdigest()
-    return mark
-
-
-def _data(mark: str, text: str) -> str:
-    return f"<data-{mark}>{text}</data-{mark}>"
