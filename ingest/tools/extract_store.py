@@ -2,7 +2,7 @@
 
 A file is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
 and interned lists), then one option on each line in name order, then ``}``. The reader (`kb.frameworks.catalogue`)
-splits lines and parses only the options that are asked for, so a check never pays for the whole file.
+splits lines and parses only the requested options, so a check never pays for the whole file.
 
 An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
 away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in.

@@ -229,7 +229,7 @@ class ChatModel:
             try:
                 return form.model_validate_json(without_reasoning(text_of(answer)))
             except ValidationError as error:
-                raise ModelError("garbage", f"not in the form asked for: {error.error_count()} problems") from None
+                raise ModelError("garbage", f"does not match the schema: {error.error_count()} problems") from None
 
     @asynccontextmanager
     async def turn(self, within_s: float | None = None) -> AsyncIterator[float]:
@@ -356,7 +356,7 @@ class ChatModel:
     async def _pieces(
         self, messages: Sequence[Message], limit: int, deadline: float, variant: Mapping[str, Any]
     ) -> AsyncGenerator[Delta, None]:
-        """The text without reasoning. The first token has a limit of its own, the whole text the deadline."""
+        """The text without reasoning. The first token has a limit of its own, the whole text has the deadline."""
         reasoning, whole = ReasoningFilter(opened=self.opened), False
         with failures():
             until = min(self._clock() + self.options.first_token_s, deadline)

@@ -34,17 +34,17 @@ OPTIONS = "options"
 """The rule family about the spelling and place of options."""
 _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
 TOO_MANY = Text(
-    en=f"only {MAX_CHANGES} changes are made together",
-    zh=f"一次最多同时修改 {MAX_CHANGES} 项",
+    en=f"at most {MAX_CHANGES} changes can be tried at once",
+    zh=f"一次最多同时尝试 {MAX_CHANGES} 项修改",
 )
-ALREADY = Text(en="it is so already", zh="当前已是该值")
+ALREADY = Text(en="it already has this value", zh="当前已是该值")
 NOWHERE = Text(
-    en="no configuration was given that it could be set in",
-    zh="没有可以写入该设置的配置",
+    en="you sent no configuration to set it in",
+    zh="没有提供可以写入该设置的配置",
 )
 NO_ROOM = Text(
-    en="the configuration as given has no place for it",
-    zh="所给的配置里没有可以写入它的位置",
+    en="there is no place for it in your configuration",
+    zh="你的配置里没有可以写入它的位置",
 )
 
 

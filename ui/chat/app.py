@@ -172,7 +172,7 @@ class Shell:
         if path.startswith(STATIC):
             return self._static_response(path.removeprefix(STATIC))
         if scope["method"] not in ("GET", "HEAD") and not same_site(headers):
-            return JSONResponse(error("forbidden", "this comes from another site"), status_code=403)
+            return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403)
         if path == LOGIN:
             return await self._login(scope, receive)
         if not self._entry.admits(headers):

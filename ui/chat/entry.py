@@ -84,7 +84,7 @@ def form_of(body: bytes) -> tuple[str, str]:
     """The key and the target page in the posted form."""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
-    except ValueError:  # no form of ours has so many fields
+    except ValueError:  # our form has two fields; more are an attack
         fields = {}
     return fields.get("key", [""])[0], own_path(fields.get("next", ["/"])[0])
 

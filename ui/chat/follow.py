@@ -102,7 +102,7 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
                 return ()
             lines = changed[name] = by_name[name].split("\n")
         elif old <= 0 and new <= 0:
-            continue  # the other header, or nothing
+            continue  # a `---` header or the empty end of the patch
         elif line.startswith("+"):
             lines.insert(at, line[1:])
             at, shift, new = at + 1, shift + 1, new - 1

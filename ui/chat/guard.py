@@ -47,12 +47,12 @@ class Refused(Exception):
 def call_of(method: str, path: str) -> str:
     """The name of the call that a request makes; empty for a read. Raises `Refused`."""
     if CLOSED.search(path) is not None:
-        raise Refused(404, "not_found", "there is nothing here")
+        raise Refused(404, "not_found", "not found")
     if method in ("GET", "HEAD"):
         return ""
     call = CALL.fullmatch(path)
     if call is None or method != "POST":
-        raise Refused(404, "not_found", "there is nothing here")
+        raise Refused(404, "not_found", "not found")
     return call[1]
 
 
@@ -71,7 +71,7 @@ async def checked(receive: Receive, folder: Path) -> Receive:
     try:
         payload = json.loads(body) if body else None
     except (ValueError, RecursionError):
-        raise Refused(400, "invalid_request", "this is no JSON") from None
+        raise Refused(400, "invalid_request", "not valid JSON") from None
     if not all(is_uploaded(path, folder) for path in paths_in(payload)):
         raise Refused(403, "forbidden", "this file was not uploaded")
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
