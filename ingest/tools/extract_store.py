@@ -107,6 +107,7 @@ def write(book: Book, folder: Path) -> Path:
     lines: list[str] = []
     names = sorted({name for options in book.releases.values() for name in options} | set(book.lives))
     for name in names:
+        # The reader finds an option by the text of its line, without decoding JSON.
         if '"' in name or "\\" in name or "\n" in name:
             raise ValueError(f"{book.framework}: option name {name!r} cannot be stored")
         runs = _runs([book.releases[version].get(name) for version in versions], owner_sets)
@@ -130,6 +131,7 @@ def _runs(entries: Sequence[Entry | None], owner_sets: list[list[str]]) -> list[
         if entry is None:
             continue
         owners = list(entry.get("in", []))
+        # Interned: thousands of options share a few lists of owners.
         if owners not in owner_sets:
             owner_sets.append(owners)
         info: dict[str, Any] = {key: entry[key] for key in INFO if entry.get(key) is not None}

@@ -32,6 +32,7 @@ MAX_NAME = 120
 """Code points of a name that are echoed."""
 OPTIONS = "options"
 """The rule family about the spelling and place of options."""
+# Options of these scopes belong to another program than the trainer: a new one must not be added after them.
 _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
 TOO_MANY = Text(
     en=f"at most {MAX_CHANGES} changes can be tried at once",
@@ -105,10 +106,12 @@ def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> W
     after, before = trial.evidence(), unstarted(evidence)
     fired = fired_rules(evidence, rules)
     bare = fired_rules(unstarted(after), rules)
+    # With the log of the run: a finding that rests on the log and the setting clears with the setting.
     clears = fired - fired_rules(after, rules, fired)
     return WhatIf(
         changed=tuple(trial.changed),
         clears=_effects(clears, rules),
+        # Without the log on both sides: the old log says nothing about the new run.
         appears=_effects(bare - fired_rules(before, rules) - fired, rules),
         stays=_effects((fired - clears) & bare, rules),
         logged=_effects(fired - clears - bare, rules),
@@ -141,6 +144,7 @@ class _Trial:
         except InvalidChange as refused:
             self.refuse(name, refused.why)
             return
+        # A version cannot be edited in: people paste `pip list`, which is output and no configuration.
         if change.package:
             self._install(change)
         elif not self.read.run.options:

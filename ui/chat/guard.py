@@ -51,6 +51,7 @@ def call_of(method: str, path: str) -> str:
     if method in ("GET", "HEAD"):
         return ""
     call = CALL.fullmatch(path)
+    # Only what our own pages call: every further route of Gradio would be one more thing to secure.
     if call is None or method != "POST":
         raise Refused(404, "not_found", "not found")
     return call[1]
@@ -88,6 +89,7 @@ def paths_in(value: object) -> Iterator[object]:
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
+            # At any depth: Gradio takes every such object for a file.
             if "path" in item:
                 yield item["path"]
             pending.extend(item.values())
@@ -99,6 +101,7 @@ def is_uploaded(path: object, folder: Path) -> bool:
     """Whether this is an uploaded file in ``folder``, after resolving links."""
     if not isinstance(path, str) or "\0" in path:
         return False
+    # Links are resolved first, or one inside the folder could lead out of it.
     real = Path(os.path.realpath(path))
     home = Path(os.path.realpath(folder))
     return real.parent.parent == home and UPLOADED.fullmatch(real.parent.name) is not None
@@ -117,6 +120,7 @@ def counted(send: Send) -> Send:
             parts.append(message.get("body", b""))
             if not message.get("more_body", False):
                 with suppress(ValueError):
+                    # Registered when the upload succeeds: later calls may name these files and no others.
                     expect([path for path in json.loads(b"".join(parts)) if isinstance(path, str)])
         await send(message)
 
