@@ -28,14 +28,14 @@ from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.candidates import candidates_of, context_of
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
-from trainmedic.service.ranking.features import Context, Scored
+from trainmedic.service.ranking.features import Candidate, Context
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if
 
-CANDIDATES = 20
-"""Cases that retrieval hands to ranking."""
+CANDIDATES = 40
+"""Causes that retrieval hands to ranking."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Advisor:
             supposed=supposed,
         )
 
-    def candidates(self, request: Ask) -> tuple[tuple[Scored, ...], Context]:
+    def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
         """What ranking works on for one question: the candidates and what they share."""
         request = request.validated()
         message = conversation.read(request.question, request.attachments, (), self.knowledge.glossary)
@@ -163,7 +163,7 @@ class Advisor:
         for observer in self._observers:
             observer.on_answer(answer)
 
-    def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Scored, ...], Context]:
+    def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         evidence, glossary = message.evidence, self.knowledge.glossary
         report = self._check(evidence)
         watch.lap("rules")
@@ -178,7 +178,8 @@ class Advisor:
         text = f"{intent.text}\n{restated}" if restated else intent.text
         hits = self._retrieve(build_query(evidence, report, text, glossary=glossary), CANDIDATES)
         watch.lap("retrieve")
-        return candidates_of(hits, report, self._published), context_of(evidence, report, intent, self.knowledge)
+        context = context_of(evidence, report, intent, self.knowledge)
+        return candidates_of(hits, context, self.knowledge), context
 
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules

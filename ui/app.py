@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
 from trainmedic.kb.store.index import ensure
@@ -43,7 +44,8 @@ def load_knowledge(settings: Settings) -> Knowledge:
     embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
-    cases = load_cases(settings.extra_pages)
+    mechanisms = load_mechanisms(settings.extra_pages)
+    cases = with_mechanisms(load_cases(settings.extra_pages), mechanisms)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
     index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
@@ -55,6 +57,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
         embedder=embedder,
         concepts=concepts_of(cases, glossary),
         titles=titles_of(cases, glossary),
+        mechanisms=mechanisms,
     )
 
 

@@ -61,8 +61,8 @@ def run_example(
         return (f"there is no origin {origin!r}{suggestion(origin, known)}",)
     if any(state.value is True or (state.value is None and state.origin.when is None) for state in states):
         return ()
-    missing = ", ".join(states[0].missing)
-    return (f"the origin {origin!r} {'cannot be told without ' + missing if missing else 'does not hold'}",)
+    unknown = any(state.value is None for state in states)
+    return (f"the origin {origin!r} {'cannot be told' if unknown else 'does not hold'}",)
 
 
 def _speaks_against(weighed: Weighed) -> bool:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.values import truth
+from trainmedic.kb.engine.values import UNKNOWN, truth
+from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Reference, Text
@@ -88,6 +90,62 @@ class MechanismSet:
         return next((mechanism for mechanism in self.mechanisms if mechanism.id == mechanism_id), None)
 
 
+GRADES: Mapping[str, str] = {
+    "reproduction": "reproduced",
+    "maintainer": "maintainer",
+    "reporter": "reporter",
+    "source": "source-read",
+    "docs": "source-read",
+}
+"""What a source says → the evidence grade that it allows."""
+ORIGIN_SEPARATOR = "."
+
+
+def origin_id(mechanism: Mechanism, origin: Origin) -> str:
+    """The id under which an origin is a cause of its own."""
+    return f"{mechanism.id}{ORIGIN_SEPARATOR}{origin.id}"
+
+
+def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
+    """The mechanism and each of its origins as causes: what is answered where no case covers the incident."""
+    says = {source.says for source in mechanism.sources}
+    grade = next((grade for says_so, grade in GRADES.items() if says_so in says), "reported")
+
+    def cause(level: str, name: str, title: Text, fix: Text, rules: tuple[str, ...], related: tuple[str, ...]) -> Case:
+        sections = {}
+        for language in ("en", "zh"):
+            parts = {"cause": mechanism.section("cause", language), "confirm": mechanism.section("confirm", language)}
+            sections[language] = MappingProxyType({**parts, "fix": fix.get(language)})
+        return Case(
+            id=name,
+            title=title,
+            kind="fault",
+            family=mechanism.family,
+            frameworks=(),
+            evidence=grade,
+            reviewed="",
+            sections=MappingProxyType(sections),
+            sources=mechanism.sources,
+            signals=mechanism.predicts,
+            symptoms=mechanism.symptoms if level == "mechanism" else MappingProxyType({}),
+            rules=rules,
+            related=related,
+            level=level,
+        )
+
+    fixes = Text(
+        en="\n".join(f"- {origin.title.en}: {origin.fix.en}" for origin in mechanism.origins),
+        zh="\n".join(f"- {origin.title.zh}：{origin.fix.zh}" for origin in mechanism.origins),
+    )
+    return (
+        cause("mechanism", mechanism.id, mechanism.title, fixes, (), mechanism.all_cases),
+        *(
+            cause("origin", origin_id(mechanism, origin), origin.title, origin.fix, origin.rules, origin.cases)
+            for origin in mechanism.origins
+        ),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """An observation that holds on this evidence, with the places where it was read."""
@@ -99,12 +157,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginState:
-    """An origin on this evidence. ``value``: its condition holds, does not, or cannot be told (None)."""
+    """An origin on this evidence. ``value``: its condition holds, does not, or cannot be told (None).
+
+    ``spans`` are where a condition that holds was read.
+    """
 
     origin: Origin
     value: bool | None
     spans: tuple[Span, ...] = ()
-    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +213,13 @@ def _holding(observations: Iterable[Observation], facts: Facts) -> Iterator[Stat
 
 
 def _state(origin: Origin, facts: Facts) -> OriginState:
-    if origin.when is None:
+    value = UNKNOWN if origin.when is None else truth(origin.when.evaluate(facts))
+    if value is UNKNOWN or origin.when is None:
         return OriginState(origin=origin, value=None)
-    outcome = origin.when.explain(facts)
-    return OriginState(origin=origin, value=outcome.value, spans=outcome.evidence, missing=outcome.missing)
+    spans = tuple(span for span in origin.when.explain(facts).evidence if not span.default) if value else ()
+    return OriginState(origin=origin, value=value, spans=spans)
+
+
+def missing_facts(origin: Origin, facts: Facts) -> tuple[str, ...]:
+    """The facts that would decide an origin that cannot be told."""
+    return origin.when.explain(facts).missing if origin.when is not None else ()

@@ -173,7 +173,9 @@ def _columns(framework: str | None, key: str, scope: str) -> list[tuple[str, str
         return [("bnb", key)]
     if lowered.endswith(".from_pretrained"):
         return []  # a tokenizer, a reference model, a scorer: not the model that is trained
-    if lowered in ("from_pretrained", CAST) or scope.startswith(("Auto", "FastL")):
+    if lowered == "generation_config":
+        return []
+    if lowered in ("from_pretrained", "config", CAST) or scope.startswith(("Auto", "FastL")):
         return [("model", key)]
     if scope.endswith("Trainer"):
         return [("trainer", key)]

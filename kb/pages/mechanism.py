@@ -5,15 +5,26 @@ See kb/mechanisms/README.md.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from trainmedic.kb.engine.mechanism import COMMONNESS, WEAK, WEIGHTS, Mechanism, MechanismSet, Observation, Origin
+from trainmedic.kb.engine.mechanism import (
+    COMMONNESS,
+    WEAK,
+    WEIGHTS,
+    Mechanism,
+    MechanismSet,
+    Observation,
+    Origin,
+    causes_of,
+)
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.pages.body import Example, example_of
+from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.condition import condition
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, is_page_id, load, page_id, suggestion
 from trainmedic.kb.pages.sections import Section, documentation, sections
@@ -66,6 +77,18 @@ def read_mechanism(path: Path, page: Page, front: Field, words: Vocabulary | Non
 
 
 MECHANISMS = Kind(folder=KNOWLEDGE / "mechanisms", marker="origins", read=read_mechanism)
+
+
+def with_mechanisms(cases: CaseSet, mechanisms: MechanismSet) -> CaseSet:
+    """The cases, and the mechanisms with their origins as causes beside them."""
+    causes = [cause for mechanism in mechanisms.mechanisms for cause in causes_of(mechanism)]
+    versions = hashlib.sha256(f"{cases.version}\0{mechanisms.version}".encode()).hexdigest()[:12]
+    return replace(
+        cases,
+        cases=tuple(sorted((*cases.cases, *causes), key=lambda cause: cause.id)),
+        failures=(*cases.failures, *mechanisms.failures),
+        version=versions,
+    )
 
 
 def body(page: Page) -> list[Section]:

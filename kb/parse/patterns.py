@@ -33,7 +33,11 @@ ENV = r"(?:(?:export[ \t]+|env[ \t]+|set[ \t]+)?[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^
 COMMAND = re.compile(rf"[ \t]*{ENV}{FIRST}", re.MULTILINE)
 SAID = re.compile(r"[ \t]*[^\W\d_][^:：\n`\"'=]{2,80}[:：][ \t]*(?=[\w./~-])")
 FLAGS = re.compile(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
-DOTTED = re.compile(r"[ \t]*(?:\+{1,2})?[a-z_]\w*(?:\.\w+)+=\S")
+DOTTED = re.compile(
+    r"[ \t]*(?:\+{1,2})?(?!(?:self|\w*args|tokenizer|os|torch|cfg|config|model\.config|\w+_config)\.)"
+    r"[a-z_]\w*(?:\.\w+)+=\S"
+)
+"""An override of Hydra on its own line, not an assignment to a Python attribute."""
 SHELL = re.compile(
     r"[ \t]*(?:#!.*sh\b|#SBATCH\b|set[ \t]+[-+][a-z]|export[ \t]+\w+|[A-Z][A-Z0-9_]*=(?!=)"
     r"|[a-z_]\w*=(?:[\"'$(\[{/]|[\w.]+[ \t]*$)|[a-z_]\w*\+?=\("
@@ -55,7 +59,10 @@ PYTHON = re.compile(
     r"(?:import[ \t]+\w+(?:\.\w+)*(?:[ \t]+as[ \t]|[ \t]*[,;#]|[ \t]*$)|from[ \t]+[\w.]+[ \t]+import\b"
     r"|def[ \t]+\w+\(|class[ \t]+\w+[(:]|@\w+|if[ \t]+__name__|os\.environ\b"
     r"|(?:\w[\w.]*[ \t]*=[ \t]*)(?:\w+\.)*\w*(?:Config|Arguments|Args|Trainer|Params|dict)\("
-    r"|\w[\w.]*[ \t]*=[ \t]*\w+(?:\.\w+)*\.from_pretrained\(|trainer\.\w+\()"
+    r"|\w[\w.]*[ \t]*=[ \t]*\w+(?:\.\w+)*\.from_pretrained\(|trainer\.\w+\("
+    r"|[A-Za-z_]\w*(?:,[ \t]*\w+)*[ \t]+=[ \t]+[A-Za-z_][\w.]*\((?:[^\s()].*)?$"
+    r"|[A-Za-z_]\w*(?:\.\w+)*\((?:.*[(,][ \t]*)?\w+[ \t]?=[^=]"
+    r"|(?:[A-Za-z_]\w*\.)+[a-z_]\w*[ \t]+=[ \t]+(?:[\d\[{(\"'-]|True\b|False\b|None\b|\w+\.\w))"
 )
 PYTHON_MORE = re.compile(
     r"(?:import|from|def|class|if|elif|else|for|while|with|try|except|finally|return|raise|assert|pass|print\(|@"

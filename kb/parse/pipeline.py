@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
-from trainmedic.kb.model.evidence import Evidence, InputReceipt, Problem, Receipt, Row, Traceback
+from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source, Span
-from trainmedic.kb.model.run import Region, RunConfig, VersionFact
+from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
-from trainmedic.kb.parse.readers import argv, dump, error_lines, rows, shell, traceback_, versions
+from trainmedic.kb.parse.readers import argv, dump, error_lines, fragments, rows, shell, traceback_, versions
 from trainmedic.kb.parse.segment import Block, segment
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 
@@ -39,6 +39,7 @@ class _Facts:
     said: list[Line] = field(default_factory=list)
     logs: list[Piece] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
 
 
 def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
@@ -88,6 +89,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
             masked=tuple(sorted(masked.items())),
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
+        calls=tuple(found.calls),
     )
 
 
@@ -137,6 +139,10 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
             found.said += _lines(piece)
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
+    if kind == "prose" and (options := _quoted(piece, found)):
+        quoted = replace(_region(kind, piece), options=options)
+        anchor = replace(options[0].key_span, default=True)
+        found.units.append(runs.Unit(region=quoted, anchor=anchor, role="fragment"))
     if kind in ("log", "prose"):
         found.tracebacks.extend(error_lines.read(piece, found.tracebacks))
         _repeated(block, found)
@@ -145,6 +151,7 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
     elif kind in _READERS:
         reading = _reader(kind)(piece)
         found.problems.extend(reading.problems)
+        found.calls.extend(reading.calls)
         _unit(block, reading, found)
     else:
         if log and kind == "log":
@@ -153,6 +160,16 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
             for command in argv.read(piece):
                 _command(block, command, found, from_log=True)
         found.regions.append(_region(kind, piece))
+
+
+def _quoted(piece: Piece, found: _Facts) -> tuple[Option, ...]:
+    """The options that a sentence quotes; Python in inline code counts only if nothing else is quoted."""
+    options = fragments.read(piece)
+    for code in fragments.inline_calls(piece):
+        reading = _reader("python")(code)
+        found.calls.extend(reading.calls)
+        options = options or reading.options
+    return options
 
 
 def _lines(piece: Piece) -> list[Line]:

@@ -288,9 +288,8 @@ def _run(unit: Unit, index: int, words: Words, versions: Mapping[str, VersionFac
     # a DeepSpeed or accelerate file that is cut off says nothing about what is missing from the run itself
     partial = any(part.region.partial for part in (unit, *unit.joined) if part.role in ("run", "fragment"))
     partial = partial or unit.role not in ("run", "dump") or _unread(unit)
-    shortened = any(part.elided for part in (unit, *unit.joined)) or (
-        unit.role == "run" and excerpt(unit.region, options, unit.name)
-    )
+    shortened = unit.role == "fragment" or any(part.elided for part in (unit, *unit.joined))
+    shortened = shortened or (unit.role == "run" and excerpt(unit.region, options, unit.name))
     config = _config(
         regions,
         options,

@@ -262,6 +262,8 @@ def _versions(lines: list[str], at: int, line: str) -> tuple[str, int, int] | No
 
 
 def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
+    if at and lines[at - 1].lstrip().startswith('File "'):
+        return None  # the source line that a traceback shows
     bare = line[4:] if line.startswith((">>> ", "... ")) else line
     if not patterns.PYTHON.match(bare.lstrip()):
         return (

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from trainmedic.kb.model.evidence import Problem
+from trainmedic.kb.model.evidence import Call, Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option
 
@@ -148,8 +148,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A reader's result: options in the order written, problems, and whether the text is cut off."""
+    """A reader's result: options in the order written, problems, whether the text is cut off, and Python's calls."""
 
     options: tuple[Option, ...] = ()
     problems: tuple[Problem, ...] = ()
     partial: bool = False
+    calls: tuple[Call, ...] = ()

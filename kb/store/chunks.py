@@ -16,7 +16,7 @@ MAX_SECTION = 1_200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One chunk. ``part`` is its kind: symptom, title, section, refutation, facts, rule.
+    """One chunk. ``part`` is its kind: symptom, title, section, refutation, facts, origin, rule.
 
     ``text`` is for the lexical index, ``embedded`` for the embedder: it begins with the glossary's English gist,
     because the default model knows few Chinese characters.
@@ -31,10 +31,14 @@ class Chunk:
 
 
 def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[Chunk, ...]:
-    """The chunks of all published cases and of all rules that name a case, in the order of their ids."""
+    """The chunks of all published causes and of all rules that name a case, in the order of their ids."""
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
     known = {case.id for case in published}
-    pieces = [chunk for case in published for chunk in of_case(case, glossary)]
+    pieces = [
+        chunk
+        for case in published
+        for chunk in (of_origin(case, glossary) if case.level == "origin" else of_case(case, glossary))
+    ]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
         rule_cases = tuple(case for case in rule.cases if case in known)
         if rule_cases:
@@ -72,6 +76,22 @@ def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
             add("refutation", language, f"{refutation.claim.get(language)} {refutation.why.get(language)}")
     add("facts", "en", facts(case))
     return pieces
+
+
+def of_origin(case: Case, glossary: Glossary) -> Sequence[Chunk]:
+    """An origin's chunks: what it is and what to change. What happens is its mechanism's to say."""
+    texts = {language: f"{case.title.get(language)}\n{case.section('fix', language)}" for language in LANGUAGES}
+    return [
+        Chunk(
+            id=f"{case.id}#{number}",
+            cases=(case.id,),
+            part="origin",
+            language=language,
+            text=text,
+            embedded=embedded(text, glossary),
+        )
+        for number, (language, text) in enumerate(texts.items())
+    ]
 
 
 def of_rule(rule: Rule, cases: tuple[str, ...], glossary: Glossary) -> Chunk:

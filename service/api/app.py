@@ -89,7 +89,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
         readiness = Readiness(
             status=status,
-            cases=len(knowledge.published),
+            cases=len(knowledge.case_pages),
             rules=len(knowledge.rules.rules),
             failed_pages=tuple(failures),
             down=down,

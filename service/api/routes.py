@@ -172,7 +172,7 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
         """Published cases by id."""
         chosen = [
             case
-            for case in sorted(cases.values(), key=lambda case: case.id)
+            for case in sorted(advisor.knowledge.case_pages.values(), key=lambda case: case.id)
             if (framework is None or framework in case.frameworks) and (family is None or family == case.family)
         ]
         items = tuple(

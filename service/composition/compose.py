@@ -17,8 +17,9 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.ranking.diagnose import Cause, Diagnosis
+from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
+from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.apply import Effect, WhatIf
 
 MAX_EVIDENCE = 3
@@ -146,6 +147,8 @@ def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str
     wrong = any(f.severity is Severity.ERROR and f.concludes == "fault" for f in context.report.fired)
     if diagnosis.verdict == "not_in_kb" and wrong:
         return messages("lead.not_in_kb_found", language)
+    if diagnosis.verdict == "need_input" and not diagnosis.missing:
+        return messages("lead.open" if diagnosis.causes else "lead.not_in_kb", language)
     if diagnosis.verdict != "no_fault":
         return messages(f"lead.{diagnosis.verdict}", language)
     return messages(f"lead.{'healthy' if context.evidence.rows else 'healthy_config'}", language)

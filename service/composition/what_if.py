@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from trainmedic.kb.model.report import Status
 from trainmedic.service.answer import Section
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.ranking.diagnose import Cause
 from trainmedic.service.ranking.features import in_range
+from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
 MAX_TITLES = 5

@@ -1,53 +1,100 @@
-"""Fit the ranking's weights and thresholds on the tuning part of a question set: ``trainmedic eval --fit FILE``.
+"""Fit the ranking's weights and thresholds on incidents of outside threads: ``trainmedic eval --fit FILE``.
 
-A conditional logit over `service.ranking.features.NAMES`: the candidates of a question compete with each other and
-with "none of them", which has features of its own (`NONE_NAMES`). Features are scaled to equal spread for the L2
-penalty and bounded if their sign is known: a few hundred questions must not teach the ranking that a fired rule
-speaks against its case. Deterministic.
+A conditional logit over `service.ranking.features.NAMES`: the candidates of a question compete with each other and with
+"something else", which has features of its own (`NONE_NAMES`). The penalty pulls towards `PRIOR`, which was set by
+judgement, and every sign is bounded: a few hundred incidents must not teach the ranking that a traceback speaks against
+every cause. The weight of the fused retrieval has a floor, because on incidents that nobody here wrote no fitted weight
+has been worth more than plain rank fusion. Deterministic.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.causes import Item
-from trainmedic.service.question.request import Ask
-from trainmedic.service.ranking.features import NAMES, NONE_NAMES, features, none_features
+from trainmedic.service.evaluation.outside import Incident, Scorer
+from trainmedic.service.ranking.features import (
+    AGAINST,
+    EITHER,
+    NAMES,
+    NONE_AGAINST,
+    NONE_NAMES,
+    features,
+    none_features,
+)
 from trainmedic.service.ranking.weights import shipped
 
-PENALTY = 0.3
-SPREAD = 0.5
-"""What a feature's spread is scaled to before fitting: the penalty then weighs all features alike."""
-FOLDS = 5
-STEPS = 6000
-RATE = 0.3
-FALSE = 0.03
-"""The tolerated share of unanswerable questions that get an answer."""
-HIGH, MEDIUM = 0.93, 0.67
-"""Right this often on the tuning set, so that the promise (0.9 and 0.6) holds beyond it."""
-AGAINST = frozenset(
-    {"rule_clear", "denied", "symptom_missed", "framework_clash", "algorithm_clash", "family_clash", "version_outside"}
-    | {"healthy_log", "family_unsaid"}
+PRIOR: Mapping[str, float] = MappingProxyType(
+    {
+        "fused": 10.0,
+        "pasted": 3.0,
+        "mechanism_fused": 3.0,
+        "rule_fired": 4.5,
+        "rule_unsure": 0.6,
+        "concepts": 2.0,
+        "focus": 2.0,
+        "symptom": 0.8,
+        "predicted": 0.6,
+        "support": 2.0,
+        "holds": 1.8,
+        "framework_match": 0.4,
+        "algorithm_match": 0.4,
+        "family_match": 0.4,
+        "version_inside": 1.0,
+        "settings": 1.2,
+        "helped": 1.5,
+        "common": 0.3,
+        "rule_clear": -0.8,
+        "denied": -1.2,
+        "symptom_missed": -0.3,
+        "contradiction": -1.5,
+        "excluded": -4.0,
+        "fails": -2.0,
+        "framework_clash": -1.0,
+        "algorithm_clash": -1.5,
+        "family_clash": -1.5,
+        "version_outside": -2.0,
+        "worked_before": -2.0,
+        "tried": -1.5,
+        "already_so": -1.5,
+        "healthy_log": -1.0,
+        "is_origin": -0.5,
+        "is_mechanism": -1.0,
+    }
 )
-"""Features that speak against a case; all others speak for it."""
+FLOORS: Mapping[str, float] = MappingProxyType({"fused": 6.0})
+NONE_PRIOR: Mapping[str, float] = MappingProxyType(
+    {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
+)
+BIAS = -12.0
+PENALTY = 1.0
+STEPS = 3000
+RATE = 0.5
+FALSE = 0.02
+"""The tolerated share of incidents that must not be answered but are."""
+HIGH, MEDIUM = 0.95, 0.6
+"""How often a first cause with this word must be right."""
+SURE = 0.99
+"""Where ``high`` begins if nothing earns it."""
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """Questions as numbers: candidates (n x features) with the question each belongs to and whether it is right, and
-    the questions' own features (m x features of "none")."""
+    the questions' own features (m x features of "something else"). ``groups`` are the questions' framework families."""
 
     candidates: Array
     right: Array
     owner: npt.NDArray[np.int64]
     questions: Array
+    groups: tuple[str, ...]
 
     def part(self, chosen: Sequence[int]) -> Sample:
         """Some of the questions, numbered anew."""
@@ -58,6 +105,7 @@ class Sample:
             right=self.right[rows],
             owner=np.array([number[question] for question in self.owner[rows].tolist()], np.int64),
             questions=self.questions[list(chosen)],
+            groups=tuple(self.groups[question] for question in chosen),
         )
 
 
@@ -70,120 +118,164 @@ class Fit:
     none: Array
 
     def probabilities(self, sample: Sample) -> Array:
-        """The probability of each candidate among those of its question and "none"."""
+        """The probability of each candidate among those of its question and "something else"."""
         odds = np.exp(np.clip(sample.candidates @ self.weights + self.bias, -30, 30))
         rest = np.exp(np.clip(sample.questions @ self.none, -30, 30))
         whole = rest + np.bincount(sample.owner, weights=odds, minlength=len(rest))
         return np.asarray(odds / whole[sample.owner])
 
 
-def sample_of(items: Sequence[Item], advisor: Advisor) -> Sample:
-    """The features of each item's candidates, as ranking computes them."""
+def prior() -> Fit:
+    """The weights before any fitting."""
+    return Fit(
+        weights=np.array([PRIOR[name] for name in NAMES]),
+        bias=BIAS,
+        none=np.array([NONE_PRIOR.get(name, 0.0) for name in NONE_NAMES]),
+    )
+
+
+def sample_of(incidents: Sequence[Incident], advisor: Advisor, scorer: Scorer) -> Sample:
+    """The features of each incident's candidates, as ranking computes them, asked in both languages."""
     x: list[list[float]] = []
     y: list[float] = []
     owner: list[int] = []
     z: list[list[float]] = []
-    for number, item in enumerate(items):
-        candidates, context = advisor.candidates(Ask(question=item.question, attachments=item.attachments))
-        none = none_features(context)
-        z.append([none[name] for name in NONE_NAMES])
-        for scored in sorted(candidates, key=lambda scored: scored.case.id):
-            values = features(scored, context)
-            x.append([values[name] for name in NAMES])
-            y.append(float(scored.case.id in item.cases))
-            owner.append(number)
+    groups: list[str] = []
+    for incident in incidents:
+        right = scorer.right(incident.required)
+        for language in incident.question:
+            candidates, context = advisor.candidates(incident.ask(language))
+            none = none_features(context)
+            for candidate in candidates:
+                values = features(candidate, context)
+                x.append([values[name] for name in NAMES])
+                y.append(float(candidate.cause.id in right))
+                owner.append(len(z))
+            z.append([none[name] for name in NONE_NAMES])
+            groups.append(incident.family)
     return Sample(
         candidates=np.array(x).reshape(-1, len(NAMES)),
         right=np.array(y),
         owner=np.array(owner, np.int64),
         questions=np.array(z).reshape(-1, len(NONE_NAMES)),
+        groups=tuple(groups),
     )
 
 
-def fit(sample: Sample) -> Fit:
-    """Projected gradient ascent on the penalised likelihood of the right case, or of none."""
+def fit(sample: Sample, start: Fit | None = None) -> Fit:
+    """Projected gradient ascent on the likelihood of a right cause (or of something else), penalised by the distance
+    from ``start`` (`prior`) in units of each feature's spread."""
+    start = start or prior()
     spread = sample.candidates.std(axis=0)
-    scale = np.where(spread > 0, SPREAD / np.where(spread > 0, spread, 1.0), 1.0)
-    scaled = Sample(
-        candidates=sample.candidates * scale, right=sample.right, owner=sample.owner, questions=sample.questions
-    )
-    x, y, owner, z = scaled.candidates, scaled.right, scaled.owner, scaled.questions
+    scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+    x, y, owner, z = sample.candidates * scale, sample.right, sample.owner, sample.questions
+    none_scale = np.maximum(z.std(axis=0), 0.1)
     count = len(z)
-    sign = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
+    home = start.weights / np.where(scale > 0, scale, 1.0)
+    low, high = _bounds(scale)
+    none_low, none_high = _none_bounds()
     answerable = np.bincount(owner, weights=y, minlength=count) > 0
-    now = Fit(weights=np.zeros(x.shape[1]), bias=0.0, none=np.zeros(z.shape[1]))
+    weights, bias, none = home.copy(), start.bias, start.none.copy()
+    scaled = Sample(candidates=x, right=y, owner=owner, questions=z, groups=sample.groups)
     for step in range(STEPS):
-        p = now.probabilities(scaled)
+        p = Fit(weights=weights, bias=bias, none=none).probabilities(scaled)
         right = p * y
         share = right / np.maximum(np.bincount(owner, weights=right, minlength=count)[owner], 1e-12)
-        # Where no candidate is right, all probability belongs to "none": the target of every candidate is 0.
+        # Where no candidate is right, all probability belongs to something else: every candidate's target is 0.
         error = np.where(answerable[owner], share, 0.0) - p
         spare = np.where(answerable, 0.0, 1.0) - (1.0 - np.bincount(owner, weights=p, minlength=count))
-        rate = RATE / (1 + step / STEPS) / count
-        weights = now.weights + rate * (x.T @ error - PENALTY * now.weights)
-        now = Fit(
-            weights=np.where(weights * sign < 0, 0.0, weights),
-            bias=now.bias + rate * float(error.sum()),
-            none=now.none + rate * (z.T @ spare - PENALTY * now.none),
-        )
-    return Fit(weights=now.weights * scale, bias=now.bias, none=now.none)
+        rate = RATE / (1 + 4 * step / STEPS) / count
+        weights = np.clip(weights + rate * (x.T @ error - PENALTY * (weights - home)), low, high)
+        bias += rate * float(error.sum())
+        none = np.clip(none + rate * (z.T @ spare - PENALTY * none_scale * (none - start.none)), none_low, none_high)
+    return Fit(weights=np.where(scale > 0, weights * scale, start.weights), bias=bias, none=none)
 
 
-def thresholds(items: Sequence[Item], sample: Sample, p: Array) -> tuple[float, float, float]:
-    """``answer``, ``high`` and ``medium``.
+def _bounds(scale: Array) -> tuple[Array, Array]:
+    """The least and the greatest weight of each feature, in units of its spread."""
+    low = np.array([-np.inf if name in (*AGAINST, *EITHER) else FLOORS.get(name, 0.0) for name in NAMES])
+    high = np.array([0.0 if name in AGAINST else np.inf for name in NAMES])
+    units = np.where(scale > 0, scale, 1.0)
+    return low / units, high / units
 
-    ``answer`` is the lowest value with which no more than `FALSE` of the questions that have no answer get one. The
-    words are the lowest values above which the first cause is right as often as they promise.
-    """
-    best = [(0.0, 0.0)] * len(items)
-    for row, question in enumerate(sample.owner.tolist()):
-        best[question] = max(best[question], (float(p[row]), float(sample.right[row])))
-    grid = [round(0.2 + 0.01 * n, 2) for n in range(79)]
 
-    none = [top for item, (top, _) in zip(items, best, strict=True) if not item.cases]
-    answer = next((g for g in grid if sum(top >= g for top in none) <= FALSE * len(none)), grid[-1])
-
-    def promise(limit: float, below: float = 2.0) -> float:
-        right = [label for top, label in best if limit <= top < below]
-        return sum(right) / len(right) if right else 1.0
-
-    high = next((g for g in grid if g >= answer and all(promise(h) >= HIGH for h in grid if h >= g)), 0.99)
-    # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
-    medium = next((g for g in grid if all(promise(h, high) >= MEDIUM for h in grid if g <= h < high)), high)
-    return answer, high, min(medium, high)
+def _none_bounds() -> tuple[Array, Array]:
+    low = np.array([-np.inf if name in NONE_AGAINST else 0.0 for name in NONE_NAMES])
+    high = np.array([0.0 if name in NONE_AGAINST else np.inf for name in NONE_NAMES])
+    return low, high
 
 
 def unseen(sample: Sample) -> Array:
-    """The probability of each candidate by weights that were fitted without its question."""
+    """The probability of each candidate by weights that were fitted without its framework family."""
     p = np.zeros(len(sample.right))
-    count = len(sample.questions)
-    for fold in range(FOLDS):
-        fold_fit = fit(sample.part([n for n in range(count) if n % FOLDS != fold]))
-        others = [n for n in range(count) if n % FOLDS == fold]
-        p[np.isin(sample.owner, others)] = fold_fit.probabilities(sample.part(others))
+    for family in sorted(set(sample.groups)):
+        inside = [n for n, group in enumerate(sample.groups) if group == family]
+        outside = [n for n, group in enumerate(sample.groups) if group != family]
+        p[np.isin(sample.owner, inside)] = fit(sample.part(outside)).probabilities(sample.part(inside))
     return p
 
 
-def fitted(items: Sequence[Item], advisor: Advisor, note: str) -> str:
-    """The JSON form of weights fitted on ``items``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """See `service.ranking.weights.Weights`."""
 
-    The thresholds are chosen on probabilities that each fifth got from weights fitted without it: those of the data a
+    answer: float
+    high: float
+    medium: float
+
+
+def thresholds(tops: Sequence[tuple[float, bool]], must_not: Sequence[float]) -> Thresholds:
+    """The least probabilities that keep what the words promise.
+
+    ``tops`` are the first causes' probabilities and whether each is right, ``must_not`` the probabilities of the first
+    causes named for incidents that must not be answered.
+    """
+    grid = [round(0.2 + 0.01 * n, 2) for n in range(80)]
+    answer = next((g for g in grid if sum(top >= g for top in must_not) <= FALSE * len(must_not)), SURE)
+
+    def promise(limit: float, below: float = 2.0) -> float:
+        right = [label for top, label in tops if limit <= top < below]
+        return sum(right) / len(right) if right else 1.0
+
+    high = next((g for g in grid if g >= answer and all(promise(h) >= HIGH for h in grid if h >= g)), SURE)
+    # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
+    medium = next((g for g in grid if all(promise(h, high) >= MEDIUM for h in grid if g <= h < high)), high)
+    return Thresholds(answer=answer, high=high, medium=min(medium, high))
+
+
+def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
+    """The JSON form of weights fitted on ``incidents``.
+
+    The thresholds are chosen on probabilities that each family got from weights fitted without it: those of the data a
     model was fitted on flatter it.
     """
-    sample = sample_of(items, advisor)
-    return to_text(fit(sample), thresholds(items, sample, unseen(sample)), note)
+    scorer = Scorer(advisor.knowledge.published)
+    sample = sample_of(incidents, advisor, scorer)
+    p = unseen(sample)
+    expects = [incident.expect for incident in incidents for _ in incident.question]
+    best = [(0.0, False)] * len(expects)
+    for row, question in enumerate(sample.owner.tolist()):
+        best[question] = max(best[question], (float(p[row]), bool(sample.right[row])))
+    return to_text(
+        fit(sample),
+        thresholds(
+            [top for top, expect in zip(best, expects, strict=True) if expect == "cause"],
+            [top for (top, _), expect in zip(best, expects, strict=True) if expect != "cause"],
+        ),
+        note,
+    )
 
 
-def to_text(model: Fit, limits: tuple[float, float, float], note: str) -> str:
-    answer, high, medium = limits
+def to_text(model: Fit, limits: Thresholds, note: str) -> str:
     data = {
         "fitted_on": note,
         "bias": round(float(model.bias), 4),
         "weights": {name: round(float(value), 4) for name, value in zip(NAMES, model.weights, strict=True)},
         "none": {name: round(float(value), 4) for name, value in zip(NONE_NAMES, model.none, strict=True)},
-        "answer": answer,
-        "high": high,
-        "medium": medium,
+        "answer": limits.answer,
+        "artefact": max(limits.answer, limits.medium),
+        "high": limits.high,
+        "medium": limits.medium,
         "plausible": shipped().plausible,
         "field": shipped().field,
     }

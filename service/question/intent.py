@@ -59,6 +59,7 @@ class Intent:
     complains: bool = True
     asks_if_normal: bool = False
     says_failed: bool = False
+    requests: bool = False  # asks for a feature, a plan or instructions
     vague: bool = False  # says so little that nearly everything is open
     bare: bool = False  # names a framework, an algorithm and a symptom, and comes without any paste
     width: int = 0
@@ -95,6 +96,7 @@ def understand(
         complains=bool(symptoms or evidence.tracebacks or "symptom" in concepts.values()),
         asks_if_normal=asks_if_normal(core),
         says_failed=says_failed(core),
+        requests=phrases("requests").search(core) is not None,
         vague=is_vague(core, len(concepts)),
         bare=is_bare(core, concepts.values(), evidence),
         width=width(core),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.evidence import Evidence
@@ -17,6 +18,11 @@ CONCEPT_WEIGHT = 1.5
 """A glossary concept against a plain word: it is found in the other language too."""
 FACT_WEIGHT = 0.6
 """A fact of the evidence (a signal, a setting, an exception) against a word of the question."""
+ERROR_WEIGHT, FRAME_WEIGHT, WRITTEN_WEIGHT = 1.0, 0.5, 0.4
+"""Tokens of a paste: of errors and abnormal lines, of the innermost frames, of options and calls."""
+INNERMOST = 6
+MAX_MESSAGE, MAX_VALUE = 400, 40
+GRAM = "3:"
 MAX_WEIGHT = 3.0
 """The most that a repeated word weighs."""
 
@@ -36,12 +42,14 @@ class Facets:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """``terms`` maps lexical tokens to weights; ``embedded`` is what the embedder reads (the English gist first);
-    ``fired`` are the cases that fired rules name."""
+    ``pasted`` are the tokens of the pasted files, searched for in a list of their own; ``fired`` are the cases that
+    fired rules name."""
 
     text: str
     embedded: str
     terms: Mapping[str, float]
     facets: Facets
+    pasted: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     fired: tuple[str, ...] = ()
 
 
@@ -60,6 +68,7 @@ def build_query(evidence: Evidence, report: Report, question: str, *, glossary: 
         text=text,
         embedded=f"{gist}. {text}" if gist else text or facts,
         terms=terms,
+        pasted=pasted_terms(evidence),
         facets=Facets(
             framework=run.framework.value if run.framework else None,
             algorithm=run.algorithm.value if run.algorithm else None,
@@ -70,6 +79,31 @@ def build_query(evidence: Evidence, report: Report, question: str, *, glossary: 
         ),
         fired=tuple(dict.fromkeys(case for f in report.findings if f.status is Status.FIRED for case in f.cases)),
     )
+
+
+def pasted_terms(evidence: Evidence) -> Mapping[str, float]:
+    """The tokens of a paste that could name its cause: what failed and where, then what was written.
+
+    Errors weigh most. Values and paths are left out: they are the user's own.
+    """
+    parts: list[tuple[float, str]] = []
+    for trace in evidence.tracebacks:
+        parts.append((ERROR_WEIGHT, f"{trace.exception} {trace.message[:MAX_MESSAGE]}"))
+        frames = [frame.rpartition("/")[2] for frame in trace.frames[-INNERMOST:]]
+        parts.append((FRAME_WEIGHT, " ".join(frames)))
+    parts += [(ERROR_WEIGHT, signal.span.text[:MAX_MESSAGE]) for signal in evidence.signals if not signal.stated]
+    for call in evidence.calls:
+        names = " ".join(argument.key for argument in call.arguments)
+        parts.append((WRITTEN_WEIGHT, f"{call.name} {names}"))
+    for option in evidence.run.options:
+        value = option.value if isinstance(option.value, str) and len(option.value) <= MAX_VALUE else ""
+        parts.append((WRITTEN_WEIGHT, f"{option.key} {'' if '/' in value else value}"))
+    terms: dict[str, float] = {}
+    for weight, text in parts:
+        for term in tokens(text):
+            if not term.startswith(GRAM):
+                terms[term] = max(terms.get(term, 0.0), weight)
+    return MappingProxyType(terms)
 
 
 def evidence_facts(evidence: Evidence) -> str:

@@ -4,43 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from trainmedic.kb.model.case import Case
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.service.question.intent import Intent
-from trainmedic.service.ranking.features import Context, Scored
+from trainmedic.service.ranking.features import Candidate, Context
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit
 
 
-def candidates_of(hits: Sequence[Hit], report: Report, published: Mapping[str, Case]) -> tuple[Scored, ...]:
-    """The retrieved cases, and every case that a finding names: a rule brings its cases with it."""
-    best = max((hit.score for hit in hits), default=0.0) or 1.0
-    words, meaning = margins([hit.words for hit in hits]), margins([hit.meaning for hit in hits])
+def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -> tuple[Candidate, ...]:
+    """The retrieved causes, every case that a finding names, and what the evidence supports without a word of it:
+    mechanisms for which more speaks than against, and their origins whose condition holds."""
+    published = knowledge.published
     candidates = {
-        hit.case_id: Scored(
-            case=published[hit.case_id],
-            score=hit.score / best,
-            lead=float(rank == 0),
-            words=hit.words,
-            meaning=hit.meaning,
-            words_ahead=words[rank],
-            meaning_ahead=meaning[rank],
-        )
-        for rank, hit in enumerate(hits)
+        hit.case_id: Candidate(cause=published[hit.case_id], fused=hit.fused, pasted=hit.pasted)
+        for hit in hits
         if hit.case_id in published
     }
-    for finding in report.findings:
-        for case_id in finding.cases:
-            if case_id in published and case_id not in candidates:
-                candidates[case_id] = Scored(case=published[case_id], score=0.0, lead=0.0)
-    return tuple(candidates.values())
+    named = [case_id for finding in context.report.findings for case_id in finding.cases]
+    for weighed in context.weighed.values():
+        if weighed.excluded_by or weighed.support <= weighed.contradiction:
+            continue
+        named.append(weighed.mechanism.id)
+        for state in weighed.origins:
+            if state.value is True:
+                named += (origin_id(weighed.mechanism, state.origin), *state.origin.cases)
+    for cause_id in named:
+        if cause_id in published and cause_id not in candidates:
+            candidates[cause_id] = Candidate(cause=published[cause_id])
+    votes = {hit.case_id: hit.fused for hit in hits}
+
+    def with_mechanism(candidate: Candidate) -> Candidate:
+        mechanisms = [votes.get(place.mechanism, 0.0) for place in context.placed(candidate.cause.id)]
+        return replace(candidate, mechanism=max(mechanisms, default=0.0))
+
+    return tuple(with_mechanism(candidates[cause_id]) for cause_id in sorted(candidates))
 
 
 def context_of(evidence: Evidence, report: Report, intent: Intent, knowledge: Knowledge) -> Context:
     """What all candidates of one question share."""
+    facts = Facts(evidence, concepts=frozenset(intent.concepts) - intent.negated)
     return Context(
         evidence=evidence,
         report=report,
@@ -48,13 +56,10 @@ def context_of(evidence: Evidence, report: Report, intent: Intent, knowledge: Kn
         concepts=rarity(intent.concepts, knowledge.concepts),
         case_concepts=knowledge.concepts,
         case_titles=knowledge.titles,
+        weighed=MappingProxyType(dict(weigh_all(knowledge.mechanisms.mechanisms, facts))),
+        places=knowledge.places,
+        fix_values=knowledge.fix_values,
     )
-
-
-def margins(values: Sequence[float]) -> tuple[float, ...]:
-    """Each value less the greatest of the others; 0 for a single one."""
-    first, second = (*sorted(values, reverse=True), 0.0, 0.0)[:2]
-    return tuple(value - (second if value == first else first) for value in values) if len(values) > 1 else (0.0,)
 
 
 def rarity(concepts: Iterable[str], case_concepts: Mapping[str, frozenset[str]]) -> Mapping[str, float]:

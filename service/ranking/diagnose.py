@@ -1,57 +1,33 @@
-"""Report and hits to a verdict: which causes, how sure, and what to ask. Deterministic; no model, no I/O."""
+"""Report and candidates to a verdict: which causes, how sure, and what to ask. Deterministic; no model, no I/O.
+
+A verdict is a label. It decides how the answer begins; the causes of a real complaint are shown under any of them.
+"""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from trainmedic.kb.frameworks.profiles import profiles
-from trainmedic.kb.messages import load_messages
-from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
-from trainmedic.service.answer import Confidence, Verdict
-from trainmedic.service.ranking.features import (
-    ODD_BUT_HARMLESS,
-    Context,
-    Scored,
-    features,
-    finding_weight,
-    none_features,
-    overlap,
-)
+from trainmedic.service.answer import Verdict
+from trainmedic.service.ranking.features import ODD_BUT_HARMLESS, Candidate, Context, finding_weight
+from trainmedic.service.ranking.inference import ASK, Cause, Differential, MechanismBelief, contradicted, infer
+from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
 
-messages = load_messages("trainmedic.service.ranking")
-MAX_MISSING = 4
 FOCUSED = 0.4
 """The least overlap of the question's own concepts with a case's, for a question that names no symptom."""
 TOLERATED = frozenset({"rows_thinned", "typographic", "missing_backslash", "no_blank_before_backslash", "truncated"})
 """Problems of reading that lose nothing a rule would have looked at."""
-ASK = 0.15
-"""The least probability of a first cause for which asking back is worth it."""
 TROUBLED = 0.4
 """The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
 in few words of our field one of another."""
-STANDALONE = frozenset(profile.name for profile in profiles().values() if profile.standalone)
-"""Frameworks that no other one runs on: the version of one says nothing about a run of another."""
 CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 LIKELY = 0.3
 """The least probability of a first cause that is already named while asking back."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """One candidate with its calibrated probability and what speaks for it."""
-
-    case: Case
-    probability: float
-    confidence: Confidence
-    findings: tuple[Finding, ...]
-    features: Mapping[str, float]
+LEAST = 3
+"""Causes that a complaint is answered with unless the first is certain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +43,7 @@ class Diagnosis:
     missing: tuple[Missing, ...]
     findings: tuple[Finding, ...] = ()
     related: tuple[Finding, ...] = ()
+    differential: Differential = field(default_factory=Differential)
 
     @property
     def lead(self) -> Cause | None:
@@ -91,101 +68,96 @@ class Diagnosis:
         # A high probability with low confidence means that the pasted text contradicts the case.
         return first if first.confidence != "low" and first.probability >= max(LIKELY, 2 * second) else None
 
+    @property
+    def mechanism(self) -> MechanismBelief | None:
+        """What the answer is about if its first cause is not yet certain but what is going on is."""
+        lead = self.lead
+        if lead is None or lead.confidence != "low" or self.verdict != "answered":
+            return None
+        belief = self.differential.belief(lead)
+        return belief if belief is not None and belief.probability >= max(LIKELY, 1.5 * lead.probability) else None
 
-def diagnose(candidates: Sequence[Scored], context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
+
+def diagnose(candidates: Sequence[Candidate], context: Context, weights: Weights, top_k: int = 5) -> Diagnosis:
     """Rank the candidates and decide what the answer is.
 
     A finding that fired decides over retrieval; a finding unrelated to the symptoms asked about does not make
     the verdict (it is listed all the same).
     """
-    ranked = rank(candidates, context, weights)
-    plausible = tuple(cause for cause in ranked if cause.probability >= weights.plausible)[:top_k]
-    verdict = _verdict(ranked, context, weights)
-    settled = (
-        verdict == "answered" and plausible[0].features["rule_fired"] >= CERTAIN and plausible[0].confidence == "high"
-    )
-    missing = () if settled or verdict in ("no_fault", "not_in_kb") else _missing(plausible, context)
-    if verdict == "not_in_kb":
-        plausible = ()
-    if verdict == "no_fault":
-        plausible = tuple(cause for cause in plausible if cause.case.kind == "artefact")
+    differential = infer(candidates, context, weights)
+    verdict = _verdict(differential, context, weights)
+    causes = _shown(verdict, differential, context, weights)[:top_k]
+    settled = verdict == "answered" and causes[0].features["rule_fired"] >= CERTAIN and causes[0].confidence == "high"
+    silent = settled or verdict == "no_fault" or (verdict == "not_in_kb" and not causes)
     fired = context.report.fired
     return Diagnosis(
         verdict=verdict,
-        causes=plausible,
-        missing=missing,
+        causes=causes,
+        missing=() if silent else next_questions(differential, context),
         findings=tuple(sorted(fired, key=lambda finding: _telling(finding, context))),
         related=tuple(finding for finding in fired if relevant(finding, context)),
+        differential=differential,
     )
+
+
+def _shown(verdict: Verdict, differential: Differential, context: Context, weights: Weights) -> tuple[Cause, ...]:
+    """The causes that an answer shows: all that are plausible; at least the first three of a complaint."""
+    plausible = tuple(cause for cause in differential.causes if cause.probability >= weights.plausible)
+    if verdict == "no_fault":
+        return tuple(cause for cause in plausible if cause.case.kind == "artefact")
+    if verdict == "not_in_kb" and (context.intent.out_of_scope or not complaint(context)):
+        return ()
+    settled = verdict == "answered" and bool(plausible) and plausible[0].confidence == "high"
+    if settled or len(plausible) >= LEAST or not complaint(context):
+        return plausible
+    return differential.causes[:LEAST]
+
+
+def complaint(context: Context) -> bool:
+    """Whether something is said or shown to fail."""
+    evidence = context.evidence
+    return bool(evidence.tracebacks or context.observed or context.symptoms or context.intent.says_failed)
 
 
 def _telling(finding: Finding, context: Context) -> tuple[float, int, str]:
     """Sort key: findings about the question first, then by severity."""
-    return -finding_weight(finding, context.symptoms), list(Severity).index(finding.severity), finding.rule_id
+    return -finding_weight(finding, context), list(Severity).index(finding.severity), finding.rule_id
 
 
-def rank(candidates: Sequence[Scored], context: Context, weights: Weights) -> tuple[Cause, ...]:
-    """All candidates, most probable first; ties by id."""
-    causes = []
-    given = sorted(candidates, key=lambda scored: scored.case.id)
-    found = [features(scored, context) for scored in given]
-    chances = competing(given, found, context, weights)
-    for scored, values, probability in zip(given, found, chances, strict=True):
-        mine = tuple(f for f in context.report.findings if scored.case.id in f.cases)
-        causes.append(
-            Cause(
-                case=scored.case,
-                probability=probability,
-                confidence=_bounded(weights.confidence(probability), values, context),
-                findings=mine,
-                features=values,
-            )
-        )
-    return tuple(sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id)))
-
-
-def _bounded(confidence: Confidence, values: Mapping[str, float], context: Context) -> Confidence:
-    """High and medium are promises: not where what was pasted contradicts the case, nor where nothing was trained.
-
-    High is none either where only the names and a symptom are given.
-    """
-    if _contradicted(values) or context.intent.out_of_scope:
-        return "low"
-    return "medium" if context.intent.bare and confidence == "high" else confidence
-
-
-def competing(
-    given: Sequence[Scored], found: Sequence[Mapping[str, float]], context: Context, weights: Weights
-) -> tuple[float, ...]:
-    """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
-
-    It competes as an equal only where no other case is worth asking about.
-    """
-    first = [n for n, scored in enumerate(given) if not scored.case.secondary]
-    none = none_features(context)
-    alone = dict(zip(first, weights.probabilities([found[n] for n in first], none), strict=True))
-    whole = weights.probabilities(found, none)
-    if max(alone.values(), default=0.0) < ASK:
-        return whole
-    left = max(0.0, 1.0 - sum(alone.values()))
-    return tuple(alone.get(n, whole[n] * left) for n in range(len(given)))
-
-
-def _verdict(ranked: Sequence[Cause], context: Context, weights: Weights) -> Verdict:
-    first = ranked[0] if ranked else None
-    if context.intent.domain_score < weights.field and (first is None or first.probability < TROUBLED):
+def _verdict(differential: Differential, context: Context, weights: Weights) -> Verdict:
+    intent = context.intent
+    first = differential.causes[0] if differential.causes else None
+    if intent.domain_score < weights.field and (first is None or first.probability < TROUBLED):
         return "not_in_kb"
-    if context.intent.out_of_scope and not _failed(first, context):
+    if intent.out_of_scope and not _failed(first, context):
         # Bad answers may be the training's doing; nothing says so, and nothing says that there was any.
-        worth_asking = context.intent.bad_output and first is not None and first.probability >= ASK
+        worth_asking = intent.bad_output and first is not None and first.probability >= ASK
         return "need_input" if worth_asking else "not_in_kb"
-    if first is not None and _convincing(first, context, weights) and _called_for(first, context):
-        return "no_fault" if first.case.kind == "artefact" else "answered"
+    called_for = first is not None and _called_for(first, context)
+    if (
+        first is not None
+        and called_for
+        and first.case.kind == "artefact"
+        and _convincing(first, context, weights.artefact)
+    ):
+        return "no_fault"
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
-    if first is not None and first.probability >= ASK:
+    if first is not None and called_for and first.case.kind == "fault" and _convincing(first, context, weights.answer):
+        return "answered"
+    if _mechanism_answers(differential, first, context, weights):
+        return "answered"
+    if first is not None and first.probability >= weights.plausible:
         return "need_input"
-    return "need_input" if _could_say_more(context) else "not_in_kb"
+    return "need_input" if intent.vague or complaint(context) else "not_in_kb"
+
+
+def _mechanism_answers(differential: Differential, first: Cause | None, context: Context, weights: Weights) -> bool:
+    """Whether what is going on is clear although its origin is not."""
+    belief = differential.belief(first) if first is not None else None
+    if belief is None or context.intent.vague or context.intent.bare or not complaint(context):
+        return False
+    return belief.probability >= weights.answer and belief.weighed.support > belief.weighed.contradiction
 
 
 def _failed(first: Cause | None, context: Context) -> bool:
@@ -194,21 +166,16 @@ def _failed(first: Cause | None, context: Context) -> bool:
     return pasted and first is not None and first.probability >= TROUBLED
 
 
-def _convincing(cause: Cause, context: Context, weights: Weights) -> bool:
+def _convincing(cause: Cause, context: Context, least: float) -> bool:
     """Likely enough, or proven by a rule: an error or warning that fired on what was asked about."""
-    likely = cause.probability >= weights.answer and not _contradicted(cause.features)
-    if likely and not (context.intent.bare and cause.case.kind == "fault"):
+    likely = cause.probability >= least and not contradicted(cause.features)
+    if likely and not ((context.intent.bare or context.intent.vague) and cause.case.kind == "fault"):
         return True
     proven = (
-        f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context.symptoms) >= CERTAIN
+        f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context) >= CERTAIN
         for f in cause.findings
     )
     return cause.probability >= ASK and any(proven)
-
-
-def _contradicted(values: Mapping[str, float]) -> bool:
-    """Whether the user wrote every setting that the case is about, and the case's own rule says that it is not so."""
-    return values["rule_clear"] > 0 and values["settings"] >= 1.0
 
 
 def _called_for(cause: Cause, context: Context) -> bool:
@@ -222,15 +189,16 @@ def _called_for(cause: Cause, context: Context) -> bool:
 
 
 def _healthy(context: Context) -> bool:
-    """Something was there to look at, and nothing in it is failing.
+    """Something was there to look at, nothing in it is failing, and nothing is said to fail.
 
-    What is only said to fail counts, unless the question merely asks whether a log without trouble is normal.
+    What is only said to fail does not count if the question merely asks whether a log without trouble is normal.
     """
-    evidence = context.evidence
+    evidence, intent = context.evidence, context.intent
     if any(problem.code not in TOLERATED for problem in evidence.receipt.problems):
         return False  # what could not be read cannot be called healthy
-    if context.intent.says_failed and not (context.healthy_log or context.intent.asks_if_normal):
-        return False  # something failed, and no log shows what
+    reassured = context.healthy_log and intent.asks_if_normal
+    if intent.says_failed and not reassured:
+        return False
     logged = any(row.style != "user" for row in evidence.rows)
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
@@ -238,7 +206,7 @@ def _healthy(context: Context) -> bool:
     excused = ODD_BUT_HARMLESS | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
     if context.observed - excused:
         return False
-    if context.symptoms - excused and not (context.healthy_log and context.intent.asks_if_normal):
+    if (context.symptoms - excused or "symptom" in intent.concepts.values()) and not reassured:
         return False
     return not any(f.severity is not Severity.INFO for f in context.report.fired if f.concludes == "fault")
 
@@ -251,113 +219,6 @@ def _troubled(first: Cause | None, context: Context) -> bool:
     return first.probability >= (TROUBLED if context.healthy_log else ASK)
 
 
-def _could_say_more(context: Context) -> bool:
-    """Whether the knowledge may hold the answer once more is known: little was said, or a failure's log is absent."""
-    evidence = context.evidence
-    if evidence.receipt.problems and evidence.run.partial:
-        return True
-    if not (evidence.run.options or evidence.rows or evidence.tracebacks):
-        return context.intent.vague
-    whole = bool(evidence.run.options) and bool(evidence.rows or evidence.tracebacks)
-    return bool(context.symptoms or context.intent.says_failed) and not whole
-
-
-def _missing(causes: Sequence[Cause], context: Context) -> tuple[Missing, ...]:
-    """What to ask, most separating first, each fact once."""
-    asks: dict[str, tuple[float, int, Missing]] = {}
-    questions: list[tuple[float, Missing]] = []
-    for cause in causes:
-        for finding in cause.findings:
-            weight = cause.probability * max(overlap(finding.symptoms, context.symptoms), 0.2)
-            questions += [(weight, missing) for missing in finding.missing]
-        questions += [
-            (0.5 * cause.probability, Missing(fact=ask.fact, why=ask.why, ask=ask.ask)) for ask in cause.case.ask
-        ]
-    questions += [(0.05, missing) for missing in GENERIC]
-    for weight, missing in questions:
-        if known(missing.fact, context.evidence) or _pointless(missing.fact, context.evidence):
-            continue
-        gain = information_gain(missing.fact, causes) + weight
-        if missing.fact not in asks or gain > asks[missing.fact][0]:
-            asks[missing.fact] = (gain, len(asks), missing)
-    ordered = sorted(asks.values(), key=lambda item: (-round(item[0], 9), item[1]))
-    return tuple(missing for _, _, missing in ordered[:MAX_MISSING])
-
-
-def _pointless(fact: str, evidence: Evidence) -> bool:
-    """A setting is no sensible question while the whole configuration is absent, nor a version without a framework.
-
-    Nor is the version of a framework that this run does not use.
-    """
-    run = evidence.run
-    kind, _, name = fact.partition(":")
-    if kind == "setting":
-        return not run.options
-    if kind != "version":
-        return False
-    if run.framework is None:
-        return not evidence.versions and not run.options
-    return name in STANDALONE and name != run.framework.value and name not in evidence.versions
-
-
-def information_gain(fact: str, causes: Sequence[Cause]) -> float:
-    """Bits that knowing ``fact`` is expected to give about which cause it is.
-
-    Each cause says what value of the fact it goes with; the gain is the entropy of that grouping.
-    """
-    groups: dict[tuple[str, ...], float] = defaultdict(float)
-    total = sum(cause.probability for cause in causes)
-    if total <= 0:
-        return 0.0
-    for cause in causes:
-        groups[_signature(fact, cause.case)] += cause.probability / total
-    return -sum(p * math.log2(p) for p in groups.values() if p > 0)
-
-
-def _signature(fact: str, case: Case) -> tuple[str, ...]:
-    kind, _, name = fact.partition(":")
-    if fact == "framework":
-        return case.frameworks
-    if fact == "algorithm":
-        return case.algorithms
-    if fact in ("model", "model_family"):
-        return case.model_families
-    if kind == "version":
-        return (case.affected.get(name, ""),)
-    if kind == "setting":
-        return (str(name in case.settings),)
-    if fact == "log":
-        return case.signals
-    if fact == "config":
-        return case.settings
-    return ()
-
-
-def known(fact: str, evidence: Evidence) -> bool:
-    """Whether the paste already holds this fact."""
-    run = evidence.run
-    kind, _, name = fact.partition(":")
-    if kind == "version":
-        return name in evidence.versions and evidence.versions[name].exact is not None
-    if kind == "setting":
-        return name in run.settings
-    answers = {
-        "framework": run.framework is not None,
-        "algorithm": run.algorithm is not None,
-        "model": run.model is not None or run.model_family is not None,
-        "model_family": run.model_family is not None,
-        "log": bool(evidence.rows or evidence.tracebacks),
-        "config": bool(run.options),
-    }
-    return answers.get(fact, False)
-
-
 def relevant(finding: Finding, context: Context) -> bool:
     """Whether a fired finding is about the symptoms asked about."""
-    return finding_weight(finding, context.symptoms) >= CERTAIN * 0.5
-
-
-GENERIC: tuple[Missing, ...] = tuple(
-    Missing(fact=fact, why=messages.both(f"{fact}.why"), ask=messages.both(f"{fact}.ask"))
-    for fact in ("config", "log", "framework", "algorithm", "model")
-)
+    return finding_weight(finding, context) >= CERTAIN * 0.5

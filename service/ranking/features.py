@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.kb.model.run import Recognised, VersionFact
 from trainmedic.kb.parse.signal_kinds import NON_FINITE
 from trainmedic.kb.versions import Interval, holds, interval_holds, parse_range, parse_version
 from trainmedic.service.question.intent import Intent
+from trainmedic.service.ranking.fix_values import FixValue, already_written
+from trainmedic.service.ranking.places import Place
 
 GROUPS: tuple[frozenset[str], ...] = (
     NON_FINITE,
@@ -35,55 +38,43 @@ SEVERITY_WEIGHT = {Severity.ERROR: 1.0, Severity.WARNING: 0.75, Severity.INFO: 0
 UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
 
-NAMES = (
-    "rule_fired",
-    "rule_unsure",
-    "rule_clear",
-    "retrieval",
-    "lead",
-    "words",
-    "words_ahead",
-    "meaning",
-    "meaning_ahead",
-    "concepts",
-    "focus",
-    "denied",
-    "symptom",
-    "symptom_missed",
-    "framework_match",
-    "framework_clash",
-    "algorithm_match",
-    "algorithm_clash",
-    "family_match",
-    "family_clash",
-    "family_unsaid",
-    "version_inside",
-    "version_outside",
-    "settings",
-    "healthy_log",
+FOR = (
+    *("fused", "pasted", "mechanism_fused", "rule_fired", "rule_unsure", "concepts", "focus", "symptom", "predicted"),
+    *("support", "holds", "framework_match", "algorithm_match", "family_match", "version_inside", "settings"),
+    *("helped", "common"),
 )
+"""What speaks for a candidate."""
+AGAINST = (
+    *("rule_clear", "denied", "symptom_missed", "contradiction", "excluded", "fails", "framework_clash"),
+    *("algorithm_clash", "family_clash", "version_outside", "worked_before", "tried", "already_so", "healthy_log"),
+)
+"""What speaks against a candidate."""
+EITHER = ("is_origin", "is_mechanism")
+"""What a candidate commits to, compared with a case; may count either way."""
+LOGS = frozenset({"log", "metrics", "traceback"})
+"""Kinds of text that a run printed."""
+ENOUGH = 2.0
+"""The weight of observations for or against a mechanism above which more of them say no more."""
+NAMES = (*FOR, *AGAINST, *EITHER)
 """Every feature, in the order of the weights."""
-NONE_NAMES = ("vague", "reassurance", "complaint", "healthy", "options", "log", "traceback", "length", "symptoms")
-"""What speaks for or against "none of the cases", in the order of the weights: how much was said and shown."""
+NONE_FOR = ("vague", "reassurance", "healthy", "request")
+"""What speaks for "something else than any candidate": little was said, or nothing is said to be wrong."""
+NONE_AGAINST = ("complaint", "options", "log", "traceback", "length", "symptoms")
+"""What speaks against it: how much was said and shown."""
+NONE_NAMES = (*NONE_FOR, *NONE_AGAINST)
 LONG = 400
 """Width of a question that says enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """One candidate as ranking sees it: ``score`` relative to the best hit (0 to 1), ``lead`` 1 for the first.
+class Candidate:
+    """One cause as ranking sees it: the fused votes of the question's lists for it, the vote of the paste's list, and
+    the fused votes for its mechanism, each from 0 to 1."""
 
-    ``words`` and ``meaning`` as in `service.ranking.retrieve.Hit`; ``words_ahead`` and ``meaning_ahead`` are their
-    margins over the best other candidate, negative behind it.
-    """
-
-    case: Case
-    score: float
-    lead: float
-    words: float = 0.0
-    meaning: float = 0.0
-    words_ahead: float = 0.0
-    meaning_ahead: float = 0.0
+    cause: Case
+    fused: float = 0.0
+    pasted: float = 0.0
+    mechanism: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +87,14 @@ class Context:
     concepts: Mapping[str, float]  # concept id → weight (inverse document frequency over the cases)
     case_concepts: Mapping[str, frozenset[str]]
     case_titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    weighed: Mapping[str, Weighed] = field(default_factory=lambda: MappingProxyType({}))  # by mechanism id
+    places: Mapping[str, tuple[Place, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
+
+    fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
+
+    def placed(self, cause_id: str) -> tuple[Place, ...]:
+        """Where a cause belongs; empty for one that no mechanism names."""
+        return self.places.get(cause_id, ())
 
     @property
     def symptoms(self) -> frozenset[str]:
@@ -121,48 +120,63 @@ def overlap(left: Sequence[str] | frozenset[str], right: Sequence[str] | frozens
     return SAME_GROUP if kin else 0.0
 
 
-def finding_weight(finding: Finding, symptoms: frozenset[str]) -> float:
-    """How much a fired finding says about the question asked: its severity, if its symptoms are those asked about."""
+def finding_weight(finding: Finding, context: Context) -> float:
+    """How much a fired finding says about the question asked: its severity, if its symptoms are those asked about.
+
+    What a log itself says is never unrelated to a question that comes with this log.
+    """
     weight = SEVERITY_WEIGHT[finding.severity]
-    if not symptoms or not finding.symptoms:
+    if not context.symptoms or not finding.symptoms:
         return weight
-    agreement = overlap(finding.symptoms, symptoms)
+    agreement = overlap(finding.symptoms, context.symptoms)
+    if agreement == 0.0 and finding.severity is not Severity.INFO and shown_by_log(finding, context.evidence):
+        return weight * SAME_GROUP
     return weight * max(agreement, UNRELATED)
 
 
-def features(scored: Scored, context: Context) -> Mapping[str, float]:
+def shown_by_log(finding: Finding, evidence: Evidence) -> bool:
+    """Whether a finding rests on a line of a log or a traceback and not on the configuration alone."""
+    logs = [(region.source, region.start_line, region.end_line) for region in evidence.regions if region.kind in LOGS]
+    return any(
+        span.attachment == source and start <= span.line <= end
+        for span in finding.evidence
+        if not span.default
+        for source, start, end in logs
+    )
+
+
+def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     """All of `NAMES` for one candidate."""
-    case, evidence, report = scored.case, context.evidence, context.report
+    case, evidence, report = candidate.cause, context.evidence, context.report
     run = evidence.run
-    mine = [finding for finding in report.findings if case.id in finding.cases]
-    fired = [finding_weight(f, context.symptoms) for f in mine if f.status is Status.FIRED]
-    unsure = [finding_weight(f, context.symptoms) for f in mine if f.status is Status.CANNOT_TELL]
+    mine = findings_of(case, report)
+    fired = [finding_weight(f, context) for f in mine if f.status is Status.FIRED]
+    unsure = [finding_weight(f, context) for f in mine if f.status is Status.CANNOT_TELL]
     clear = not mine and any(rule in report.ruled_out for rule in case.rules) and bool(run.options)
     asked = sum(context.concepts.values())
     own = context.case_concepts.get(case.id, frozenset())
     common = sum(weight for concept, weight in context.concepts.items() if concept in own)
     agreement = overlap(case.signals, context.symptoms) if context.symptoms and case.signals else 0.0
-    inside, outside = _versions(case, evidence.versions)
     written = {name for name, setting in run.settings.items() if setting.option is not None}
     values = {
+        "fused": candidate.fused,
+        "pasted": candidate.pasted,
+        "mechanism_fused": candidate.mechanism,
         "rule_fired": max(fired, default=0.0),
         "rule_unsure": max(unsure, default=0.0),
         "rule_clear": float(clear),
-        "retrieval": scored.score,
-        "lead": scored.lead,
-        "words": scored.words,
-        "words_ahead": scored.words_ahead,
-        "meaning": scored.meaning,
-        "meaning_ahead": scored.meaning_ahead,
         "concepts": common / asked if asked else 0.0,
         "focus": min(1.0, common / 8.0),
         "denied": float(bool(context.intent.negated & context.case_titles.get(case.id, frozenset()))),
         "symptom": agreement,
         "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
-        "version_inside": float(inside),
-        "version_outside": float(outside),
         "settings": _share(written, case.settings),
         "healthy_log": float(context.healthy_log and not context.observed),
+        **_of_mechanism(case, context),
+        **_of_versions(case, evidence),
+        **_of_remedies(case, context),
+        "is_origin": float(case.level == "origin"),
+        "is_mechanism": float(case.level == "mechanism"),
     }
     for name, fact, known in (
         ("framework", run.framework, case.frameworks),
@@ -173,25 +187,82 @@ def features(scored: Scored, context: Context) -> Mapping[str, float]:
         values[f"{name}_clash"] = float(_clash(fact, known))
     if run.model is not None and run.model_family is None and case.model_families:
         values["family_clash"] = 1.0  # a model of no family we know is none of those named
-    values["family_unsaid"] = float(bool(case.model_families) and run.model is None and run.model_family is None)
     return MappingProxyType({name: values[name] for name in NAMES})
+
+
+def findings_of(case: Case, report: Report) -> tuple[Finding, ...]:
+    """The findings that name a case, or that are of an origin's own rules."""
+    rules = case.rules if case.level == "origin" else ()
+    return tuple(f for f in report.findings if case.id in f.cases or f.rule_id in rules)
+
+
+def _of_mechanism(case: Case, context: Context) -> dict[str, float]:
+    """What the evidence says about the mechanisms and origins that a cause belongs to; the best of several."""
+    best = {"support": 0.0, "contradiction": 0.0, "excluded": 0.0, "holds": 0.0, "fails": 0.0, "predicted": 0.0}
+    best["common"] = 0.0
+    ranked = []
+    for place in context.placed(case.id):
+        weighed = context.weighed.get(place.mechanism)
+        if weighed is None:
+            continue
+        state = next((state for state in weighed.origins if state.origin.id == place.origin), None)
+        values = {
+            "support": min(1.0, weighed.support / ENOUGH),
+            "contradiction": min(1.0, weighed.contradiction / ENOUGH),
+            "excluded": float(bool(weighed.excluded_by)),
+            "predicted": overlap(weighed.mechanism.predicts, context.symptoms) if context.symptoms else 0.0,
+            "holds": float(state is not None and state.value is True),
+            "fails": float(state is not None and state.value is False),
+            "common": COMMONNESS[state.origin.common] if state is not None and case.level == "origin" else 0.0,
+        }
+        net = values["support"] + values["holds"] - values["contradiction"] - 2 * values["excluded"] - values["fails"]
+        ranked.append((net, place.mechanism, place.origin, values))
+    return max(ranked, key=lambda item: item[:3])[3] if ranked else best
+
+
+def _of_versions(case: Case, evidence: Evidence) -> dict[str, float]:
+    """Whether a known version lies in the affected range, certainly outside, or the run worked with an affected one."""
+    inside = outside = before = False
+    for package, affected in case.affected.items():
+        fact, good = evidence.versions.get(package), evidence.known_good.get(package)
+        verdict = None if fact is None else in_range(fact, affected)
+        inside, outside = inside or verdict is True, outside or verdict is False
+        before = before or (good is not None and in_range(good, affected) is True)
+    return {"version_inside": float(inside), "version_outside": float(outside), "worked_before": float(before)}
+
+
+def _of_remedies(case: Case, context: Context) -> dict[str, float]:
+    """Whether the user tried what the cause asks for, and whether the fix is in the configuration already."""
+    titles = context.case_titles.get(case.id, frozenset())
+    names = frozenset(case.settings)
+
+    def concerns(remedy: Remedy) -> bool:
+        return bool(names & set(remedy.settings) or (not remedy.settings and titles & set(remedy.concepts)))
+
+    remedies = [remedy for remedy in context.evidence.remedies if concerns(remedy)]
+    return {
+        "tried": float(any(remedy.helped is False for remedy in remedies)),
+        "helped": float(any(remedy.helped is True for remedy in remedies)),
+        "already_so": float(already_written(context.fix_values.get(case.id, ()), context.evidence.run.options)),
+    }
 
 
 def none_features(context: Context) -> Mapping[str, float]:
     """All of `NONE_NAMES` for one question."""
-    run = context.evidence.run
-    values = (
-        float(context.intent.vague),
-        float(context.intent.asks_if_normal),
-        float(context.intent.complains),
-        float(context.healthy_log and not context.observed),
-        float(bool(run.options)),
-        float(bool(context.evidence.rows)),
-        float(bool(context.evidence.tracebacks)),
-        min(context.intent.width, LONG) / LONG,
-        float(bool(context.symptoms)),
-    )
-    return MappingProxyType(dict(zip(NONE_NAMES, values, strict=True)))
+    evidence, intent = context.evidence, context.intent
+    values = {
+        "vague": float(intent.vague),
+        "reassurance": float(intent.asks_if_normal),
+        "healthy": float(context.healthy_log and not context.observed),
+        "request": float(intent.requests),
+        "complaint": float(intent.complains),
+        "options": float(bool(evidence.run.options)),
+        "log": float(bool(evidence.rows)),
+        "traceback": float(bool(evidence.tracebacks)),
+        "length": min(intent.width, LONG) / LONG,
+        "symptoms": float(bool(context.symptoms)),
+    }
+    return MappingProxyType({name: values[name] for name in NONE_NAMES})
 
 
 def in_range(fact: VersionFact, affected: str) -> bool | None:
@@ -208,13 +279,3 @@ def _clash(fact: Recognised | None, known: Sequence[str]) -> bool:
 
 def _share(written: set[str], involved: Sequence[str]) -> float:
     return len(written & set(involved)) / len(involved) if involved else 0.0
-
-
-def _versions(case: Case, versions: Mapping[str, VersionFact]) -> tuple[bool, bool]:
-    """Whether a known version lies inside the case's affected range, and whether one certainly lies outside."""
-    inside = outside = False
-    for package, affected in case.affected.items():
-        fact = versions.get(package)
-        verdict = None if fact is None else in_range(fact, affected)
-        inside, outside = inside or verdict is True, outside or verdict is False
-    return inside, outside

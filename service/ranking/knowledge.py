@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
+from trainmedic.kb.engine.mechanism import MechanismSet, origin_id
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
+from trainmedic.service.ranking.fix_values import FixValue, fix_values
+from trainmedic.service.ranking.places import Place
 from trainmedic.service.ranking.weights import Weights, shipped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """Cases, rules, glossary, index and weights.
+    """Causes (cases, and mechanisms with their origins), rules, glossary, index and weights.
 
-    ``concepts`` maps a case to the glossary concepts of its text, ``titles`` to those of its title alone.
+    ``concepts`` maps a cause to the glossary concepts of its text, ``titles`` to those of its title alone.
     """
 
     cases: CaseSet
@@ -30,8 +35,33 @@ class Knowledge:
     weights: Weights = field(default_factory=shipped)
     concepts: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    mechanisms: MechanismSet = field(default_factory=MechanismSet)
+
+    @cached_property
+    def places(self) -> Mapping[str, tuple[Place, ...]]:
+        """Where each cause belongs, by its id."""
+        places: dict[str, list[Place]] = defaultdict(list)
+        for mechanism in self.mechanisms.mechanisms:
+            places[mechanism.id].append(Place(mechanism=mechanism.id))
+            for case in mechanism.cases:
+                places[case].append(Place(mechanism=mechanism.id))
+            for origin in mechanism.origins:
+                place = Place(mechanism=mechanism.id, origin=origin.id)
+                for cause in (origin_id(mechanism, origin), *origin.cases):
+                    places[cause].append(place)
+        return MappingProxyType({cause: tuple(listed) for cause, listed in places.items()})
+
+    @cached_property
+    def published(self) -> Mapping[str, Case]:
+        """Causes that users may see, by id."""
+        return {case.id: case for case in self.cases.cases if case.status == "published"}
 
     @property
-    def published(self) -> Mapping[str, Case]:
-        """Cases that users may see, by id."""
-        return {case.id: case for case in self.cases.cases if case.status == "published"}
+    def case_pages(self) -> Mapping[str, Case]:
+        """The published cases alone, by id."""
+        return {cause_id: cause for cause_id, cause in self.published.items() if cause.level == "case"}
+
+    @cached_property
+    def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:
+        """What each cause's fix asks to write, by the cause's id."""
+        return MappingProxyType({cause_id: fix_values(cause) for cause_id, cause in self.published.items()})

@@ -6,7 +6,8 @@ equal scores share a rank, and the dense list weighs as much as the embedder kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,15 +21,19 @@ from trainmedic.service.question.query import Facets, Query
 
 Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float32]
+Ranks: TypeAlias = Mapping[str, tuple[int, int, float]]
+"""Case → (rank among cases, its best chunk, that chunk's score)."""
 DEPTH = 80
 """Chunks of each list that take part."""
 SMOOTHING = 30.0
 """The constant of reciprocal rank fusion, smaller than the usual 60: the lists are short and their heads are good."""
-FACET_WEIGHT = 0.25
+FACET_WEIGHT = 0.125
 """All facets agreeing against a first rank in one list."""
 FACETS = 4
-FIRED_WEIGHT = 1.0
+FIRED_WEIGHT = 0.5
 """A fired rule names its case: worth a first rank."""
+PASTED_WEIGHT = 0.25
+"""The list of the paste's words against the list of the question's: it finds what the user did not describe."""
 KNOWN_ENOUGH = 0.3
 """Share of known tokens below which the dense list has no vote."""
 
@@ -38,6 +43,8 @@ class Hit:
     """One case. ``why`` says what found it, in words; the ranks are those of its best chunk (None: not found so).
 
     ``words`` is the share of the query's words that this chunk answers, ``meaning`` its cosine; 0 where not found so.
+    ``fused`` is the reciprocal rank fusion of the question's two lists alone, ``pasted`` the vote of the paste's list,
+    both from 0 to 1.
     """
 
     case_id: str
@@ -45,9 +52,12 @@ class Hit:
     why: tuple[str, ...]
     dense_rank: int | None = None
     lexical_rank: int | None = None
+    pasted_rank: int | None = None
     fired: bool = False
     words: float = 0.0
     meaning: float = 0.0
+    fused: float = 0.0
+    pasted: float = 0.0
 
 
 def retrieve(
@@ -70,46 +80,77 @@ def retrieve(
     lexical = _by_case(*index.lexical.search(query.terms, depth), index, allowed)
     numbers, cosines, weight = _dense(query, index, embedder, depth)
     dense = _by_case(numbers, cosines, index, allowed)
+    pasted = _by_case(*index.lexical.search(query.pasted, depth), index, allowed)
     fired = {case_id for case_id in query.fired if allowed is None or allowed(case_id)}
-    scores = {case_id: _vote(rank) for case_id, (rank, _, _) in lexical.items()}
-    for case_id, (rank, _, _) in dense.items():
-        scores[case_id] = scores.get(case_id, 0.0) + weight * _vote(rank)
+    fused = _fused(lexical, dense, weight)
+    scores = dict(fused)
+    for case_id, (rank, _, _) in pasted.items():
+        scores[case_id] = scores.get(case_id, 0.0) + PASTED_WEIGHT * _vote(rank)
     for case_id in fired:
         scores[case_id] = scores.get(case_id, 0.0) + FIRED_WEIGHT * _vote(1)
-    agreed: dict[str, tuple[str, ...]] = {}
-    if cases:
-        for case_id in scores:
-            agreed[case_id] = _agreement(query.facets, cases.get(case_id))
-            scores[case_id] += FACET_WEIGHT * _vote(1) * len(agreed[case_id]) / FACETS
+    agreed = {case_id: _agreement(query.facets, cases.get(case_id)) for case_id in scores} if cases else {}
+    for case_id, facets in agreed.items():
+        scores[case_id] += FACET_WEIGHT * _vote(1) * len(facets) / FACETS
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:top_k]
     chunks = [lexical[case_id][1] for case_id, _ in best if case_id in lexical]
     words = index.lexical.explain(query.terms, chunks) if explain else {}
     ceiling = index.lexical.ceiling(query.terms)
-    hits = []
-    for case_id, score in best:
-        why = []
-        if case_id in lexical:
-            named = ", ".join(words.get(lexical[case_id][1], ()))
-            why.append(f"words: {named}" if named else "words")
-        if case_id in dense:
-            why.append(f"meaning: {index.chunks[dense[case_id][1]].part}")
-        if case_id in fired:
-            why.append("a rule fired")
-        if agreed.get(case_id):
-            why.append(f"facts: {', '.join(agreed[case_id])}")
-        hits.append(
-            Hit(
-                case_id=case_id,
-                score=score,
-                why=tuple(why),
-                dense_rank=dense[case_id][0] if case_id in dense else None,
-                lexical_rank=lexical[case_id][0] if case_id in lexical else None,
-                fired=case_id in fired,
-                words=min(1.0, lexical[case_id][2] / ceiling) if case_id in lexical and ceiling > 0 else 0.0,
-                meaning=dense[case_id][2] if case_id in dense else 0.0,
-            )
+
+    found = _Found(lexical=lexical, dense=dense, pasted=pasted, fired=fired, agreed=agreed, words=words)
+    return tuple(
+        Hit(
+            case_id=case_id,
+            score=score,
+            why=tuple(found.why(case_id, index)),
+            dense_rank=_rank(dense, case_id),
+            lexical_rank=_rank(lexical, case_id),
+            pasted_rank=_rank(pasted, case_id),
+            fused=fused.get(case_id, 0.0),
+            pasted=_vote(pasted[case_id][0]) if case_id in pasted else 0.0,
+            fired=case_id in fired,
+            words=min(1.0, lexical[case_id][2] / ceiling) if case_id in lexical and ceiling > 0 else 0.0,
+            meaning=dense[case_id][2] if case_id in dense else 0.0,
         )
-    return tuple(hits)
+        for case_id, score in best
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What found each case, for its explanation."""
+
+    lexical: Ranks
+    dense: Ranks
+    pasted: Ranks
+    fired: Collection[str]
+    agreed: Mapping[str, tuple[str, ...]]
+    words: Mapping[int, tuple[str, ...]]
+
+    def why(self, case_id: str, index: Index) -> Iterator[str]:
+        if case_id in self.lexical:
+            named = ", ".join(self.words.get(self.lexical[case_id][1], ()))
+            yield f"words: {named}" if named else "words"
+        if case_id in self.dense:
+            yield f"meaning: {index.chunks[self.dense[case_id][1]].part}"
+        if case_id in self.pasted:
+            yield "words of the paste"
+        if case_id in self.fired:
+            yield "a rule fired"
+        if self.agreed.get(case_id):
+            yield f"facts: {', '.join(self.agreed[case_id])}"
+
+
+def _fused(lexical: Ranks, dense: Ranks, weight: float) -> dict[str, float]:
+    """Reciprocal rank fusion of the question's two lists, from 0 to 1; ``weight`` is that of the dense list."""
+    votes: dict[str, float] = defaultdict(float)
+    for ranks, share in ((lexical, 1.0), (dense, weight)):
+        for case_id, (rank, _, _) in ranks.items():
+            votes[case_id] += share * _vote(rank) / (1.0 + weight)
+    return votes
+
+
+def _rank(ranks: Ranks, case_id: str) -> int | None:
+    return ranks[case_id][0] if case_id in ranks else None
 
 
 def _vote(rank: int) -> float:
@@ -125,13 +166,8 @@ def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[
     return *index.vectors.ranked(vector, depth), known
 
 
-def _by_case(
-    numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None
-) -> dict[str, tuple[int, int, float]]:
-    """Case → (rank among cases, its best chunk, that chunk's score).
-
-    Chunks come best first; equals share a rank, zero is no vote.
-    """
+def _by_case(numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None) -> Ranks:
+    """Chunks come best first; equals share a rank, zero is no vote."""
     ranks: dict[str, tuple[int, int, float]] = {}
     previous, rank, chunks = None, 0, index.chunks
     for chunk, shown in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):

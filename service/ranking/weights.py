@@ -23,7 +23,8 @@ class Weights:
     Candidates compete: where several are equally likely, none is likely, which is how a vague question is told from a
     clear one.
 
-    ``answer``: the least probability to act on the first cause. ``high``/``medium``: confidence words.
+    ``answer``: the least probability to act on the first cause, ``artefact`` to act on one that says that nothing is
+    wrong. ``high``/``medium``: confidence words.
     ``plausible``: below it a case is not offered. ``field``: the least concept weight that makes a question
     without any recognised fact one of our field.
     """
@@ -32,6 +33,7 @@ class Weights:
     weights: Mapping[str, float]
     none: Mapping[str, float]
     answer: float
+    artefact: float
     high: float
     medium: float
     plausible: float
@@ -44,7 +46,7 @@ class Weights:
         """
         odds = [_odds(self.bias + sum(self.weights[name] * found[name] for name in NAMES)) for found in candidates]
         whole = _odds(sum(self.none[name] * none[name] for name in NONE_NAMES)) + sum(odds)
-        return tuple(each / whole for each in odds)
+        return tuple(odd / whole for odd in odds)
 
     def confidence(self, probability: float) -> Confidence:
         """The word for a probability: ``high`` is right nine times in ten on the evaluation set, ``medium`` six."""
@@ -64,7 +66,7 @@ def from_json(text: str) -> Weights:
         bias=data["bias"],
         weights=MappingProxyType({name: float(data["weights"].get(name, 0.0)) for name in NAMES}),
         none=MappingProxyType({name: float(data.get("none", {}).get(name, 0.0)) for name in NONE_NAMES}),
-        **{name: float(data[name]) for name in ("answer", "high", "medium", "plausible", "field")},
+        **{name: float(data[name]) for name in ("answer", "artefact", "high", "medium", "plausible", "field")},
     )
 
 

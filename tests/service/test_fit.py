@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from tests.service.test_evaluate import question
-from trainmedic.service.evaluation.fit import AGAINST, Fit, Sample, fit, thresholds, to_text, unseen
-from trainmedic.service.ranking.features import NAMES, NONE_NAMES
+from trainmedic.service.evaluation.fit import Fit, Sample, Thresholds, fit, thresholds, to_text, unseen
+from trainmedic.service.ranking.features import AGAINST, EITHER, NAMES, NONE_NAMES
 from trainmedic.service.ranking.weights import Weights, from_json, shipped
 
 FIRED = NAMES.index("rule_fired")
 CLASH = NAMES.index("framework_clash")
 VAGUE = NONE_NAMES.index("vague")
+FLAT = Fit(weights=np.zeros(len(NAMES)), bias=0.0, none=np.zeros(len(NONE_NAMES)))
 
 
 def sample(*questions: Sequence[tuple[float, float, float]], vague: tuple[float, ...] = ()) -> Sample:
@@ -30,25 +30,26 @@ def sample(*questions: Sequence[tuple[float, float, float]], vague: tuple[float,
         right=np.array([row[2] for _, row in rows]),
         owner=np.array([number for number, _ in rows], np.int64),
         questions=z,
+        groups=tuple(f"family-{number}" for number in range(len(questions))),
     )
 
 
 def test_a_fired_rule_gets_weight_and_a_clash_loses_it() -> None:
-    found = fit(sample([(1, 0, 1), (0, 0, 0)], [(1, 0, 1), (0, 1, 0)], [(0, 0, 0), (0, 1, 0)]))
-    assert found.weights[FIRED] > 1
+    found = fit(sample(*([[(1, 0, 1), (0, 0, 0)], [(1, 0, 1), (0, 1, 0)], [(0, 0, 0), (0, 1, 0)]] * 4)), FLAT)
+    assert found.weights[FIRED] > 0.5
     assert found.weights[CLASH] <= 0
     assert found.bias < 0
 
 
 def test_no_data_can_teach_that_a_clash_speaks_for_a_case() -> None:
-    found = fit(sample(*([[(0, 1, 1), (0, 0, 0)]] * 4)))
+    found = fit(sample(*([[(0, 1, 1), (0, 0, 0)]] * 4)), FLAT)
     assert found.weights[CLASH] == 0
 
 
 def test_vague_questions_without_a_cause_teach_that_vagueness_speaks_for_none() -> None:
     rows = [(1.0, 0.0, 0.0), (0.0, 0.0, 0.0)]
     clear = [(1.0, 0.0, 1.0), (0.0, 0.0, 0.0)]
-    found = fit(sample(clear, rows, clear, rows, vague=(0, 1, 0, 1)))
+    found = fit(sample(*[clear, rows] * 10, vague=(0, 1) * 10), FLAT)
     assert found.none[VAGUE] > 0.5
 
 
@@ -80,16 +81,20 @@ def test_fitting_twice_gives_the_same() -> None:
 
 
 def test_the_answer_threshold_keeps_out_what_must_not_be_answered() -> None:
-    items = [question("right", "answered", "a"), question("wrong", "not_in_kb"), question("sure", "answered", "a")]
-    data = sample([(0, 0, 1)], [(0, 0, 0)], [(0, 0, 1)])
-    answer, high, medium = thresholds(items, data, np.array([0.6, 0.5, 0.9]))
-    assert 0.5 < answer <= 0.6
-    assert medium <= high
+    limits = thresholds([(0.6, True), (0.9, True)] * 20, [0.5])
+    assert 0.5 < limits.answer <= 0.6
+    assert limits.medium <= limits.high
+
+
+def test_a_word_is_only_given_from_where_it_is_earned() -> None:
+    limits = thresholds([(0.9, True)] * 19 + [(0.7, False), (0.7, False), (0.7, True)], [0.1])
+    assert 0.7 < limits.high <= 0.9
+    assert limits.medium == limits.high
 
 
 def test_written_weights_are_read_as_they_were() -> None:
     found = Fit(weights=np.arange(len(NAMES), dtype=float), bias=-1.0, none=np.arange(len(NONE_NAMES), dtype=float))
-    read = from_json(to_text(found, (0.5, 0.9, 0.6), "a note"))
+    read = from_json(to_text(found, Thresholds(answer=0.5, high=0.9, medium=0.6), "a note"))
     assert read.weights[NAMES[3]] == 3.0
     assert read.none[NONE_NAMES[2]] == 2.0
     assert (read.answer, read.high, read.medium) == (0.5, 0.9, 0.6)
@@ -97,7 +102,7 @@ def test_written_weights_are_read_as_they_were() -> None:
 
 def test_the_shipped_weights_have_the_signs_they_must_have() -> None:
     weights = shipped()
-    for name in NAMES:
+    for name in [name for name in NAMES if name not in EITHER]:
         value = weights.weights[name]
         assert value <= 0 if name in AGAINST else value >= 0, name
     assert 0 < weights.medium <= weights.high <= 1
@@ -109,6 +114,7 @@ def test_a_clear_lead_is_likely_and_many_equals_are_not() -> None:
         weights=dict.fromkeys(NAMES, 1.0),
         none=dict.fromkeys(NONE_NAMES, 0.0),
         answer=0.5,
+        artefact=0.5,
         high=0.9,
         medium=0.6,
         plausible=0.1,

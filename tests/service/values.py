@@ -9,7 +9,7 @@ from trainmedic.kb.model.report import Finding, Fix, Missing, Reference, Report,
 from trainmedic.kb.model.run import Option, Origin, Recognised, RunConfig, Setting, VersionFact
 from trainmedic.kb.parse.signal_kinds import BENIGN
 from trainmedic.service.question.intent import Intent
-from trainmedic.service.ranking.features import NONE_NAMES, Context, Scored
+from trainmedic.service.ranking.features import NAMES, NONE_NAMES, Candidate, Context
 from trainmedic.service.ranking.weights import Weights
 
 
@@ -116,34 +116,37 @@ def context(found: Evidence, *findings: Finding, concepts: dict[str, float] | No
 WEIGHTS = Weights(
     bias=-3.2,
     weights={
+        **dict.fromkeys(NAMES, 0.0),
+        "fused": 1.3,
         "rule_fired": 5.0,
         "rule_unsure": 1.0,
         "rule_clear": -0.8,
-        "retrieval": 0.8,
-        "lead": 0.5,
-        "words": 0.0,
-        "words_ahead": 0.0,
-        "meaning": 0.0,
-        "meaning_ahead": 0.0,
         "concepts": 1.6,
         "focus": 1.0,
-        "denied": 0.0,
         "symptom": 1.0,
         "symptom_missed": -1.5,
+        "support": 1.5,
+        "holds": 2.0,
+        "contradiction": -2.0,
+        "excluded": -4.0,
+        "fails": -3.0,
         "framework_match": 0.8,
         "framework_clash": -2.5,
         "algorithm_match": 0.6,
         "algorithm_clash": -1.5,
         "family_match": 0.8,
         "family_clash": -2.0,
-        "family_unsaid": 0.0,
         "version_inside": 0.8,
         "version_outside": -2.5,
+        "worked_before": -2.0,
+        "tried": -2.0,
+        "already_so": -2.0,
         "settings": 0.8,
         "healthy_log": -1.0,
     },
     none=dict.fromkeys(NONE_NAMES, 0.0),
     answer=0.5,
+    artefact=0.5,
     high=0.8,
     medium=0.6,
     plausible=0.05,
@@ -152,8 +155,8 @@ WEIGHTS = Weights(
 """Weights of the tests' own: what is tested is the reasoning, not the fit."""
 
 
-def scored(one: Case, score: float = 1.0, lead: float = 1.0) -> Scored:
-    return Scored(case=one, score=score, lead=lead)
+def scored(one: Case, fused: float = 1.0) -> Candidate:
+    return Candidate(cause=one, fused=fused)
 
 
 def missing(fact: str) -> Missing:

@@ -30,7 +30,7 @@ class KnowledgePage:
         self._language = language
         self._words = words(language)
         knowledge = context.advisor.knowledge
-        self._cases = dict(sorted(knowledge.published.items()))
+        self._cases = dict(sorted(knowledge.case_pages.items()))
         self._rules = {rule.id: rule for rule in knowledge.rules.rules}
 
     def build(self) -> gr.Blocks:

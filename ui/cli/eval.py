@@ -22,9 +22,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--set", type=Path, default=Path("tests/eval"), metavar="PATH", help="JSONL of questions, or a folder of them"
     )
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="all")
+    parser.add_argument("--outside", type=Path, metavar="FILE", help="measure incidents of outside threads instead")
     parser.add_argument("--misses", action="store_true", help="list the questions answered wrongly")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--fit", type=Path, metavar="FILE", help="fit the ranking on the split tune; write it to FILE")
+    parser.add_argument(
+        "--fit", type=Path, metavar="FILE", help="with --outside: fit the ranking on it, write it to FILE"
+    )
     parser.add_argument("--llm", action="store_true", help="let the configured model write, and measure its texts")
     parser.add_argument("--parallel", type=int, default=1, metavar="N", help="with --llm: questions asked at once (1)")
 
@@ -35,18 +38,12 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
 
+    if options.outside is not None:
+        return _outside(options)
     if not options.set.exists():
         raise Unreadable(f"{options.set} does not exist")
     items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
     advisor = advisor_of(options)
-    if options.fit is not None:
-        from trainmedic.service.evaluation.fit import fitted
-
-        tuning = [item for item in items if item.split == "tune"]
-        note = f"{len(tuning)} questions of {options.set.name} (split tune), cases {advisor.knowledge.cases.version}"
-        options.fit.write_text(fitted(tuning, advisor, note), encoding="utf-8")
-        print(f"{options.fit}: fitted on {len(tuning)} questions", file=sys.stderr)
-        return 0
     texts = None
     if options.llm:
         evaluation, texts = _with_model(options, items, advisor)
@@ -65,6 +62,33 @@ def run(options: argparse.Namespace) -> int:
             sys.stdout.write("\n" + text_table(texts))
     if options.misses:
         sys.stdout.write(misses(evaluation))
+    return 0
+
+
+def _outside(options: argparse.Namespace) -> int:
+    """Every incident, asked in both languages."""
+    from trainmedic.service.evaluation.outside import Scorer, ask_all, outside_table, read_incidents
+    from trainmedic.ui.cli._input import Unreadable
+    from trainmedic.ui.cli._service import advisor_of
+
+    if not options.outside.exists():
+        raise Unreadable(f"{options.outside} does not exist")
+    advisor = advisor_of(options)
+    incidents = read_incidents(options.outside)
+    if options.fit is not None:
+        from trainmedic.service.evaluation.fit import fitted
+
+        note = f"{len(incidents)} incidents of {options.outside.name}, knowledge {advisor.knowledge.cases.version}"
+        options.fit.write_text(fitted(incidents, advisor, note), encoding="utf-8")
+        print(f"{options.fit}: fitted on {len(incidents)} incidents", file=sys.stderr)
+        return 0
+    scorer = Scorer(advisor.knowledge.published)
+    results = ask_all(incidents, advisor.ask, scorer, ("en", "zh"))
+    sys.stdout.write(outside_table(results))
+    if options.misses:
+        for result in results:
+            if result.incident.expect == "cause" and not result.answered:
+                sys.stdout.write(f"{result.incident.id} {result.language}: {result.verdict} rank {result.rank}\n")
     return 0
 
 

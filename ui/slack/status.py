@@ -17,7 +17,7 @@ async def status_lines(context: AppContext, identity: Identity, language: str, h
     failed = len(knowledge.rules.failures) + len(knowledge.cases.failures)
     lines = [
         messages("status.title", language, version=version("trainmedic")),
-        messages("status.knowledge", language, cases=len(knowledge.published), rules=len(knowledge.rules.rules)),
+        messages("status.knowledge", language, cases=len(knowledge.case_pages), rules=len(knowledge.rules.rules)),
         messages(
             "status.versions",
             language,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.parse.readers.shell_expand import Arg
+from trainmedic.kb.parse.readers.shell_options import DOTTED
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
@@ -49,8 +50,9 @@ def find(args: Sequence[Arg]) -> Launch | None:
     """The launch in a command line; None if it starts nothing of interest (``cd``, ``pip install`` …)."""
     if not args:
         return None
-    if args[0].text.startswith("--"):
-        return Launch(None, None, 0, 0, 0, False)  # flags alone: the program was not pasted
+    dotted = DOTTED.match(args[0].text) is not None
+    if dotted or args[0].text.startswith("--"):
+        return Launch(None, None, 0, 0, 0, dotted)  # options alone: the program was not pasted
     first = _base(args[0].text)
     ray = _ray(args)
     if ray >= 0:

@@ -6,7 +6,7 @@ the index as a part of the key (``datasets.0.path``). Work is bounded: an alias 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
@@ -102,11 +102,20 @@ class Flattener:
             elif self._spent():
                 self._stop(value)
             else:
-                self._option(pair, key, scope)
+                self.option(pair, key, scope)
             if self.full:
                 return
 
-    def _option(self, pair: Pair, key: str, scope: str) -> None:
+    def arguments(self, pairs: Iterable[Pair], scope: str) -> tuple[Option, ...]:
+        """One option for each pair, nested values as mappings; they are not kept."""
+        begin = len(self.options)
+        for pair in pairs:
+            self.option(pair, pair.key, scope)
+        arguments = tuple(self.options[begin:])
+        del self.options[begin:]
+        return arguments
+
+    def option(self, pair: Pair, key: str, scope: str) -> None:
         node = pair.value
         start, end = self.place(node.start), self.place(node.end)
         key_start, key_end = self.place(pair.start), self.place(pair.end)

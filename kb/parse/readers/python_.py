@@ -15,7 +15,9 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
+from trainmedic.kb.parse.patterns import CONFIG_KEYS
 from trainmedic.kb.parse.readers import casts, loads
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import (
@@ -35,6 +37,9 @@ from trainmedic.kb.parse.readers.python_repair import MOST_BRACKETS, straightene
 from trainmedic.kb.parse.source import Piece, Reading
 
 _TOO_LARGE = 10**LONGEST_INTEGER
+_MOST_CALLS = 400
+_LEAST_KEYWORDS = 2
+"""Keywords that configure training, which make the arguments of a plain function options."""
 _LONGEST = 300_000  # longer text is scanned, not parsed
 _CLEAN = re.compile("[\x00\r\x0b\x0c\ud800-\udfff]")
 _MAGIC = re.compile(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
@@ -75,6 +80,7 @@ def read(piece: Piece) -> Reading:
         options=tuple(flattener.options),
         problems=tuple(flattener.problems),
         partial=program.partial or flattener.full,
+        calls=tuple(program.calls(piece)),
     )
 
 
@@ -161,6 +167,28 @@ class _Program:
         for _, scope, entries in sorted(found, key=lambda item: item[0]):
             yield scope, entries
 
+    def calls(self, piece: Piece) -> Iterator[Call]:
+        """The calls with arguments, of whatever is called, in the order written."""
+        flattener = Flattener(piece, Origin.PYTHON)
+        nodes = [node for node in self.nodes if isinstance(node, ast.Call) and (node.args or node.keywords)]
+        for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset))[:_MOST_CALLS]:
+            name = _dotted_name(node.func)
+            if not name or (name == "_" and self.fragment):
+                continue
+            pairs = [
+                Pair(key=str(at), start=self.start(arg), end=self.start(arg), value=self.node(arg))
+                for at, arg in enumerate(node.args)
+                if not isinstance(arg, ast.Starred)
+            ]
+            pairs += [
+                Pair(key=word.arg, start=start, end=start + len(word.arg), value=self.node(word.value))
+                for word in node.keywords
+                if word.arg is not None
+                for start in (self.offset(word.lineno, word.col_offset),)
+            ]
+            place = piece.span(self.start(node.func), self.end(node.func))
+            yield Call(name=name, arguments=flattener.arguments(pairs, name), span=place)
+
     def _called(self, call: ast.Call) -> str | None:
         """The scope of a call whose arguments are configuration, or None."""
         name = (
@@ -172,9 +200,12 @@ class _Program:
         )
         if name == "_" and self.fragment:
             return ""
-        if name in _IGNORED or not (name[:1].isupper() or name in _FUNCTIONS or name.endswith("_main")):
+        if name in _IGNORED or name in ("dict", "add_argument"):
             return None
-        return name
+        if name[:1].isupper() or name in _FUNCTIONS or name.endswith("_main"):
+            return name
+        configures = sum(keyword.arg in CONFIG_KEYS for keyword in call.keywords)
+        return name if name and configures >= _LEAST_KEYWORDS else None
 
     def _call(self, call: ast.Call, scope: str) -> Entries:
         entries = Entries(start=self.start(call), end=self.end(call))
@@ -223,6 +254,13 @@ class _Program:
                 return None
             scope = "env" if "environ" in base else _dict_scope(base, None)
             pair = Pair(key=key.value, start=self.start(key), end=self.end(key), value=self.node(value))
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute):
+            holder = target.value.attr
+            if not _CONFIG_NAME.search(holder):
+                return None
+            end = self.end(target)
+            scope = "" if holder.endswith("args") else holder
+            pair = Pair(key=target.attr, start=end - len(target.attr), end=end, value=self.node(value))
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             held = self.names.get(target.value.id)
             owner = self._called(held) if isinstance(held, ast.Call) else None
@@ -335,6 +373,16 @@ class _Program:
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
         return self.starts[line - 1] + column - self.shift
+
+
+def _dotted_name(expr: ast.expr) -> str:
+    """``trl.SFTConfig``; what is called on a value counts by its own name (``get_model().train`` → ``train``)."""
+    if isinstance(expr, ast.Name):
+        return expr.id
+    if not isinstance(expr, ast.Attribute):
+        return ""
+    owner = _dotted_name(expr.value)
+    return f"{owner}.{expr.attr}" if owner else expr.attr
 
 
 def _dotted(expr: ast.Attribute) -> tuple[bool, Value]:

@@ -232,6 +232,9 @@ class _ScriptReader:
             following += 1
         if not flag_words:
             return following, False
+        if is_flag(self._text(words[0])):  # options without their program: a list, whatever ends its lines
+            words.extend(flag_words)
+            return following, False
         if no_backslashes:
             words.extend(flag_words)
             message = "the lines of this command have no backslashes; read as one command"

@@ -1,0 +1,194 @@
+"""Candidates to a differential: the probability of every cause, origin and mechanism, and of something else. Pure.
+
+All causes compete in one conditional logit (`service.ranking.weights`) with "something else" as one more alternative.
+The levels are sums: an origin is as likely as itself and its cases together, a mechanism as all of its causes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from trainmedic.kb.engine.mechanism import OriginState, Weighed
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.report import Finding
+from trainmedic.service.answer import Confidence
+from trainmedic.service.ranking.features import Candidate, Context, features, findings_of, none_features
+from trainmedic.service.ranking.places import Place
+from trainmedic.service.ranking.weights import Weights
+
+ASK = 0.15
+"""The least probability of a first cause for which asking back is worth it."""
+CLASHES = ("framework_clash", "algorithm_clash", "family_clash", "version_outside", "worked_before")
+"""Features that say that a case is about another run than this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One candidate with its probability and what speaks for it.
+
+    ``place`` is where it belongs among the mechanisms, ``members`` the causes that say the same and are counted with
+    it: the origin of a case, the cases of an origin.
+    """
+
+    case: Case
+    probability: float
+    confidence: Confidence
+    findings: tuple[Finding, ...]
+    features: Mapping[str, float]
+    place: Place | None = None
+    members: tuple[Cause, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismBelief:
+    """A mechanism with its probability, what was weighed, and its causes, most probable first."""
+
+    weighed: Weighed
+    probability: float
+    causes: tuple[Cause, ...]
+
+    @property
+    def id(self) -> str:
+        return self.weighed.mechanism.id
+
+    def state(self, cause: Cause) -> OriginState | None:
+        """The origin that a cause of it belongs to, as it is on the evidence."""
+        origin = cause.place.origin if cause.place is not None else ""
+        return next((state for state in self.weighed.origins if state.origin.id == origin), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differential:
+    """All causes, most probable first (ties by id), those of one origin counted as one; the mechanisms likewise.
+
+    ``other`` is the probability that it is something else.
+    """
+
+    causes: tuple[Cause, ...] = ()
+    mechanisms: tuple[MechanismBelief, ...] = ()
+    other: float = 1.0
+
+    def belief(self, cause: Cause) -> MechanismBelief | None:
+        """The mechanism that a cause belongs to."""
+        wanted = cause.place.mechanism if cause.place is not None else ""
+        return next((belief for belief in self.mechanisms if belief.id == wanted), None)
+
+
+def infer(candidates: Sequence[Candidate], context: Context, weights: Weights) -> Differential:
+    """The differential of one question."""
+    ordered = sorted(candidates, key=lambda candidate: candidate.cause.id)
+    values = [features(candidate, context) for candidate in ordered]
+    chances = _competing(ordered, values, none_features(context), weights)
+    causes = [
+        Cause(
+            case=candidate.cause,
+            probability=probability,
+            confidence="low",
+            findings=findings_of(candidate.cause, context.report),
+            features=value,
+            place=_place(candidate.cause, context),
+        )
+        for candidate, value, probability in zip(ordered, values, chances, strict=True)
+    ]
+    joined = _ranked(_joined(causes))
+    named = tuple(replace(cause, confidence=_confidence(cause, context, weights)) for cause in joined)
+    return Differential(
+        causes=named,
+        mechanisms=_mechanisms(named, context),
+        other=max(0.0, 1.0 - sum(cause.probability for cause in named)),
+    )
+
+
+def contradicted(values: Mapping[str, float]) -> bool:
+    """Whether the user wrote every setting that the case is about, and the case's own rule says that it is not so."""
+    return values["rule_clear"] > 0 and values["settings"] >= 1.0
+
+
+def _competing(
+    candidates: Sequence[Candidate],
+    values: Sequence[Mapping[str, float]],
+    none: Mapping[str, float],
+    weights: Weights,
+) -> tuple[float, ...]:
+    """The candidates' probabilities. A secondary case (it explains a display, not a cause) gets what the others leave.
+
+    It competes as an equal only where no other cause is worth asking about.
+    """
+    first = [n for n, candidate in enumerate(candidates) if not candidate.cause.secondary]
+    alone = dict(zip(first, weights.probabilities([values[n] for n in first], none), strict=True))
+    whole = weights.probabilities(values, none)
+    if max(alone.values(), default=0.0) < ASK:
+        return whole
+    left = max(0.0, 1.0 - sum(alone.values()))
+    return tuple(alone.get(n, whole[n] * left) for n in range(len(candidates)))
+
+
+def _place(cause: Case, context: Context) -> Place | None:
+    """The place for which most speaks."""
+
+    def weight(place: Place) -> tuple[float, str, str]:
+        weighed = context.weighed.get(place.mechanism)
+        if weighed is None:
+            return (0.0, place.mechanism, place.origin)
+        holds = any(state.value is True for state in weighed.origins if state.origin.id == place.origin)
+        net = weighed.support - weighed.contradiction - 4.0 * bool(weighed.excluded_by) + holds
+        return (net, place.mechanism, place.origin)
+
+    return max(context.placed(cause.id), key=weight, default=None)
+
+
+def _joined(causes: Sequence[Cause]) -> list[Cause]:
+    """The causes of one origin as one: as likely as all of them, told by the one that fits this run best."""
+    groups: dict[tuple[str, str], list[Cause]] = defaultdict(list)
+    for cause in causes:
+        place = cause.place
+        own = ("", cause.case.id) if place is None or not place.origin else (place.mechanism, place.origin)
+        groups[own].append(cause)
+    return [_teller(members) for members in groups.values()]
+
+
+def _teller(members: Sequence[Cause]) -> Cause:
+    if len(members) == 1:
+        return members[0]
+    ranked = _ranked(members)
+    fitting = [cause for cause in ranked if not any(cause.features[name] for name in CLASHES)]
+    teller = (fitting or ranked)[0]
+    others = tuple(cause for cause in ranked if cause is not teller)
+    return replace(teller, probability=sum(cause.probability for cause in members), members=others)
+
+
+def _ranked(causes: Sequence[Cause]) -> list[Cause]:
+    return sorted(causes, key=lambda cause: (-round(cause.probability, 9), cause.case.id))
+
+
+def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
+    """High and medium are promises: not where what was pasted contradicts the case, nor where nothing was trained.
+
+    High is none either where only names and a symptom are given, where the source is only a claim, or where the
+    evidence speaks against the mechanism.
+    """
+    word = weights.confidence(cause.probability)
+    if contradicted(cause.features) or context.intent.out_of_scope:
+        return "low"
+    against = cause.features["contradiction"] > cause.features["support"] or cause.features["excluded"]
+    doubtful = context.intent.bare or cause.case.evidence == "reported" or against or cause.features["already_so"]
+    return "medium" if doubtful and word == "high" else word
+
+
+def _mechanisms(causes: Sequence[Cause], context: Context) -> tuple[MechanismBelief, ...]:
+    members: dict[str, list[Cause]] = defaultdict(list)
+    for cause in causes:
+        if cause.place is not None:
+            members[cause.place.mechanism].append(cause)
+    beliefs = [
+        MechanismBelief(
+            weighed=context.weighed[mechanism],
+            probability=sum(cause.probability for cause in listed),
+            causes=tuple(listed),
+        )
+        for mechanism, listed in members.items()
+        if mechanism in context.weighed
+    ]
+    return tuple(sorted(beliefs, key=lambda belief: (-round(belief.probability, 9), belief.id)))

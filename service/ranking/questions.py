@@ -1,0 +1,187 @@
+"""The next questions: which missing facts are expected to tell most about the cause. Pure.
+
+Each candidate predicts an answer to a question; the gain is the mutual information, in bits, between the answer and the
+differential. A fact that was given is never asked for, nor one under whose answers the same cause stays first by far.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from trainmedic.kb.engine.asks import missing as asked
+from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.graphics_cards import cards
+from trainmedic.kb.engine.mechanism import missing_facts
+from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.messages import load_messages
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.report import Missing
+from trainmedic.service.ranking.features import LOGS, Context
+from trainmedic.service.ranking.inference import Cause, Differential
+
+messages = load_messages("trainmedic.service.ranking")
+MAX_QUESTIONS = 4
+CONSIDERED = 8
+"""Causes that a question is to tell apart; the others count as something else."""
+LEAST_GAIN = 0.03
+"""Bits below which a fact is not worth a question."""
+PREDICTED, BACKGROUND = 0.9, 0.3
+"""How likely a fact is as a cause predicts it: under this cause, and under any other."""
+WHOLE = 1.25
+"""A whole configuration or log against the best single fact in it."""
+WHOLE_FACTS = ("config", "log")
+GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
+NAMED_BY = {"framework": "framework", "algorithm": "algorithm", "stage": "algorithm", "model": "model"}
+"""A fact → the kind of concept that says it when the question names one."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """A fact, how to ask for it, and the causes that predict it (by their place among those considered)."""
+
+    missing: Missing
+    predicted_by: set[int] = field(default_factory=set)
+
+
+def next_questions(differential: Differential, context: Context) -> tuple[Missing, ...]:
+    """What to ask, the most informative fact first, each once."""
+    causes = differential.causes[:CONSIDERED]
+    chances = [cause.probability for cause in causes]
+    other = max(0.0, 1.0 - sum(chances))
+    evidence = context.evidence
+    gains: dict[str, tuple[float, Missing]] = {}
+    for fact, question in _specific(differential, causes, context).items():
+        if known(fact, context) or _pointless(fact, evidence):
+            continue
+        gain = _binary_gain(chances, other, question.predicted_by)
+        if gain >= LEAST_GAIN:
+            gains[fact] = (gain, question.missing)
+    whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
+    for fact in GENERIC:
+        if known(fact, context) or _pointless(fact, evidence):
+            continue
+        gain = max(whole, LEAST_GAIN) if fact in WHOLE_FACTS else _gain_of_words(fact, causes, other)
+        if gain >= LEAST_GAIN and gain > gains.get(fact, (0.0,))[0]:
+            gains[fact] = (gain, _generic(fact))
+    if not evidence.run.options:
+        gains = {fact: item for fact, item in gains.items() if not fact.startswith(("setting:", "option:"))}
+    ordered = sorted(gains.items(), key=lambda item: (-round(item[1][0], 9), item[0]))
+    return tuple(question for _, (_, question) in ordered[:MAX_QUESTIONS])
+
+
+def _specific(differential: Differential, causes: Sequence[Cause], context: Context) -> Mapping[str, _Question]:
+    """What some causes predict: facts that rules lack, versions, conditions of origins, a case's own questions."""
+    facts = Facts(context.evidence, concepts=frozenset(context.intent.concepts))
+    questions: dict[str, _Question] = {}
+    for number, cause in enumerate(causes):
+        for missing in _asked_by(cause, differential, facts):
+            question = questions.setdefault(missing.fact, _Question(missing))
+            question.predicted_by.add(number)
+    return questions
+
+
+def _asked_by(cause: Cause, differential: Differential, facts: Facts) -> Iterator[Missing]:
+    for finding in cause.findings:
+        yield from finding.missing
+    for question in cause.case.ask:
+        yield Missing(fact=question.fact, why=question.why, ask=question.ask)
+    for package in cause.case.affected:
+        yield asked(f"version:{package}", cause.case.title)
+    belief = differential.belief(cause)
+    state = belief.state(cause) if belief is not None else None
+    if state is not None and state.value is None:
+        for fact in missing_facts(state.origin, facts):
+            yield asked(fact, state.origin.title)
+
+
+def _binary_gain(chances: Sequence[float], other: float, predicted_by: set[int]) -> float:
+    likelihoods = [PREDICTED if number in predicted_by else BACKGROUND for number in range(len(chances))]
+    weights, likelihoods = [*chances, other], [*likelihoods, BACKGROUND]
+    total = sum(weights) or 1.0
+    yes = sum(weight * likelihood for weight, likelihood in zip(weights, likelihoods, strict=True)) / total
+    noise = sum(w * _bits(likelihood) for w, likelihood in zip(weights, likelihoods, strict=True)) / total
+    return max(0.0, _bits(yes) - noise)
+
+
+def _bits(p: float) -> float:
+    return 0.0 if p <= 0.0 or p >= 1.0 else -p * math.log2(p) - (1 - p) * math.log2(1 - p)
+
+
+def _gain_of_words(fact: str, causes: Sequence[Cause], other: float) -> float:
+    """The gain of a fact with one of several words as its value; a cause that names none predicts all alike."""
+    named = [_words(fact, cause.case) for cause in causes]
+    words = sorted({word for listed in named for word in listed})
+    if len(words) < 2:
+        return 0.0
+    mixture: dict[str, float] = defaultdict(float)
+    noise = 0.0
+    for cause, listed in (*zip(causes, named, strict=True), (None, ())):
+        weight = other if cause is None else cause.probability
+        support = listed or tuple(words)
+        for word in support:
+            mixture[word] += weight / len(support)
+        noise += weight * math.log2(len(support))
+    total = sum(mixture.values()) or 1.0
+    return max(0.0, -sum(p / total * math.log2(p / total) for p in mixture.values() if p > 0) - noise / total)
+
+
+def _words(fact: str, case: Case) -> tuple[str, ...]:
+    return {"framework": case.frameworks, "algorithm": case.algorithms, "model": case.model_families}.get(fact, ())
+
+
+@cache
+def _standalone() -> frozenset[str]:
+    """Frameworks that no other one runs on: the version of one says nothing about a run of another."""
+    return frozenset(profile.name for profile in profiles().values() if profile.standalone)
+
+
+def _pointless(fact: str, evidence: Evidence) -> bool:
+    """The version of a framework that this run does not use, or of any package while the framework is open."""
+    run = evidence.run
+    kind, _, name = fact.partition(":")
+    if kind != "version":
+        return False
+    if run.framework is None:
+        return not evidence.versions and not run.options
+    return name in _standalone() and name != run.framework.value and name not in evidence.versions
+
+
+def known(fact: str, context: Context) -> bool:
+    """Whether the question or the paste already holds this fact."""
+    evidence = context.evidence
+    run = evidence.run
+    kind, _, name = fact.partition(":")
+    if kind == "version":
+        return name in evidence.versions and evidence.versions[name].exact is not None
+    if kind == "setting":
+        return name in run.settings
+    if kind == "option":
+        return any(option.key == name for option in run.options)
+    if kind == "metric":
+        return any(name in row.metrics for row in evidence.rows)
+    if kind == "card":
+        return next(cards(evidence, run), None) is not None
+    if kind in NAMED_BY and NAMED_BY[kind] in context.intent.concepts.values():
+        return True
+    logged = any(region.kind in LOGS for region in evidence.regions)
+    answers = {
+        "framework": run.framework is not None or bool(evidence.versions),
+        "algorithm": run.algorithm is not None or run.stage is not None,
+        "stage": run.stage is not None or run.algorithm is not None,
+        "model": run.model is not None or run.model_family is not None,
+        "model_family": run.model_family is not None or run.model is not None,
+        "log": logged or bool(evidence.rows or evidence.tracebacks or context.observed),
+        "config": bool(run.options or evidence.calls),
+        "command": any(region.kind == "command" for region in evidence.regions),
+        "dataset": "dataset" in run.settings,
+    }
+    return answers.get(fact, False)
+
+
+def _generic(fact: str) -> Missing:
+    return Missing(fact=fact, why=messages.both(f"{fact}.why"), ask=messages.both(f"{fact}.ask"))
