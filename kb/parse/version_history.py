@@ -39,8 +39,8 @@ _GOOD_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _BAD_BEFORE = re.compile(
-    r"(?:(?:not|n't|fails?|breaks?|broken) (?:with|on|in|under|using|for)|i have|i am on|i'm on|currently(?: on)?|now on"
-    r"|现在(?:是|用的是|用)?) ?(?:version )?$",
+    r"(?:(?:not|n't|fails?|breaks?|broken) (?:with|on|in|under|using|for)|i have|i am on|i'm on|currently(?: on)?"
+    r"|now on|现在(?:是|用的是|用)?) ?(?:version )?$",
     re.IGNORECASE,
 )
 _BACK = re.compile(
