@@ -78,7 +78,7 @@ def _settings_of_names() -> dict[str, str]:
     """Names that no ordinary word has, in any framework's spelling → canonical setting."""
     return {
         key.key: name
-        for name, spec in reversed(specs().items())
+        for name, spec in reversed(list(specs().items()))
         for keys in spec.columns.values()
         for key in keys
         if "_" in key.key
