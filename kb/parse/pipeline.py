@@ -94,6 +94,8 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
         calls=tuple(found.calls),
+        remedies=tuple(remedy for one in found.prose for remedy in one.remedies),
+        comparisons=tuple(change for one in found.prose for change in one.comparisons),
         known_good=MappingProxyType(dict(sorted(known_good.items()))),
     )
 
