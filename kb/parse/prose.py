@@ -18,7 +18,8 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
-from trainmedic.kb.parse import comparisons, remedies
+from trainmedic.kb.parse import comparisons, device_counts, remedies
+from trainmedic.kb.parse.device_counts import DeviceCount
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.signals import EXCEPTIONS, MESSAGES, find
 from trainmedic.kb.parse.source import Piece
@@ -36,6 +37,7 @@ class ProseFacts:
     signals: tuple[Signal, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    devices: tuple[DeviceCount, ...] = ()
 
 
 def read(piece: Piece) -> ProseFacts:
@@ -50,14 +52,16 @@ def read(piece: Piece) -> ProseFacts:
         signals=(*_signals(piece), *_slowdowns(changes)),
         comparisons=changes,
         remedies=remedies.read(piece),
+        devices=device_counts.read(piece),
     )
 
 
-def comments(piece: Piece) -> tuple[VersionFact, ...]:
-    """The versions that the comments of a script or configuration name (``# trl 0.26.0``)."""
+def comments(piece: Piece) -> ProseFacts:
+    """The versions and devices that the comments of a script or configuration name (``# trl 0.26.0, 8 GPUs``)."""
     lines = piece.text.split("\n")
     text = "\n".join(" " * at + line[at:] if (at := line.find("#")) >= 0 else "" for line in lines)
-    return _versions(replace(piece, text=text))[0]
+    commented = replace(piece, text=text)
+    return ProseFacts(versions=_versions(commented)[0], devices=device_counts.read(commented))
 
 
 _NAMES = {
