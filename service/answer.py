@@ -231,6 +231,25 @@ class ReportView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView:
+    """A rule's finding or a cause that a follow-up changed."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesView:
+    """A follow-up against the answer before it: findings that cleared, that are new and that are left, and the causes
+    that are ruled out because their fix was tried."""
+
+    cleared: tuple[ChangeView, ...] = ()
+    new: tuple[ChangeView, ...] = ()
+    left: tuple[ChangeView, ...] = ()
+    ruled_out: tuple[ChangeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
     ordered, best first."""
@@ -258,3 +277,4 @@ class Answer:
     series: tuple[SeriesView, ...] = ()
     steps: tuple[StepView, ...] = ()
     sections: tuple[Section, ...] = ()
+    changes: ChangesView | None = None

@@ -13,6 +13,7 @@ from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Severity, Status
 from trainmedic.service.answer import CauseView, Citation, RefutationView, Section
+from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, missing_view
@@ -21,6 +22,7 @@ from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.apply import Effect, WhatIf
+from trainmedic.service.what_if.compare import Difference
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
@@ -71,14 +73,23 @@ class Citations:
 
 
 def compose(
-    diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None, *, same: bool = False
+    diagnosis: Diagnosis,
+    context: Context,
+    language: str,
+    supposed: WhatIf | None = None,
+    *,
+    same: bool = False,
+    changes: Difference | None = None,
 ) -> tuple[Sections, tuple[Citation, ...]]:
-    """The answer's sections and their citations. The effect of a supposed change comes first.
+    """The answer's sections and their citations. The effect of a supposed change comes first, or what changed since
+    the previous answer.
 
     ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
     """
     citations = Citations(language)
     sections = [*opening(diagnosis, context, citations, supposed)]
+    if changes is not None:
+        sections += changes_section(changes, citations.rule, language)
     if same:
         name = "unchanged" if supposed is None else "unchanged_as_is"
         sections.append(Section(kind="unchanged", body=messages(name, language)))

@@ -32,6 +32,12 @@ class Relation(StrEnum):
     """How a message relates to the conversation before it."""
 
     FOLLOW_UP = "follow-up"
+    ACKNOWLEDGEMENT = "acknowledgement"  # thanks, a greeting: nothing is asked
+    SOLVED = "solved"
+    EXPLANATION = "explanation"  # of the previous answer
+    STILL_FAILING = "still failing"  # although the fix was tried
+    CHANGED_EVIDENCE = "changed evidence"  # new or corrected files
+    PATCHED = "patched"  # the files with the fix, whose run is yet to come
     NEW_SYMPTOM = "new symptom"  # of the same run
     NEW_TOPIC = "new topic"
 
@@ -60,6 +66,7 @@ class Intent:
     asks_if_normal: bool = False
     says_failed: bool = False
     requests: bool = False  # asks for a feature, a plan or instructions
+    general: bool = False  # asks what something is or does
     vague: bool = False  # says so little that nearly everything is open
     bare: bool = False  # names a framework, an algorithm and a symptom, and comes without any paste
     width: int = 0
@@ -97,6 +104,7 @@ def understand(
         asks_if_normal=asks_if_normal(core),
         says_failed=says_failed(core),
         requests=phrases("requests").search(core) is not None,
+        general=phrases("general_question").search(core) is not None,
         vague=is_vague(core, len(concepts)),
         bare=is_bare(core, concepts.values(), evidence),
         width=width(core),
