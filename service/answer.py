@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+from trainmedic.kb.model import case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import NonFinite, OpenChoice
 
@@ -18,7 +19,7 @@ Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], 
 Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
 Language = Annotated[Literal["en", "zh"], OpenChoice()]
 Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
-Level = Annotated[Literal["mechanism", "origin", "case"], OpenChoice()]
+Level = Annotated[case.Level, OpenChoice()]
 State = Annotated[Literal["holds", "does_not_hold", "open"], OpenChoice()]
 CitationKind = Annotated[Literal["case", "rule", "input"], OpenChoice()]
 Number = Annotated[float, NonFinite()]

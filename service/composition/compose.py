@@ -242,7 +242,8 @@ def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, ci
     language, mechanism = citations.language, belief.weighed.mechanism
     origins = {origin_id(mechanism, origin): origin for origin in mechanism.origins}
     cases = {cause.case.id: cause.case for teller in belief.causes for cause in (teller, *teller.members)}
-    items, markers = [], []
+    items: list[str] = []
+    markers: list[int] = []
     for node in Tree(diagnosis, context, language).mechanism(belief).nodes:
         if node.state == "does_not_hold" or len(items) == MAX_ORIGINS:
             continue
