@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.frameworks import catalogue
@@ -13,7 +14,7 @@ from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_l
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
-from trainmedic.kb.parse import completeness, runs, signals
+from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
 from trainmedic.kb.parse.readers import argv, dump, error_lines, fragments, rows, shell, traceback_, versions
 from trainmedic.kb.parse.segment import Block, segment
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from trainmedic.kb.parse.prose import ProseFacts
 
 _READERS = ("yaml", "json", "python", "toml", "ini", "dump")
+_CONFIGURING = ("command", "yaml", "json", "python", "toml", "ini")
 _LOGGED = ("log", "metrics", "prose", "dump")
 _WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200
@@ -40,6 +42,7 @@ class _Facts:
     logs: list[Piece] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    comments: list[ProseFacts] = field(default_factory=list)
 
 
 def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
@@ -64,11 +67,13 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         receipts.append(_receipt(loaded, kind))
     for left in attachments[limits.attachments :]:
         receipts.append(_unread(left, limits, found))
-    facts = _versions(found)
+    known_good = {fact.package: fact for one in reversed(found.prose) for fact in one.known_good}
+    facts = _versions(found, known_good)
     printed = framework_of(found.tracebacks) or framework_of_log(found.rows)
     words = runs.Words(_words(sources[0].text, found.regions), found.said, printed)
     configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
+    configured = (_with_devices(configured[0], found), *configured[1:])
     return Evidence(
         question=sources[0].text,
         runs=configured,
@@ -90,6 +95,9 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
         calls=tuple(found.calls),
+        remedies=tuple(remedy for one in found.prose for remedy in one.remedies),
+        comparisons=tuple(change for one in found.prose for change in one.comparisons),
+        known_good=MappingProxyType(dict(sorted(known_good.items()))),
     )
 
 
@@ -118,10 +126,18 @@ def _reader(kind: str) -> Callable[[Piece], Reading]:
     return read
 
 
-def _prose(piece: Piece) -> ProseFacts:
+def _prose_reader() -> ModuleType:
     # Loaded on first use, like the readers: a check of one script must not compile its patterns.
-    facts: ProseFacts = import_module("trainmedic.kb.parse.prose").read(piece)
-    return facts
+    return import_module("trainmedic.kb.parse.prose")
+
+
+def _comments_tell(text: str) -> bool:
+    """A cheap test of whether any comment names a package with a version, or the number of devices."""
+    comments = [line[line.find("#") :].lower() for line in text.split("\n") if "#" in line]
+    return any(
+        any(map(str.isdigit, comment)) and any(name in comment for name in ("gpu", *versions.PACKAGES))
+        for comment in comments
+    )
 
 
 def _block(block: Block, found: _Facts, *, log: bool) -> None:
@@ -134,10 +150,12 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
-        found.prose.append(_prose(piece))
+        found.prose.append(_prose_reader().read(piece))
         # A name without an ending is that of an earlier message.
         if piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source):
             found.said += _lines(piece)
+    elif kind in _CONFIGURING and _comments_tell(piece.text):
+        found.comments.append(_prose_reader().comments(piece))
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
     if kind == "prose" and (options := _quoted(piece, found)):
@@ -298,15 +316,26 @@ def _unread(left: Attachment, limits: Limits, found: _Facts) -> InputReceipt:
     return InputReceipt(name=left.name, kind="unread", bytes=size, lines=0, read=False, truncated=True, note=note)
 
 
-def _versions(found: _Facts) -> dict[str, VersionFact]:
-    """Listings before prose, exact before a range; among equals the first one read."""
+def _versions(found: _Facts, known_good: Mapping[str, VersionFact]) -> dict[str, VersionFact]:
+    """Listings before prose before comments, exact before a range; among equals the first one read.
+
+    A pin in a sentence that says that this version worked (``x==0.6 is fine``) is no listing.
+    """
     facts: dict[str, VersionFact] = {}
     said: Iterable[VersionFact] = (fact for one in found.prose for fact in one.versions)
-    for fact in (*found.listed, *said):
+    commented = (fact for one in found.comments for fact in one.versions)
+    for fact in (*(fact for fact in found.listed if not _is_good(fact, known_good)), *said, *commented):
         before = facts.get(fact.package)
         if before is None or (before.exact is None and fact.exact is not None):
             facts[fact.package] = fact
     return dict(sorted(facts.items()))
+
+
+def _is_good(fact: VersionFact, known_good: Mapping[str, VersionFact]) -> bool:
+    good = known_good.get(fact.package)
+    if good is None or good.span is None or fact.span is None or good.exact != fact.exact:
+        return False
+    return (good.span.attachment, good.span.line) == (fact.span.attachment, fact.span.line)
 
 
 def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, VersionFact]:
@@ -321,6 +350,14 @@ def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, V
     return dict(
         sorted({**facts, name: VersionFact(package=name, exact=None, reason=reason, low=low, high=high)}.items())
     )
+
+
+def _with_devices(run: RunConfig, found: _Facts) -> RunConfig:
+    counts = [count for one in (*found.prose, *found.comments) for count in one.devices]
+    counts += [
+        count for piece in found.logs if "orld" in piece.text for count in device_counts.read(piece, logged=True)
+    ]
+    return replace(run, settings=MappingProxyType(device_counts.settings(counts, run))) if counts else run
 
 
 def _peak(run: RunConfig) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.service.answer import Answer, Language, markdown
 from trainmedic.service.composition.compose import Citations, cause_views, compose
+from trainmedic.service.composition.differential import differential_view
 from trainmedic.service.composition.follow_up import changes_view, short_reply
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.series import series_views
@@ -61,6 +62,7 @@ def template_answer(
         causes=cause_views(diagnosis, language),
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         citations=citations,
+        differential=differential_view(diagnosis, context, language),
         missing=tuple(missing_view(item, language) for item in diagnosis.missing),
         signals=signal_views(evidence, language),
         series=series_views(evidence),
