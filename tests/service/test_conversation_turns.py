@@ -138,7 +138,8 @@ def test_a_fix_that_did_not_help_rules_its_cause_out(advisor: Advisor) -> None:
 
 
 def test_the_same_holds_where_the_caller_keeps_the_conversation(advisor: Advisor) -> None:
-    pasted = f"{KTO.question}\n```bash\n{FILES[0].content}```\n```\n{FILES[1].content}```\n```\n{FILES[2].content}```"
+    launch, pip, log = (str(file.content) for file in FILES)
+    pasted = f"{KTO.question}\n```bash\n{launch}```\n```\n{pip}```\n```\n{log}```"
     answer = advisor.ask(Ask(question="It still happens after the fix.", earlier=(pasted,)))
     assert answer.changes is not None
     assert [item.id for item in answer.changes.ruled_out] == [VANILLA]
