@@ -32,8 +32,11 @@ from trainmedic.service.ranking.weights import shipped
 
 PRIOR: Mapping[str, float] = MappingProxyType(
     {
-        "fused": 10.0,
-        "pasted": 3.0,
+        "fused": 6.0,
+        "page": 4.0,
+        "words": 1.0,
+        "meaning": 2.0,
+        "pasted": 2.0,
         "mechanism_fused": 3.0,
         "rule_fired": 4.5,
         "rule_unsure": 0.6,
@@ -68,11 +71,11 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "is_mechanism": -1.0,
     }
 )
-FLOORS: Mapping[str, float] = MappingProxyType({"fused": 6.0})
+FLOORS: Mapping[str, float] = MappingProxyType({"fused": 3.0})
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )
-BIAS = -12.0
+BIAS = -13.0
 PENALTY = 1.0
 STEPS = 3000
 RATE = 0.5

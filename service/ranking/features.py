@@ -39,9 +39,9 @@ UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
 
 FOR = (
-    *("fused", "pasted", "mechanism_fused", "rule_fired", "rule_unsure", "concepts", "focus", "symptom", "predicted"),
-    *("support", "holds", "framework_match", "algorithm_match", "family_match", "version_inside", "settings"),
-    *("helped", "common"),
+    *("fused", "page", "words", "meaning", "pasted", "mechanism_fused", "concepts", "focus", "symptom", "predicted"),
+    *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
+    *("version_inside", "settings", "helped", "common"),
 )
 """What speaks for a candidate."""
 AGAINST = (
@@ -68,11 +68,14 @@ LONG = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One cause as ranking sees it: the fused votes of the question's lists for it, the vote of the paste's list, and
-    the fused votes for its mechanism, each from 0 to 1."""
+    """One cause as ranking sees it, with its scores from 0 to 1 as in `service.ranking.retrieve.Hit`; ``mechanism`` is
+    the fused score of its mechanism."""
 
     cause: Case
     fused: float = 0.0
+    page: float = 0.0
+    words: float = 0.0
+    meaning: float = 0.0
     pasted: float = 0.0
     mechanism: float = 0.0
 
@@ -160,6 +163,9 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     written = {name for name, setting in run.settings.items() if setting.option is not None}
     values = {
         "fused": candidate.fused,
+        "page": candidate.page,
+        "words": candidate.words,
+        "meaning": candidate.meaning,
         "pasted": candidate.pasted,
         "mechanism_fused": candidate.mechanism,
         "rule_fired": max(fired, default=0.0),
