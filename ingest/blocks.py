@@ -119,8 +119,10 @@ def _html(content: str) -> Iterator[Block]:
     for tag in soup.find_all(list(_FURNITURE_TAGS)):
         tag.decompose()
     for tag in soup.find_all(True):
+        # Attributes are None for tags that an earlier iteration has removed.
         if isinstance(tag, Tag) and tag.attrs is not None:
             names = [*tag.get_attribute_list("class"), *tag.get_attribute_list("id")]
+            # Themes put words such as "has-sidebar" on these, which would remove the page.
             if tag.name not in ("html", "body", "article", "main") and _names_furniture(names):
                 tag.decompose()
     title = soup.find("h1") or soup.find("title")
@@ -128,6 +130,7 @@ def _html(content: str) -> Iterator[Block]:
     if isinstance(title, Tag) and not (isinstance(root, Tag) and root.find("h1")):
         yield Block(kind="heading", text=_words(title.get_text()), level=1)
     for tag in root.find_all(_BLOCK_TAGS) if isinstance(root, Tag) else ():
+        # Nested blocks are part of the text of the outer one.
         if not isinstance(tag, Tag) or tag.find_parent(["pre", "li", "blockquote"]) is not None:
             continue
         if tag.name == "pre":

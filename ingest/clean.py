@@ -78,6 +78,7 @@ def frequent(parts: Sequence[Sequence[Block]]) -> frozenset[str]:
     if len(parts) < MIN_BATCH:
         return frozenset()
     counts = Counter(text for part in parts for text in {block.text for block in part if len(block.text) >= MIN_LENGTH})
+    # Two write-ups may quote the same error message; half of a batch hardly does.
     least = max(2, (len(parts) + 1) // 2)
     return frozenset(text for text, count in counts.items() if count >= least)
 
@@ -87,6 +88,7 @@ def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Docume
     article: list[Block] = []
     removed: list[str] = []
     for number, block in enumerate(part):
+        # Not at the beginning: some sites put a box of recommendations before the article.
         if article and _is_tail(block.text):
             removed += [rest.text for rest in part[number:]]
             break
@@ -159,6 +161,7 @@ def without_counters(article: Sequence[Block]) -> tuple[list[Block], list[str]]:
     end = len(article)
     while end > 1 and (_is_count(article[end - 1].text) or article[end - 1].text in _LANGUAGES):
         end -= 1
+    # A single number at the end may belong to the article.
     if len(article) - end < 2:
         return list(article), []
     return list(article[:end]), [block.text for block in article[end:]]

@@ -26,6 +26,7 @@ def containment(left: frozenset[str], right: frozenset[str]) -> float:
 
 def distinct(documents: Sequence[Document]) -> tuple[tuple[Document, ...], tuple[tuple[str, str], ...]]:
     """The articles without copies, and for each copy (its origin, the origin it copies). The longer one stays."""
+    # Longest first: a copy is usually shortened, never extended.
     order = sorted(range(len(documents)), key=lambda n: (-len(documents[n].text), documents[n].origin))
     originals: list[int] = []
     sets: dict[int, frozenset[str]] = {}

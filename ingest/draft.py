@@ -120,6 +120,7 @@ def markdown(block: Block) -> str:
     """One block as Markdown that cannot end the page's structure early."""
     if block.kind == "code":
         return f"```\n{block.text.replace('```', chr(39) * 3)}\n```"
+    # A heading in the article must not end the section of the page.
     text = "\\" + block.text if block.text.startswith("#") else block.text
     return f"- {text}" if block.kind == "item" else text
 

@@ -32,6 +32,7 @@ def synchronous(source: str) -> str:
     text = text.replace("``async with``", "``with``")
     text = re.sub(r"\b(?:async|await) ", "", text)
     text = re.sub(rf"\b(?:{'|'.join(WORDS)})\b", lambda match: WORDS[match[0]], text)
+    # Imports change their order with their names.
     return _ruff(_ruff(text, "check", "--fix", "--select", "I"), "format")
 
 

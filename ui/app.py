@@ -96,6 +96,7 @@ def build_advisor(settings: Settings, *, with_history: bool = True, observers: S
     if with_history and settings.history_days > 0:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         history = History(settings.history_url)
+        # Once at each start: a service that is deployed regularly needs no timer.
         history.forget(timedelta(days=settings.history_days))
     return Advisor(knowledge, history, observers)
 
@@ -168,6 +169,7 @@ def build_app(settings: Settings) -> FastAPI:
         background=background,
         metrics=metrics,
     )
+    # Order matters: MCP inserts its route first, Slack appends one, and the pages catch whatever is left.
     mcp.attach(app, context, load_mcp_server)
     if slack_service is not None:
         slack_service.attach(app)

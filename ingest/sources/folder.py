@@ -16,6 +16,7 @@ FORMATS = {
     ".xhtml": "html",
 }
 MAX_BYTES = 5 * 1024 * 1024
+# GB18030 decodes nearly anything, so it comes last.
 ENCODINGS = ("utf-8-sig", "gb18030")
 
 

@@ -32,7 +32,7 @@ def import_catalogue(source: Path, folder: Path) -> list[Path]:
 
 
 def add_release(checkout: Path, framework: str, tag: str, folder: Path) -> Path:
-    """Extract one tag and merge it into the framework's file (made where there is none)."""
+    """Extract one tag and merge it into the framework's file (created if absent)."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / framework / "options.json"
     book = read(path) if path.exists() else Book(framework=framework)

@@ -117,6 +117,7 @@ def _trl(tree: GitTree) -> dict[str, Entry]:
         and any("dataclass" in ast.unparse(each) for each in node.decorator_list)
         and path in sources.modules
     ]
+    # The first owner gives an entry its values, so the trainers that most people use come first.
     order = ("DPOConfig", "KTOConfig", "SFTConfig", "GRPOConfig", "RewardConfig", "RLOOConfig")
     names.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
     owned = _classes(sources, names)
@@ -144,6 +145,7 @@ def _verl(tree: GitTree) -> dict[str, Entry]:
     folder = "verl/trainer/config/"
     owned = {}
     for owner in _VERL:
+        # Newer releases ship the resolved tree; older ones only the file with its defaults list.
         for path in (f"{folder}_generated_{owner}.yaml", f"{folder}{owner}.yaml"):
             if path in tree.paths:
                 owned[owner] = yaml_options(tree.text(path))
@@ -167,6 +169,7 @@ def _axolotl(tree: GitTree) -> dict[str, Entry]:
 def _transformers(tree: GitTree) -> dict[str, Entry]:
     sources = _sources(tree, _FILES["transformers"])
     owned = _classes(sources, ["TrainingArguments", "Seq2SeqTrainingArguments"])
+    # Inherited fields belong to the base alone, or each would be listed with two owners.
     for name in owned.get("TrainingArguments", {}):
         owned.get("Seq2SeqTrainingArguments", {}).pop(name, None)
     return merge(owned)

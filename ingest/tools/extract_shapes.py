@@ -36,6 +36,7 @@ def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
             values = sources.value(child.iter, path)
             if isinstance(values, list):
                 for value in values:
+                    # A copy, since the transformer changes the tree in place.
                     bound = _Bound(child.target.id, value)
                     for statement in child.body:
                         yield from _calls(sources, path, ast.Module([bound.visit(copy.deepcopy(statement))], []))
@@ -154,6 +155,7 @@ def _from_field_call(sources: Sources, path: str, call: ast.Call, entry: Entry) 
 
 def _choices(sources: Sources, path: str, annotation: ast.expr) -> list[Any]:
     """The words of a ``Literal`` or enumeration in an annotation."""
+    # A forward reference: the annotation is a string with the expression in it.
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
             annotation = ast.parse(annotation.value, mode="eval").body
@@ -181,6 +183,7 @@ def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entr
     return options
 
 
+# PyYAML follows YAML 1.1, where a float needs a dot.
 class _Loader(yaml.SafeLoader):
     """YAML as Hydra reads it: ``1e-5`` is a number, as in YAML 1.2."""
 

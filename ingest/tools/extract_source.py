@@ -22,6 +22,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
 }
+# The source is not ours: 10**10**10 must not hang the extraction.
 _LARGEST_POWER = 64
 
 
@@ -59,6 +60,7 @@ class Sources:
         for path in paths:
             try:
                 self.modules[path] = ast.parse(tree.text(path))
+            # A file for a newer Python than this one; its options are missing, which --compare shows.
             except SyntaxError:
                 continue
         self.classes: dict[str, tuple[str, ast.ClassDef]] = {}
@@ -83,6 +85,7 @@ class Sources:
             return {"$expr": ast.unparse(node)}
 
     def _value(self, node: ast.expr, path: str, depth: int) -> Any:
+        # Constants that name each other would recurse for ever.
         if depth > 12:
             raise _NotStatic
         match node:

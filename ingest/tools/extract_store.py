@@ -2,7 +2,7 @@
 
 A file is valid JSON, but its line layout is part of the format: line 1 ``{``, line 2 ``"_"`` (the framework's releases
 and interned lists), then one option on each line in name order, then ``}``. The reader (`kb.frameworks.catalogue`)
-splits lines and parses only the options that are asked for, so a check never pays for the whole file.
+splits lines and parses only the requested options, so a check never pays for the whole file.
 
 An option holds ``life`` (first and last release that had it, last null while it is there, ``true`` third where it was
 away in between) and ``runs``: ``[from, to, info]`` over the indices of the catalogued releases it was the same in.
@@ -107,6 +107,7 @@ def write(book: Book, folder: Path) -> Path:
     lines: list[str] = []
     names = sorted({name for options in book.releases.values() for name in options} | set(book.lives))
     for name in names:
+        # The reader finds an option by the text of its line, without decoding JSON.
         if '"' in name or "\\" in name or "\n" in name:
             raise ValueError(f"{book.framework}: option name {name!r} cannot be stored")
         runs = _runs([book.releases[version].get(name) for version in versions], owner_sets)
@@ -130,6 +131,7 @@ def _runs(entries: Sequence[Entry | None], owner_sets: list[list[str]]) -> list[
         if entry is None:
             continue
         owners = list(entry.get("in", []))
+        # Interned: thousands of options share a few lists of owners.
         if owners not in owner_sets:
             owner_sets.append(owners)
         info: dict[str, Any] = {key: entry[key] for key in INFO if entry.get(key) is not None}

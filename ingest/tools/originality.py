@@ -13,6 +13,7 @@ from importlib.resources import files
 
 LEAST_WORDS = 8
 """Shorter sentences are said alike by accident."""
+# A Chinese character carries more than half an English word.
 LEAST_HAN = 14
 DIGEST_BYTES = 6
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.frameworks import catalogue
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from trainmedic.kb.parse.prose import ProseFacts
 
 _READERS = ("yaml", "json", "python", "toml", "ini", "dump")
+_CONFIGURING = ("command", "yaml", "json", "python", "toml", "ini")
 _LOGGED = ("log", "metrics", "prose", "dump")
 _WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200
@@ -40,6 +42,7 @@ class _Facts:
     logs: list[Piece] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    commented: list[VersionFact] = field(default_factory=list)
 
 
 def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
@@ -64,7 +67,8 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
         receipts.append(_receipt(loaded, kind))
     for left in attachments[limits.attachments :]:
         receipts.append(_unread(left, limits, found))
-    facts = _versions(found)
+    known_good = {fact.package: fact for one in reversed(found.prose) for fact in one.known_good}
+    facts = _versions(found, known_good)
     printed = framework_of(found.tracebacks) or framework_of_log(found.rows)
     words = runs.Words(_words(sources[0].text, found.regions), found.said, printed)
     configured = runs.join(found.units, words, facts)
@@ -90,6 +94,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
         calls=tuple(found.calls),
+        known_good=MappingProxyType(dict(sorted(known_good.items()))),
     )
 
 
@@ -118,10 +123,18 @@ def _reader(kind: str) -> Callable[[Piece], Reading]:
     return read
 
 
-def _prose(piece: Piece) -> ProseFacts:
+def _prose_reader() -> ModuleType:
     # Loaded on first use, like the readers: a check of one script must not compile its patterns.
-    facts: ProseFacts = import_module("trainmedic.kb.parse.prose").read(piece)
-    return facts
+    return import_module("trainmedic.kb.parse.prose")
+
+
+def _comments_on_versions(text: str) -> bool:
+    """A cheap test of whether any comment names a package with a version."""
+    comments = [line[line.find("#") :].lower() for line in text.split("\n") if "#" in line]
+    return any(
+        any(map(str.isdigit, comment)) and "." in comment and any(name in comment for name in versions.PACKAGES)
+        for comment in comments
+    )
 
 
 def _block(block: Block, found: _Facts, *, log: bool) -> None:
@@ -134,9 +147,11 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
-        found.prose.append(_prose(piece))
+        found.prose.append(_prose_reader().read(piece))
         if piece.source is not None and piece.source.lower().endswith(_WRITTEN):
             found.said += _lines(piece)
+    elif kind in _CONFIGURING and _comments_on_versions(piece.text):
+        found.commented.extend(_prose_reader().comments(piece))
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
     if kind == "prose" and (options := _quoted(piece, found)):
@@ -297,15 +312,25 @@ def _unread(left: Attachment, limits: Limits, found: _Facts) -> InputReceipt:
     return InputReceipt(name=left.name, kind="unread", bytes=size, lines=0, read=False, truncated=True, note=note)
 
 
-def _versions(found: _Facts) -> dict[str, VersionFact]:
-    """Listings before prose, exact before a range; among equals the first one read."""
+def _versions(found: _Facts, known_good: Mapping[str, VersionFact]) -> dict[str, VersionFact]:
+    """Listings before prose before comments, exact before a range; among equals the first one read.
+
+    A pin in a sentence that says that this version worked (``x==0.6 is fine``) is no listing.
+    """
     facts: dict[str, VersionFact] = {}
     said: Iterable[VersionFact] = (fact for one in found.prose for fact in one.versions)
-    for fact in (*found.listed, *said):
+    for fact in (*(fact for fact in found.listed if not _is_good(fact, known_good)), *said, *found.commented):
         before = facts.get(fact.package)
         if before is None or (before.exact is None and fact.exact is not None):
             facts[fact.package] = fact
     return dict(sorted(facts.items()))
+
+
+def _is_good(fact: VersionFact, known_good: Mapping[str, VersionFact]) -> bool:
+    good = known_good.get(fact.package)
+    if good is None or good.span is None or fact.span is None or good.exact != fact.exact:
+        return False
+    return (good.span.attachment, good.span.line) == (fact.span.attachment, fact.span.line)
 
 
 def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, VersionFact]:

@@ -9,8 +9,9 @@ package are the range between them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
@@ -20,6 +21,7 @@ from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.signals import EXCEPTIONS, MESSAGES, find
 from trainmedic.kb.parse.source import Piece
+from trainmedic.kb.parse.version_history import bare, moves, worked
 
 MAX_CHARACTERS = 100_000
 """Nobody writes more: beyond it stands pasted output, which the other readers take."""
@@ -28,6 +30,7 @@ MAX_CHARACTERS = 100_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProseFacts:
     versions: tuple[VersionFact, ...] = ()
+    known_good: tuple[VersionFact, ...] = ()
     signals: tuple[Signal, ...] = ()
 
 
@@ -35,10 +38,15 @@ def read(piece: Piece) -> ProseFacts:
     """Everything stated in the first `MAX_CHARACTERS` of ``piece``. Never raises."""
     if len(piece.text) > MAX_CHARACTERS:
         piece = piece.cut(0, MAX_CHARACTERS)
-    return ProseFacts(
-        versions=_versions(piece),
-        signals=_signals(piece),
-    )
+    versions, known_good = _versions(piece)
+    return ProseFacts(versions=versions, known_good=known_good, signals=_signals(piece))
+
+
+def comments(piece: Piece) -> tuple[VersionFact, ...]:
+    """The versions that the comments of a script or configuration name (``# trl 0.26.0``)."""
+    lines = piece.text.split("\n")
+    text = "\n".join(" " * at + line[at:] if (at := line.find("#")) >= 0 else "" for line in lines)
+    return _versions(replace(piece, text=text))[0]
 
 
 _NAMES = {
@@ -54,6 +62,7 @@ _VERSION_OF = re.compile(
     r"|版本号|版本号是|升级到|降到|升到)[\s:：=`'\"]{0,3}+){0,2})"
     rf"(?P<sign>(?:[<>]=?|==?|~=)?)\s?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
 )
+_NAMED = re.compile(rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])")
 _VERSION_BEFORE = re.compile(
     rf"(?<![A-Za-z0-9_./-])[vV]?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"
     rf"|of)\s{{0,2}}+(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])"
@@ -68,25 +77,56 @@ _AFTER = (
 )
 
 
-def _versions(piece: Piece) -> tuple[VersionFact, ...]:
+_Claim: TypeAlias = tuple[str | None, str | None, str | None, int, int]
+"""(exact, low, high, start, end) of one version that is named."""
+
+
+def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact, ...]]:
+    """The versions in use, and those with which the same run is said to have worked."""
     text = piece.text
-    claims_of: dict[str, list[tuple[str | None, str | None, str | None, int, int]]] = {}
+    claims_of: dict[str, list[_Claim]] = {}
+    good_of: dict[str, list[_Claim]] = {}
     matches = sorted([*_VERSION_OF.finditer(text), *_VERSION_BEFORE.finditer(text)], key=lambda match: match.start())
     for match in matches:
         name = package(match["name"])
-        if is_target(text, match):
-            continue
         groups = match.groupdict()
         version = public(match["version"])
         if "." not in version and not groups.get("sign"):
             continue
+        works = worked(text, match.start(), match.end())
+        if not works and is_target(text, match):
+            continue
         sign = groups.get("sign") or next((s for pattern, s in _AFTER if pattern.match(text, match.end())), "")
-        claims_of.setdefault(name, []).append((*_known(sign, version), match.start(), match.end()))
+        claims = (good_of if works else claims_of).setdefault(name, [])
+        claims.append((*_known(sign, version), match.start(), match.end()))
         at = match.end()
         while not sign and (more := _MORE.match(text, at)) is not None and "." in more["version"]:
-            claims_of[name].append((*_known("", public(more["version"])), match.start(), more.end()))
             at = more.end()
-    return tuple(_fact(piece, name, claims) for name, claims in claims_of.items())
+            works = worked(text, more.start("version"), at)
+            claims = (good_of if works else claims_of).setdefault(name, [])
+            claims.append((*_known("", public(more["version"])), match.start(), at))
+    for move in moves(text) if "." in text else ():
+        names = [package(found["name"]) for found in _NAMED.finditer(move.how)]
+        for claims_by_name, (start, end) in ((good_of, move.good), (claims_of, move.broken)):
+            for name in names[:1]:
+                claims_by_name[name] = [(*_known("", public(text[start:end].lstrip("vV"))), start, end)]
+    if len({match["name"].lower() for match in matches}) == 1:
+        _add_bare(text, package(matches[0]["name"]), matches, (claims_of, good_of))
+    good = tuple(_fact(piece, name, claims[:1]) for name, claims in good_of.items())
+    return tuple(_fact(piece, name, claims) for name, claims in claims_of.items()), good
+
+
+def _add_bare(
+    text: str,
+    name: str,
+    matches: Sequence[re.Match[str]],
+    claims: tuple[dict[str, list[_Claim]], dict[str, list[_Claim]]],
+) -> None:
+    """The versions behind the only package that is named: "vllm 0.6.3 is fine, 0.7.0 hangs"."""
+    taken = [match.span() for match in matches]
+    for start, end, works in bare(text):
+        if start > taken[0][0] and not any(first <= start < last for first, last in taken):
+            claims[works].setdefault(name, []).append((*_known("", public(text[start:end].lstrip("vV"))), start, end))
 
 
 def _known(sign: str, version: str) -> tuple[str | None, str | None, str | None]:
@@ -98,7 +138,7 @@ def _known(sign: str, version: str) -> tuple[str | None, str | None, str | None]
     return version, None, None
 
 
-def _fact(piece: Piece, name: str, claims: list[tuple[str | None, str | None, str | None, int, int]]) -> VersionFact:
+def _fact(piece: Piece, name: str, claims: list[_Claim]) -> VersionFact:
     exact, low, high, start, end = claims[0]
     distinct = {claim[:3] for claim in claims}
     if len(distinct) > 1:

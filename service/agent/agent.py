@@ -51,6 +51,7 @@ async def investigate(
 
     ``started`` is the time from which the deadline counts (`time.perf_counter`): `TIMES` times the model's own limit.
     """
+    # Ready before the model is asked: whatever fails below, this is returned.
     composed = prepared.answer
     language = composed.language
     if not (composed.causes or prepared.context.report.fired or prepared.context.evidence.run.options):
@@ -126,6 +127,7 @@ async def _parts(task: Task, streamed: StreamedText) -> AsyncGenerator[StepView 
     async with aclosing(stream) as parts:
         while True:
             try:
+                # The deadline of the whole investigation; those of single turns are in the middleware.
                 async with asyncio.timeout(task.left_s):
                     event = await anext(parts, None)
             except TimeoutError:
@@ -133,6 +135,7 @@ async def _parts(task: Task, streamed: StreamedText) -> AsyncGenerator[StepView 
             if event is None:
                 break
             mode, part = event
+            # Custom events are written by the middleware; messages are the raw tokens of the model.
             if mode == "custom" and isinstance(part, StepView):
                 yield part
             elif isinstance(part, TurnEnd):
@@ -159,6 +162,7 @@ def _tools(task: Task) -> list[BaseTool]:
 
     def tool(name: str, form: type[BaseModel]) -> BaseTool:
         async def call(**arguments: Any) -> tuple[str, ToolResult]:
+            # The middleware has validated them already; this turns them into the tool's own type.
             valid = form.model_validate(arguments)
             result = await task.run(lambda: methods[name](valid))
             return result.text, result

@@ -15,6 +15,7 @@ SAME = 3
 """This many equal calls are a loop; from the second on the tool is not run again."""
 MISTAKES = 3
 """After this many malformed calls in a row the investigation stops."""
+# The rest is for the prompt: the cases in it decide more than what is looked up.
 RESERVED = 0.3
 """The share of the context reserved for tool results."""
 MOST_RESERVED = 4096
@@ -68,6 +69,7 @@ class Budget:
     def step(self, *, valid: bool) -> int:
         """Count a finished step and return its number. Raises `InvestigationStopped` after too many malformed calls."""
         self.done += 1
+        # In a row: a model that learns from the error message may go on.
         self.mistakes = 0 if valid else self.mistakes + 1
         if self.mistakes >= MISTAKES:
             raise InvestigationStopped("arguments")
@@ -80,6 +82,7 @@ class Budget:
             self.tokens_left = 0
             return NO_ROOM
         if tokens > most:
+            # In proportion, since an exact cut would need another count by the endpoint.
             text, tokens = text[: len(text) * most // tokens] + TRUNCATED, most
         self.tokens_left -= tokens + PER_STEP
         return text

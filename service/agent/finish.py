@@ -20,6 +20,7 @@ from trainmedic.service.llm.verify import complete, verify
 messages = load_messages("trainmedic.service.agent")
 
 _CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+# Not followed by a parenthesis: that would be a link.
 _MARKER = re.compile(r"\[(\d{1,4})\](?!\()")
 
 
@@ -103,6 +104,7 @@ def _name_options_in(section: Section, names: Mapping[int, str]) -> Section:
 
 def _replace_markers(text: str, replacements: Mapping[int, str]) -> str:
     """Replace some markers outside of code."""
+    # Indices such as x[1] in code are no citations.
     parts = _CODE.split(text)
     for n in range(0, len(parts), 2):
         parts[n] = _MARKER.sub(lambda match: replacements.get(int(match[1]), match[0]), parts[n])

@@ -53,6 +53,7 @@ class FirstTokenHandler(AsyncCallbackHandler):
 
     async def on_llm_new_token(self, token: object, **kwargs: Any) -> None:
         if self._limit is not None and not self._limit.expired():
+            # From here on the deadline of the turn applies instead of that of the first token.
             self._limit.reschedule(self._until)
         self._limit = None
 
@@ -69,6 +70,7 @@ class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         """One turn of the model, within its limits."""
         task, options = self._task, self._task.model.options
+        # The tools stay in the request, since vLLM caches the prefix that contains them.
         if task.budget.exhausted:
             request = request.override(tool_choice="none")
         async with task.model.turn(task.left_s) as seconds:
@@ -78,6 +80,7 @@ class InvestigationMiddleware(AgentMiddleware[Any, Any, Any]):
                 response = await handler(request)
             message = response.result[-1]
             finish = message.response_metadata.get("finish_reason")
+            # A connection that drops looks like a short answer, except that it gives no reason to end.
             if not isinstance(message, AIMessage) or finish is None:
                 raise ModelError("cut", "the stream ended without a reason")
             whole = finish != "length"
@@ -188,6 +191,7 @@ def _with_valid_calls(message: AIMessage, id: str, *, cut: bool) -> AIMessage:
     calls = list(message.tool_calls)
     if cut and calls:
         calls[-1] = {**calls[-1], "args": {}}
+    # The raw calls too: LangChain would send them again beside the repaired ones.
     other = {key: value for key, value in message.additional_kwargs.items() if key != "tool_calls"}
     return message.model_copy(
         update={

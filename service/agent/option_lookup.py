@@ -39,6 +39,7 @@ def describe_option(framework: str, option: str, version: str | None, language: 
     """Describe ``option`` in a release of ``framework``, by default the newest."""
     key = option.strip().lstrip("-")
     info = catalogue.option(framework, key, version)
+    # Without a version the newest release is described, which is what people install.
     release = version or catalogue.nearest(framework, None) or ""
     parts = _known(info, framework, release, language) if info else _unknown(framework, key, version, release, language)
     return OptionDescription(

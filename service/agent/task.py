@@ -42,6 +42,7 @@ async def start_investigation(
     context, max_tokens = limits.context_tokens, limits.max_tokens
     tools = files("trainmedic.service.agent").joinpath("tools.md").read_text(encoding="utf-8").strip()
     schemas = "\n".join(str(form.model_json_schema()) for form in TOOL_SCHEMAS.values())
+    # The endpoint counts the schemas of the tools as part of the prompt.
     tool_tokens = sum(await model.count([tools, schemas]))
     reserved = reserved_tokens(context)
     prompt = await build(prepared, model.count, context_tokens=context - tool_tokens - reserved, max_tokens=max_tokens)

@@ -14,6 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 
 class _ToolSchema(BaseModel):
+    # A misspelt argument is reported to the model instead of being ignored.
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
 
 

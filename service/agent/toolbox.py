@@ -37,6 +37,7 @@ MAX_ARGUMENT = 80
 """Code points of an argument in the summary of a step."""
 ENTRY = "option "
 """The prefix of the ids of catalogue entries; no rule's id contains a space."""
+# Look-alikes: a step must not format the page, open a link or end a table cell.
 _PLAIN = str.maketrans({"`": "'", "<": "‹", ">": "›", "[": "(", "]": ")", "|": "/", "*": "·"})
 
 
@@ -124,6 +125,7 @@ class Toolbox:
         framework = catalogue_name(form.framework)
         if framework is None:
             return self.refused("look_up_option", f"There is no catalogue of {plain(form.framework)}.")
+        # The user's own release, unless the model asks about another.
         pasted = self.prepared.context.evidence.versions.get(framework)
         version = (form.version or "").strip() or (pasted.exact if pasted else None)
         option = describe_option(framework, form.option, version, self.language)
@@ -149,6 +151,7 @@ class Toolbox:
         first, last = form.first_line, min(form.last_line, len(lines), form.first_line + MAX_LINES - 1)
         if last < first:
             return self.refused("read_log", f"It has {len(lines)} lines.")
+        # A log may hold lines of a megabyte, such as progress bars or dumped tensors.
         excerpt = [line[:MAX_LINE] for line in lines[first - 1 : last]]
         text = "\n".join(excerpt)
         span = Span(
@@ -211,6 +214,7 @@ class Toolbox:
                 if text not in known.text:
                     self.sources[marker] = replace(known, text=f"{known.text}\n{text}")
                 return marker
+        # Never reuses a marker, even of a source that did not fit: the model may have seen it.
         marker = max([self.first - 1, *self.sources]) + 1
         self.sources[marker] = Source(marker=marker, kind=kind, id=id, title=title, text=text, url=url, quote=quoted)  # type: ignore[arg-type]
         return marker

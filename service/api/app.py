@@ -46,6 +46,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # If one fails to start, those before it are stopped again.
         async with AsyncExitStack() as stack:
             for start in background:
                 await stack.enter_async_context(start())
@@ -83,6 +84,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
         problems = (*knowledge.rules.failures, *knowledge.cases.failures)
         failures = list(dict.fromkeys(problem.page for problem in problems))
         down = {name: reason for name, probe in cached.items() if (reason := await probe()) is not None}
+        # A model or embedder that is down leaves the template answers, so it never takes the service out of rotation.
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
         readiness = Readiness(

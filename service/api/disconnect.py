@@ -31,6 +31,7 @@ async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
     finally:
         working.cancel()
         disconnect.cancel()
+        # Awaited, so that no task outlives its request and cleanup in `work` has run.
         await asyncio.gather(working, disconnect, return_exceptions=True)
 
 

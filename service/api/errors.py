@@ -39,6 +39,7 @@ def error_response(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     """An error in the contract's shape. A message may repeat what was sent: it is masked and cut."""
+    # Lone surrogates, which JSON may contain, cannot be encoded in the response.
     masked = mask(message.encode("utf-8", "replace").decode("utf-8")[:MAX_MESSAGE]).text
     body: dict[str, object] = {"code": code, "message": masked, "trace_id": trace_id}
     if hint is not None:
@@ -67,6 +68,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(TrainmedicError)
     async def _ours(request: Request, error: TrainmedicError) -> JSONResponse:
+        # RFC 9110 requires it with every 401.
         headers = {"WWW-Authenticate": "Bearer"} if error.kind == "unauthorized" else None
         return error_response(
             STATUS[error.kind],

@@ -15,6 +15,7 @@ class Metrics:
     """Counters and durations in a registry of their own; an `Observer` of answers and feedback."""
 
     def __init__(self) -> None:
+        # Not the library's global one: tests and several applications in one process would collide.
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "trainmedic_requests_total", "Requests by route and status", ["route", "code"], registry=self.registry

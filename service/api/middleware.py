@@ -62,6 +62,7 @@ class Measure:
         try:
             await self._app(scope, receive, noted)
         finally:
+            # The pattern and not the path: every id would become a time series of its own.
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.requests.labels(route=route, code=str(status)).inc()
             self._metrics.duration.labels(route=route).observe(time.perf_counter() - started)
@@ -126,6 +127,7 @@ class OwnHost:
         if path in OPEN_PATHS or path.startswith(SIGNED_PREFIX):
             return True
         try:
+            # latin-1 decodes any byte; a header need not be ASCII.
             host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
             name = (urlsplit(f"//{host}").hostname or "").lower()
             if "." not in name or name == self._public or name.endswith(".localhost"):
@@ -182,6 +184,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         length = dict(scope["headers"]).get(b"content-length", b"0")
+        # The header may be missing (chunked) or false, so the bytes are counted below as well.
         if length.isdigit() and int(length) > self._max_bytes:
             await self._refuse(scope, receive, send)
             return

@@ -130,8 +130,10 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
         ask, unread = question_of(body.messages), unread_parts(body.messages)
         parts = answerer.stream(ask, trace_id_of(request), worker.run)
         if body.stream:
+            # Only on request, as in the protocol: some clients fail on a chunk without choices.
             usage = body.stream_options is not None and body.stream_options.include_usage
             headers = {"Cache-Control": "no-store"}
+            # An invalid question must become an HTTP error, which is impossible once the stream has begun.
             first = await anext(parts)
             streamed = chunks(first, parts, usage, unread)
             return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)

@@ -66,6 +66,7 @@ class Worker:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._slots.acquire()
+                # Shielded: past the deadline the thread goes on, and its slot must stay taken until it ends.
                 return await asyncio.shield(self._start(call))
         except TimeoutError as error:
             raise Overloaded(
@@ -121,6 +122,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         stored = await worker.run(lambda: advisor.answer(answer_id))
         if stored is None:
             raise NotFound(f"no answer {answer_id!r}")
+        # As stored: an answer keeps the form of the version that gave it.
         return Response(json.dumps(stored.answer, ensure_ascii=False), media_type="application/json")
 
     @router.post("/check", response_model=ReportView)
@@ -133,6 +135,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
     @router.post("/search")
     async def search(body: SearchIn) -> Hits:
         """The cases nearest to a text."""
+        # An absent filter matches everything; None would match nothing.
         filters = {name: value for name, value in body.filters.model_dump().items() if value is not None}
         hits = await worker.run(lambda: advisor.search(body.query, body.top_k, filters))
         return Hits.of(hits, advisor.knowledge.cases, "zh" if body.language == "zh" else "en")

@@ -16,6 +16,7 @@ YesNo = Annotated[bool, Field(strict=True)]
 
 def number(value: object) -> object:
     """Refuse values that pydantic would convert to a number: "5" and true."""
+    # bool is a subclass of int in Python, so `top_k: true` would count as 1.
     if isinstance(value, bool | str):
         raise ValueError("Input should be a number")
     return value

@@ -46,6 +46,7 @@ class Chat(ChatOpenAI):
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         choices = chunk.get("choices")
         if converted is not None and choices:
+            # Some servers send a final chunk with `delta: null`.
             delta = choices[0]["delta"] or {}
             reasoning = delta.get("reasoning") or delta.get(REASONING)
             if isinstance(reasoning, str) and reasoning:

@@ -12,6 +12,7 @@ BREAKS = frozenset({"absent", "slow", "server_error", "overloaded", "cut"})
 """Kinds that would probably repeat with the next call: they open the breaker."""
 RETRIED = frozenset({"absent", "server_error", "overloaded"})
 """Kinds that are retried once if no token has arrived yet."""
+# There is no code for it: vLLM, SGLang, llama.cpp and the OpenAI API all answer 400 with a sentence.
 _TOO_LONG = (
     "context length",
     "maximum context",
@@ -54,6 +55,7 @@ def failure_of(error: Exception) -> ModelError:
     """The `ModelError` for an exception of the client, with only its type and status code as detail."""
     name = type(error).__name__
     match error:
+        # Before APIConnectionError, of which APITimeoutError is a subclass.
         case TimeoutError() | openai.APITimeoutError() | httpx.TimeoutException():
             return ModelError("slow", name)
         case openai.APIStatusError(status_code=code):
@@ -80,6 +82,7 @@ def _status(code: int, message: str) -> str:
         return "too_long"
     if code == 404:
         return "unknown_model"
+    # A gateway in front of the model timed out, which is the model being slow.
     if code in (408, 504):
         return "slow"
     if code in (429, 503):

@@ -56,6 +56,8 @@ class Generation:
                         yield piece
                 return
             except ModelError as failure:
+                # The endpoint counts the chat template and special tokens too, so a prompt that fits by our count may
+                # not.
                 if failure.kind != "too_long" or self._parts or share == RETRY_SHARE:
                     raise
 
@@ -66,6 +68,7 @@ class Generation:
             async for delta in deltas:
                 self.usage = delta.usage or self.usage
                 self.cut = self.cut or delta.finish == "length"
+                # The text so far was reasoning: the model closed a block that its template had opened.
                 if delta.anew:
                     self._parts.clear()
                 if not delta.text:

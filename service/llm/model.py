@@ -144,6 +144,7 @@ class ChatModel:
             names = await self._fetch_models()
         except ModelError as failure:
             return failure.kind
+        # Without a configured name any listed model will do.
         return None if (self.options.name in names if self.options.name else names) else "unknown_model"
 
     async def runnable(self, **bound: Any) -> Chat:
@@ -162,6 +163,7 @@ class ChatModel:
             base_url=options.base_url,
             api_key=SecretStr(options.api_key or "none"),
             temperature=options.temperature,
+            # The client's own retries would ignore the deadline and the breaker.
             max_retries=0,
             stream_usage=True,
             stream_chunk_timeout=None,  # it loses cancellations on Python 3.11; the limits here do its work
@@ -181,6 +183,7 @@ class ChatModel:
         async with self._turn(within_s) as deadline:
             written = ended = False
             retrying = AsyncRetrying(
+                # Once text was shown a second attempt would write it twice.
                 retry=retry_if_exception(lambda e: isinstance(e, ModelError) and e.kind in RETRIED and not written),
                 stop=lambda state: state.attempt_number == ATTEMPTS or deadline - self._clock() < PAUSE_S,
                 wait=wait_fixed(PAUSE_S),
@@ -229,7 +232,7 @@ class ChatModel:
             try:
                 return form.model_validate_json(without_reasoning(text_of(answer)))
             except ValidationError as error:
-                raise ModelError("garbage", f"not in the form asked for: {error.error_count()} problems") from None
+                raise ModelError("garbage", f"does not match the schema: {error.error_count()} problems") from None
 
     @asynccontextmanager
     async def turn(self, within_s: float | None = None) -> AsyncIterator[float]:
@@ -246,6 +249,7 @@ class ChatModel:
         return await self._counter.count(texts, ask=self.state != "open")
 
     async def _tokenize(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        # vLLM serves /tokenize beside /v1, not below it.
         root = self.options.base_url.rstrip("/").removesuffix("/v1")
         request = {"model": await self.name(), **body}
         response = await self._http.post(f"{root}/tokenize", json=request, headers=self._headers())
@@ -257,6 +261,7 @@ class ChatModel:
         """Ask a vLLM server whether its template opens a reasoning block, before the first text arrives."""
         entry = (self._served or {}).get(name, {})
         if entry.get("owned_by") == "vllm" and self._template == "unknown":
+            # vLLM accepts chat_template_kwargs; whether this template uses them is seen in the first answer.
             self._template = "likely"
             self.opened = await self._counter.ends_inside("think", **SILENT)
 
@@ -296,8 +301,10 @@ class ChatModel:
         """A slot and a deadline for one call, whose result is reported to the breaker."""
         if self._breaker.state == "open":
             raise _breaker_open()  # before waiting for a slot
+        # Set before waiting for a slot: a full queue must not stretch the answer past the configured time.
         deadline = self._clock() + min(self.options.timeout_s, self.options.timeout_s if within_s is None else within_s)
         try:
+            # Waiting for a slot counts towards the first token: to the user both are a silent page.
             async with asyncio.timeout(max(0.0, min(self.options.first_token_s, deadline - self._clock()))):
                 await self._slots.acquire()
         except TimeoutError:
@@ -319,6 +326,7 @@ class ChatModel:
             if failure.kind in BREAKS:
                 self._breaker.failed(call)
             else:
+                # A refusal of one request (too long, bad form) says that the endpoint works.
                 self._breaker.succeeded()  # it responded, if only with a refusal
             raise
         except BaseException:
@@ -356,7 +364,7 @@ class ChatModel:
     async def _pieces(
         self, messages: Sequence[Message], limit: int, deadline: float, variant: Mapping[str, Any]
     ) -> AsyncGenerator[Delta, None]:
-        """The text without reasoning. The first token has a limit of its own, the whole text the deadline."""
+        """The text without reasoning. The first token has a limit of its own, the whole text has the deadline."""
         reasoning, whole = ReasoningFilter(opened=self.opened), False
         with failures():
             until = min(self._clock() + self.options.first_token_s, deadline)
@@ -365,11 +373,14 @@ class ChatModel:
             async with aclosing(model.astream(messages_of(messages), max_tokens=limit, **variant)) as chunks:  # type: ignore[type-var]
                 while True:
                     async with asyncio.timeout(max(0.0, until - self._clock())):
+                        # Each wait has its own timeout, because the limit changes from first token to deadline on the
+                        # way.
                         chunk = await anext(chunks, None)
                     if chunk is None:
                         break
                     self._template_answered(variant)
                     delta, apart = delta_of(chunk), has_reasoning(chunk)
+                    # Reasoning counts as a sign of life: the model works, even if nothing may be shown yet.
                     if delta.text or apart:
                         until = deadline
                     if apart:

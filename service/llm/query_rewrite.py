@@ -41,9 +41,11 @@ async def rewritten_query(question: str, model: ChatModel) -> str:
     text = question.strip()[:MAX_QUESTION]
     if not text:
         return ""
+    # Per model: another one would rewrite the same question differently.
     key = (model.options.base_url, model.options.name, text)
     if key in _cache:
         return _cache[key]
+    # The pasted files are never sent along: only the wording of the question is to be changed.
     messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=f"Question:\n{text}"))
     try:
         query = await model.structured(

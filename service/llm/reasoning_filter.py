@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+# Qwen and DeepSeek write <think>, Seed <seed:think>, Mistral [THINK]; fine-tunes the other two.
 _NAMES = ("think", "thinking", "thought", "seed:think")
 _TAG = re.compile(rf"<(?P<close>/?)(?:{'|'.join(_NAMES)})>|\[(?P<close_bracket>/?)THINK\]", re.IGNORECASE)
 _TAGS = ("[think]", "[/think]", *(f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")))
@@ -60,6 +61,7 @@ class ReasoningFilter:
             if self._inside:
                 end = next((tag.end() for tag in _TAG.finditer(self._pending) if _kind(tag) == "close"), None)
                 if end is None:
+                    # Reasoning itself is dropped at once; only what may be the start of a closing tag is needed.
                     self._pending = "" if ended else self._pending[-_LONGEST:]
                     break
                 self._pending, self._inside, self._suspect = self._pending[end:], False, None
@@ -77,6 +79,7 @@ class ReasoningFilter:
             start = match.start()
             rest = self._pending[start : start + _LONGEST]
             tag = _TAG.match(rest)
+            # A tag may arrive in several pieces, down to one character each.
             partial = not ended and rest.lower() in _PREFIXES
             if tag is None and not partial:
                 continue
@@ -119,6 +122,7 @@ def _kind(tag: re.Match[str]) -> Literal["open", "close"]:
 
 def _is_fence(line: str) -> bool:
     text = line.lstrip(" \t>")
+    # Deeper than CommonMark allows: models indent fences inside nested lists.
     return len(line) - len(text) <= _MAX_FENCE_INDENT and text.startswith(("```", "~~~"))
 
 

@@ -45,12 +45,14 @@ class StreamFilter:
         if words and words[-1].end() == len(recent) and not ended:
             words.pop()  # it may continue in the next piece
         plain = [word.group() for word in words]
+        # The rest of the stream is dropped too: a model that recites its instructions seldom stops.
         if repeated(plain, self._passages):
             self._stopped = True
             return ""
         end = len(recent) if ended else self._safe_end(recent, words, plain)
         end = max(end, len(self._tail))
         shown, self._pending = recent[len(self._tail) : end], recent[end:]
+        # One word fewer than a passage: with the next piece they may add up to one.
         last_words = [word for word in words if word.start() < end][1 - PASSAGE :]
         self._tail = recent[last_words[0].start() : end] if last_words else recent[:end][-LONGEST_MARKER:]
         return re.sub(_MARKER, self._known_markers, shown)
@@ -60,6 +62,7 @@ class StreamFilter:
         bracket = recent.rfind("[", max(len(self._tail), len(recent) - LONGEST_MARKER))
         open_marker = bracket >= 0 and all(c.isdecimal() or c.isspace() or c in ",，、" for c in recent[bracket + 1 :])
         end = bracket if open_marker else len(recent)
+        # The longest match first, so that as little as possible of a passage is shown.
         for length in range(PASSAGE - 1, SUSPECT - 1, -1):
             if len(plain) >= length and tuple(plain[-length:]) in self._passages:
                 return min(end, words[-length].start())

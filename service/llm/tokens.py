@@ -26,6 +26,7 @@ class Counter:
 
     def __init__(self, post: Post, clock: Callable[[], float]) -> None:
         self._post = post
+        # Cases are in most prompts with the same text, so nearly all counts of a busy service are cached.
         self._counts: LRUCache[bytes, int] = LRUCache(CACHED_COUNTS)
         self._breaker = Breaker(clock, failures=1)
 
@@ -52,6 +53,7 @@ class Counter:
             text = "".join(response["token_strs"])
         except Exception:
             return False
+        # The last tag decides: templates mention both in their instructions.
         return text.rfind(f"<{tag}>") > text.rfind(f"</{tag}>")
 
     async def _counted(self, texts: Sequence[str]) -> Sequence[int]:

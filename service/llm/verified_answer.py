@@ -36,6 +36,7 @@ def verified_answer(
     """
     composed, context = prepared.answer, prepared.context
     language = composed.language
+    # A sentence that the token limit cut could say the opposite of what was meant.
     checked = verify(complete(draft) if cut else draft, grounding_of(prepared, prompt, looked_up), language)
     if not checked.text:
         return replace(
@@ -92,6 +93,7 @@ class ModelCitations(Citations):
     """
 
     def __init__(self, sources: Sequence[Source], language: str) -> None:
+        # Above the model's own markers, so that none of them changes its meaning.
         super().__init__(language, first=max((source.marker for source in sources), default=0) + 1)
         self._known = {(source.kind, source.id): source for source in sources}
         self._by_marker = {source.marker: source for source in sources}

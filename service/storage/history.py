@@ -126,6 +126,7 @@ def turn_of(
 
 def storable(text: str) -> str:
     """Text that any database takes and that holds no secret."""
+    # PostgreSQL refuses NUL in text, and no driver encodes a lone surrogate.
     return mask(text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")).text
 
 
@@ -210,6 +211,7 @@ class History:
             changed = connection.execute(
                 update(_feedback).where(_feedback.c.answer_id == feedback.answer_id).values(**values)
             )
+            # Update, then insert: an upsert is spelled differently by every database.
             if changed.rowcount == 0:
                 connection.execute(insert(_feedback).values(answer_id=feedback.answer_id, **values))
 
@@ -226,6 +228,7 @@ class History:
         limit = (now or datetime.now(UTC)) - older_than
         old = select(_turns.c.answer_id).where(_turns.c.asked_at < limit)
         with self._engine.begin() as connection:
+            # By hand: SQLite enforces foreign keys only if every connection asks for it.
             connection.execute(delete(_feedback).where(_feedback.c.answer_id.in_(old)))
             connection.execute(delete(_answers).where(_answers.c.answer_id.in_(old)))
             return connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
@@ -248,6 +251,7 @@ def _turn(row: Row[Any]) -> Turn:
 def _engine(url: str) -> Engine:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
+        # A database server closes idle connections; the ping replaces them before a query fails.
         return create_engine(parsed, pool_pre_ping=True)
     if not parsed.database or parsed.database == ":memory:":
         # One connection is the whole database; threads take turns with it, as their transactions must not mix.
@@ -264,6 +268,7 @@ def _engine(url: str) -> Engine:
         # Readers must not wait for the writer: answers are stored while others are asked.
         cursor = connection.cursor()  # type: ignore[attr-defined]
         cursor.execute("PRAGMA journal_mode=WAL")
+        # Safe with a write-ahead log; a power failure may lose the last turns, never corrupt the file.
         cursor.execute("PRAGMA synchronous=NORMAL")
         cursor.close()
 

@@ -32,19 +32,20 @@ MAX_NAME = 120
 """Code points of a name that are echoed."""
 OPTIONS = "options"
 """The rule family about the spelling and place of options."""
+# Options of these scopes belong to another program than the trainer: a new one must not be added after them.
 _FOREIGN = ("launcher", "env", "deepspeed", "accelerate", "checkpoint", "cast")
 TOO_MANY = Text(
-    en=f"only {MAX_CHANGES} changes are made together",
-    zh=f"一次最多同时修改 {MAX_CHANGES} 项",
+    en=f"at most {MAX_CHANGES} changes can be tried at once",
+    zh=f"一次最多同时尝试 {MAX_CHANGES} 项修改",
 )
-ALREADY = Text(en="it is so already", zh="当前已是该值")
+ALREADY = Text(en="it already has this value", zh="当前已是该值")
 NOWHERE = Text(
-    en="no configuration was given that it could be set in",
-    zh="没有可以写入该设置的配置",
+    en="you sent no configuration to set it in",
+    zh="没有提供可以写入该设置的配置",
 )
 NO_ROOM = Text(
-    en="the configuration as given has no place for it",
-    zh="所给的配置里没有可以写入它的位置",
+    en="there is no place for it in your configuration",
+    zh="你的配置里没有可以写入它的位置",
 )
 
 
@@ -105,10 +106,12 @@ def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> W
     after, before = trial.evidence(), unstarted(evidence)
     fired = fired_rules(evidence, rules)
     bare = fired_rules(unstarted(after), rules)
+    # With the log of the run: a finding that rests on the log and the setting clears with the setting.
     clears = fired - fired_rules(after, rules, fired)
     return WhatIf(
         changed=tuple(trial.changed),
         clears=_effects(clears, rules),
+        # Without the log on both sides: the old log says nothing about the new run.
         appears=_effects(bare - fired_rules(before, rules) - fired, rules),
         stays=_effects((fired - clears) & bare, rules),
         logged=_effects(fired - clears - bare, rules),
@@ -141,6 +144,7 @@ class _Trial:
         except InvalidChange as refused:
             self.refuse(name, refused.why)
             return
+        # A version cannot be edited in: people paste `pip list`, which is output and no configuration.
         if change.package:
             self._install(change)
         elif not self.read.run.options:

@@ -36,10 +36,11 @@ ALIASES = {
 _LEFT_OUT = ("unset", "remove", "removed", "default", "not set", "")
 _COLUMNS = (*select("library"), "bnb", *select("trainer"))
 _VERSION = re.compile(r"(?:==|=)?\s*[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9a-zA-Z]{1,8}){1,5}(?:\+[0-9a-zA-Z.]{1,20})?)")
+# zero3, ZeRO-3, stage 3, deepspeed-zero-3.
 _STAGE = re.compile(r"(?:deepspeed[-_ ]?)?(?:zero|stage|z)[-_ ]?(?:stage)?[-_ ]?(?P<stage>[0-3])", re.IGNORECASE)
-NOT_A_WORD = Text(en="no setting and no option has this name", zh="没有叫这个名字的设置或选项")
-NOT_A_VALUE = Text(en="it cannot have this value", zh="它不能取这个值")
-NOT_A_VERSION = Text(en="this is no version", zh="这不是一个版本号")
+NOT_A_WORD = Text(en="there is no setting or option with this name", zh="没有叫这个名字的设置或选项")
+NOT_A_VALUE = Text(en="this is not a valid value", zh="这不是有效的值")
+NOT_A_VERSION = Text(en="this is not a version number", zh="这不是版本号")
 
 
 class InvalidChange(Exception):

@@ -56,7 +56,7 @@ async def bot_in(
     folder: Path,
     *,
     answerer: Answerer | None = None,
-    leaving_s: float = 5.0,
+    shutdown_s: float = 5.0,
     flush_s: float = NEVER,
     **more: Any,
 ) -> AsyncIterator[SlackBot]:
@@ -70,7 +70,7 @@ async def bot_in(
         probe_model=model_probe(settings) if settings.model_base_url else None,
     )
     async with SlackBot(
-        context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, leaving_s=leaving_s
+        context, streams=StreamLimits(flush_s=flush_s, edit_s=flush_s), ping_s=1.0, shutdown_s=shutdown_s
     ) as bot:
         await slack.until_connected()
         yield bot

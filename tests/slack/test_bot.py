@@ -559,7 +559,7 @@ def test_connections_that_slack_counts_and_we_do_not_have_are_noticed(
         assert bot.connections == 2
 
     with_bot(act)
-    assert "Slack counts 2 connections" in caplog.text
+    assert "the app has 2 connections" in caplog.text
 
 
 def test_shutdown_answers_what_was_taken_on(

@@ -342,7 +342,7 @@ def test_the_readers_stop_button_ends_the_answer(strict: LocalSlack, streaming: 
 
 def test_an_open_stream_is_ended_at_shutdown(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> None:
     async def act() -> Message:
-        async with bot_in(strict, advisor, tmp_path, answerer=Slowly(advisor), leaving_s=0.1, flush_s=QUICK):
+        async with bot_in(strict, advisor, tmp_path, answerer=Slowly(advisor), shutdown_s=0.1, flush_s=QUICK):
             said = strict.says(f"<@U0BOT> {QUESTION}")
             return await strict.until_said("Cause found", channel=GENERAL, thread_ts=said.ts, finished=False)
 

@@ -30,6 +30,7 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.mcp.http import attach
 from trainmedic.ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
@@ -297,11 +298,10 @@ def command(knowledge_folder: Path, tmp_path_factory: pytest.TempPathFactory, kn
     return StdioServerParameters(command=sys.executable, args=["-c", PROGRAM], env=environment, cwd=str(ROOT))
 
 
-@both
-def test_the_command_serves_standard_input_and_output(command: Any, mode: str) -> None:
+def test_the_command_serves_standard_input_and_output(command: Any) -> None:
     async def go() -> None:
-        async with Client(command, mode=mode, read_timeout_seconds=60) as client:
-            assert client.protocol_version == REVISIONS[mode]
+        async with Client(command, mode="auto", read_timeout_seconds=60) as client:
+            assert client.protocol_version == REVISIONS["auto"]
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
             sent = {"question": "loss 变成 nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
             got = content(await client.call_tool("diagnose", sent))
@@ -313,19 +313,17 @@ def test_the_command_serves_standard_input_and_output(command: Any, mode: str) -
 
 
 def test_the_command_writes_nothing_but_the_protocol_and_ends_with_its_input(command: Any) -> None:
-    hello = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "t", "version": "1"},
-        },
-    }
+    revision = REVISIONS["legacy"]
+    client = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}),
+        json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+        "this is no JSON",
+    ]
     started = subprocess.run(
         [command.command, *command.args],
-        input=json.dumps(hello) + "\nthis is no JSON\n",
+        input="".join(f"{line}\n" for line in lines),
         capture_output=True,
         text=True,
         env=command.env,
@@ -335,23 +333,21 @@ def test_the_command_writes_nothing_but_the_protocol_and_ends_with_its_input(com
     )
     assert started.returncode == 0, started.stderr
     messages = [json.loads(line) for line in started.stdout.splitlines()]
-    assert messages[0]["result"]["serverInfo"]["name"] == "trainmedic"
     assert all(message["jsonrpc"] == "2.0" for message in messages)
+    results = {message["id"]: message["result"] for message in messages if "result" in message}
+    assert results[1]["serverInfo"]["name"] == "trainmedic"
+    assert results[1]["protocolVersion"] == revision
+    assert [tool["name"] for tool in results[2]["tools"]] == TOOLS
 
 
-def test_a_bad_setting_ends_the_command_with_its_reason(command: Any) -> None:
-    started = subprocess.run(
-        [command.command, *command.args],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env={**command.env, "TRAINMEDIC_TOP_K": "99"},
-        cwd=ROOT,
-        timeout=60,
-        check=False,
-    )
-    assert (started.returncode, started.stdout) == (2, "")
-    assert "top_k" in started.stderr
+def test_a_bad_setting_ends_the_command_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_TOP_K", "99")
+    assert main(["mcp"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "top_k" in err
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------------------

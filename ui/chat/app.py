@@ -42,6 +42,7 @@ STATIC = "/ui/"
 LOGIN = "/login"
 PAGES = tuple(path_of(language, page) for language in LANGUAGES for page in ("", "knowledge"))
 LANGUAGE_COOKIE = "tm_lang"
+# Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
 API_PREFIXES = ("/v1/", "/mcp", "/slack")
 POLICY = (
@@ -89,6 +90,7 @@ class LastMount(Mount):
         path = scope.get("path", "")
         if scope["type"] != "http" or f"{path}/".startswith(API_PREFIXES):
             return Match.NONE, {}
+        # A partial match is a known path with a wrong method, which must stay a 405.
         if any(route is not self and route.matches(scope)[0] is not Match.NONE for route in self._all):
             return Match.NONE, {}
         return super().matches(scope)
@@ -141,6 +143,7 @@ class Shell:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 names = {name for name, _ in HEADERS}
+                # Ours replace any of the same name that Gradio sets.
                 message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in names), *HEADERS]
             await send(message)
 
@@ -171,8 +174,9 @@ class Shell:
         path, headers = scope["path"], dict(scope["headers"])
         if path.startswith(STATIC):
             return self._static_response(path.removeprefix(STATIC))
+        # SameSite cookies do not protect a service without keys, which has no cookie at all.
         if scope["method"] not in ("GET", "HEAD") and not same_site(headers):
-            return JSONResponse(error("forbidden", "this comes from another site"), status_code=403)
+            return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403)
         if path == LOGIN:
             return await self._login(scope, receive)
         if not self._entry.admits(headers):
@@ -194,6 +198,7 @@ class Shell:
         value = self._entry.session(key)
         if value is None and self._entry.asked:
             return self._form(scope, target, wrong=True)
+        # 303, so that the browser follows with GET and a reload does not send the key again.
         response = RedirectResponse(target, status_code=303)
         if value is not None:
             response.headers["set-cookie"] = set_cookie(value, secure=scope.get("scheme") == "https")
@@ -227,6 +232,7 @@ class Shell:
         file = self._static.get(name)
         if file is None:
             return JSONResponse(error("not_found", "no such file"), status_code=404)
+        # For ever, because the address changes with the content.
         headers = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(file.content, media_type=file.kind, headers=headers)
 

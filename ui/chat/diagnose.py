@@ -28,6 +28,7 @@ from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
 from trainmedic.ui.context import AppContext
 
 log = logging.getLogger("trainmedic.chat")
+# Checked against these lists, because the value comes from a script in the browser.
 REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
 REACTIONS = ("up", "down", "resolved")
 EVERY_S = 0.05
@@ -221,6 +222,7 @@ class DiagnosePage:
             self._examples: gr.HTML(visible=False),
             self._after: "",
             self._chips: "",
+            # Closed until the answer is there: two questions at once would mix up in one conversation.
             self._box: gr.MultimodalTextbox(value=None, interactive=False, submit_btn=False, stop_btn=True),
             self._session: session,
         }
@@ -276,6 +278,7 @@ class DiagnosePage:
         session.messages[-1] = chat_message("assistant", markdown.answer(answer, self._language))
         changes: Changes = {self._bot: chatbot(session), self._after: self._next(answer, sources, session)}
         if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
+            # Redrawn only if it changed: redrawing closes the sections that the reader has opened.
             changes[self._tail] = evidence.tail(answer, self._language)
         if answer.steps:
             changes[self._steps] = evidence.steps(answer.steps, self._language)

@@ -13,6 +13,7 @@ LASTS_S = 12 * 3600
 """Seconds that a session lasts."""
 LONGEST_FORM = 4_096
 """Bytes of the form that are read."""
+# Part of what is signed, so that a signature made with this key elsewhere is no session here.
 PURPOSE = b"trainmedic pages v1"
 
 
@@ -84,7 +85,7 @@ def form_of(body: bytes) -> tuple[str, str]:
     """The key and the target page in the posted form."""
     try:
         fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
-    except ValueError:  # no form of ours has so many fields
+    except ValueError:  # our form has two fields; more are an attack
         fields = {}
     return fields.get("key", [""])[0], own_path(fields.get("next", ["/"])[0])
 
@@ -95,6 +96,7 @@ def own_path(target: str) -> str:
         parts = urlsplit(target)
     except ValueError:
         return "/"
+    # Browsers read `//host` and `/\host` as addresses of another site.
     plain = not parts.scheme and not parts.netloc and target.startswith("/") and not target.startswith(("//", "/\\"))
     return target if plain and target.isprintable() and "\\" not in target else "/"
 
@@ -104,6 +106,7 @@ def same_site(headers: Mapping[bytes, bytes]) -> bool:
     origin = headers.get(b"origin")
     if origin is None:
         return True
+    # Behind a proxy the browser's host is in the forwarded header.
     hosts = {headers.get(b"host", b""), headers.get(b"x-forwarded-host", headers.get(b"host", b""))}
     try:
         from_ = urlsplit(origin.decode("latin-1")).netloc.encode("latin-1")

@@ -37,6 +37,7 @@ PACKAGES = {
     "torch": "PyTorch",
 }
 """Display names of packages that are not frameworks."""
+# GRPO, DAPO and the like are written in capitals, longer names are words.
 LONGEST_ACRONYM = 5
 MAX_PATCHES = 1
 """Patches shown open; the others are folded."""
@@ -146,6 +147,7 @@ def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView
     if not related and answer.verdict not in SETTLED:
         related = [finding for finding in fired if finding.severity != "info"]
     first = answer.causes[0].findings if answer.causes else []
+    # Stable: findings of the first cause come first, all others keep their order.
     related.sort(key=lambda finding: finding.rule_id not in first)
     return related, [finding for finding in fired if finding not in related], unsure
 
@@ -229,6 +231,7 @@ def cited(answer: Answer) -> list[CitedSource]:
 
 def first_sentences(text: str, limit: int = 220) -> str:
     """The beginning of a text, up to the end of a sentence if one is near."""
+    # A citation is plain text; backticks are kept, for the template turns them into code.
     text = EMPHASIS.sub(r"\1", " ".join(text.split()))
     if len(text) <= limit:
         return text

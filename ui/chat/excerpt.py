@@ -65,6 +65,7 @@ def _excerpt(name: str | None, marked: Sequence[tuple[str, Span]], text: str | N
     first = marked[0][1]
     place = f"{first.line}:{first.column}"
     lines = text.split("\n") if text is not None else []
+    # A file sent again under the same name may be shorter than the one that the span is from.
     if text is None or any(span.line > len(lines) for _, span in marked):
         return Excerpt(name=name, place=place, rows=tuple(_quoted(mark, span) for mark, span in marked[:MAX_MARKED]))
     hits = _hits(marked, lines)
@@ -101,6 +102,7 @@ def _pieces(line: str, marks: Sequence[tuple[int, int, str]]) -> tuple[Piece, ..
     pieces = [Piece(text="…")] if start else []
     at = start
     for begin, end, mark in sorted(marks):
+        # Marks may overlap: the part that is marked already is skipped.
         begin, end = max(at, begin), min(stop, end)
         if begin >= end:
             continue

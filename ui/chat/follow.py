@@ -95,6 +95,7 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
         hunk = HUNK.match(line)
         if old <= 0 and new <= 0 and hunk:
             old, new = int(hunk[2] or 1), int(hunk[4] or 1)
+            # A hunk that removes nothing names the line before it instead of its first one.
             at = int(hunk[1]) - (1 if old else 0) + shift
         elif old <= 0 and new <= 0 and line.startswith("+++ b/"):
             name, shift = line[6:], 0
@@ -102,10 +103,11 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
                 return ()
             lines = changed[name] = by_name[name].split("\n")
         elif old <= 0 and new <= 0:
-            continue  # the other header, or nothing
+            continue  # a `---` header or the empty end of the patch
         elif line.startswith("+"):
             lines.insert(at, line[1:])
             at, shift, new = at + 1, shift + 1, new - 1
+        # The file has changed since the patch was made: applying it would corrupt the file.
         elif at >= len(lines) or lines[at] != line[1:]:
             return ()
         elif line.startswith("-"):
@@ -120,6 +122,7 @@ def _upgrades(answer: Answer, case: Case, sources: Sequence[Source], texts: tupl
     """What if a package had the version in which the first cause is fixed?"""
     versions = answer.run.versions
     for package, fixed in case.fixed.items():
+        # Of `>=4.46.2,<5` the first number: the smallest upgrade that helps.
         number = fixed.lstrip(">=~ ").split(",")[0].strip()
         if package not in versions or not re.fullmatch(r"\d[\w.+!-]*", number) or versions[package] == number:
             continue

@@ -47,12 +47,13 @@ class Refused(Exception):
 def call_of(method: str, path: str) -> str:
     """The name of the call that a request makes; empty for a read. Raises `Refused`."""
     if CLOSED.search(path) is not None:
-        raise Refused(404, "not_found", "there is nothing here")
+        raise Refused(404, "not_found", "not found")
     if method in ("GET", "HEAD"):
         return ""
     call = CALL.fullmatch(path)
+    # Only what our own pages call: every further route of Gradio would be one more thing to secure.
     if call is None or method != "POST":
-        raise Refused(404, "not_found", "there is nothing here")
+        raise Refused(404, "not_found", "not found")
     return call[1]
 
 
@@ -71,7 +72,7 @@ async def checked(receive: Receive, folder: Path) -> Receive:
     try:
         payload = json.loads(body) if body else None
     except (ValueError, RecursionError):
-        raise Refused(400, "invalid_request", "this is no JSON") from None
+        raise Refused(400, "invalid_request", "not valid JSON") from None
     if not all(is_uploaded(path, folder) for path in paths_in(payload)):
         raise Refused(403, "forbidden", "this file was not uploaded")
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
@@ -88,6 +89,7 @@ def paths_in(value: object) -> Iterator[object]:
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
+            # At any depth: Gradio takes every such object for a file.
             if "path" in item:
                 yield item["path"]
             pending.extend(item.values())
@@ -99,6 +101,7 @@ def is_uploaded(path: object, folder: Path) -> bool:
     """Whether this is an uploaded file in ``folder``, after resolving links."""
     if not isinstance(path, str) or "\0" in path:
         return False
+    # Links are resolved first, or one inside the folder could lead out of it.
     real = Path(os.path.realpath(path))
     home = Path(os.path.realpath(folder))
     return real.parent.parent == home and UPLOADED.fullmatch(real.parent.name) is not None
@@ -117,6 +120,7 @@ def counted(send: Send) -> Send:
             parts.append(message.get("body", b""))
             if not message.get("more_body", False):
                 with suppress(ValueError):
+                    # Registered when the upload succeeds: later calls may name these files and no others.
                     expect([path for path in json.loads(b"".join(parts)) if isinstance(path, str)])
         await send(message)
 

@@ -123,6 +123,7 @@ class KnowledgePage:
         literal = [case for case in self._cases.values() if all(word in haystack(case) for word in query_words)]
         near = [self._cases[hit.case_id] for hit in self._context.advisor.search(query, FOUND)]
         ranks = {case.id: rank for rank, case in enumerate(near)}
+        # Among the literal matches the nearest by meaning come first.
         literal.sort(key=lambda case: ranks.get(case.id, FOUND))
         return [*literal, *(case for case in near if case not in literal)][:FOUND]
 

@@ -143,6 +143,7 @@ def heading(view: Answer, language: Language) -> str:
 def streamed(view: Answer, text: str, language: Language) -> str:
     """The text so far, without an incomplete marker at its end."""
     so_far = text.lstrip("\n")
+    # Half a marker would flash up as plain text until its other half arrives.
     before, bracket, digits = so_far.rpartition("[")
     if bracket and len(digits) <= 3 and (not digits or digits.isdecimal()):
         so_far = before
@@ -225,6 +226,7 @@ def _safe_line(line: str, known: frozenset[int]) -> str:
     parts, at = [], 0
     for match in CODE.finditer(line):
         before = line[at : match.start()]
+        # An escaped tick is no code in Markdown, so the slashes before it are doubled to keep the span code.
         slashes = len(before) - len(before.rstrip("\\"))  # one more would make the tick a character
         parts += [_safe_text(before, known) + "\\" * slashes, match[0]]
         at = match.end()

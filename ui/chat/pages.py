@@ -55,6 +55,7 @@ TOKENS = {
 
 def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
     """All pages in one application, to be run within its lifespan. ``static`` maps our files to their addresses."""
+    # No description of Gradio's routes: they are internal to the pages.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()
     head = (
@@ -76,7 +77,9 @@ def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
                 head=head,
                 footer_links=[],
                 run_history=False,
+                # An error message of Gradio may quote the input, unmasked.
                 show_error=False,
+                # Needs Node.js, and would start a second server.
                 ssr_mode=False,
                 mcp_server=False,
                 pwa=False,

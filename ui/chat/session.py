@@ -15,6 +15,7 @@ from trainmedic.ui.chat.uploads import lines_of, source_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
+# Each update carries all messages to the browser, so a long conversation is not redrawn in full.
 TURNS_SHOWN = 12
 
 

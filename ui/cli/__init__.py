@@ -78,6 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command:
         arguments.command = command
     try:
+        # Flushed here, so that a closed pipe is noticed below and not when the interpreter exits.
         code = int(arguments.run(arguments))
         sys.stdout.flush()
         return code

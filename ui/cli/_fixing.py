@@ -50,6 +50,7 @@ def read(raw: bytes) -> File | None:
             file = _read_utf8(raw[len(mark) :], mark)
         else:
             file = File(text=raw.decode(encoding), encoding=encoding)
+        # The proof: a file that does not survive the round trip is never written.
         return file if file.to_bytes() == raw else None
     except (UnicodeError, ValueError):
         return None
@@ -88,6 +89,7 @@ def apply(file: File, edits: Iterable[Edit]) -> bool:
         if current.replace(_PLACEHOLDER, "\ufffd") != span.text:
             return False
         places.append((start, end, edit.replacement.replace("\n", newline)))
+    # From the end, so that earlier positions stay valid.
     for start, end, replacement in sorted(places, reverse=True):
         file.text = file.text[:start] + replacement + file.text[end:]
     return bool(places)

@@ -45,6 +45,7 @@ def bounded(stream: BinaryIO) -> bytes:
     head = stream.read(MAX_BYTES // 2)
     tail, breaks = b"", 0
     while chunk := stream.read(MAX_BYTES // 4):
+        # A log may be larger than memory: its head has the configuration, its tail the failure.
         tail += chunk
         if len(tail) > MAX_BYTES:
             breaks += tail.count(b"\n", 0, -MAX_BYTES // 2)

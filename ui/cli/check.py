@@ -44,12 +44,14 @@ def run(options: argparse.Namespace) -> int:
     files = attachments(tuple(dict.fromkeys(options.files)))
     folders = _folders(options.kb)
     evidence, report = examine(files, folders)
+    # Checked again after fixing: the exit code is about what is left.
     if options.fix and (fixed := _apply(report, files)) != files:
         evidence, report = examine(fixed, folders)
     view = report_view(evidence, report, language)
     sys.stdout.write(_formatted(view, options, language))
     threshold = LEVELS.index(options.fail_on)
     failing = any(LEVELS.index(finding.severity.value) <= threshold for finding in report.fired)
+    # Last, after the report: a pipeline that passes on garbage must not look like a clean one.
     if not any(item.read for item in view.receipt.inputs if item.name is not None):
         raise Unreadable("none of the given files is readable text")
     return FINDINGS if failing and not options.exit_zero else CLEAN

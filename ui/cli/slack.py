@@ -55,6 +55,7 @@ async def _by_socket(settings: Settings) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
+        # Not KeyboardInterrupt: the open questions are answered before the process ends.
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
         for start in service.background:

@@ -127,6 +127,7 @@ VERSION = Call(method="GET", path="/version", kind=Versions)
 
 def segment(id: str) -> str:
     """An id as one segment of a path. Raises `ServiceError` if it cannot be one."""
+    # httpx would normalise `..` away and call another route.
     if not id or set(id) <= {"."}:
         raise ServiceError("not_found", f"no such id: {id!r}")
     return quote(id, safe="")
@@ -188,6 +189,7 @@ def stream_part(event: ServerSentEvent, response: httpx.Response) -> Delta | Ste
     if event.event == "error":
         raise event_error(event.data, response)
     kinds: dict[str, type[Delta | Step | Answer]] = {"answer.delta": Delta, "answer.step": Step, "answer": Answer}
+    # A newer service may send further kinds; an old client must not fail on them.
     kind = kinds.get(event.event)
     return value(kind, event.data, response) if kind is not None else None
 

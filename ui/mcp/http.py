@@ -84,6 +84,7 @@ class Endpoint:
             if not self._open:
                 raise NotServing("the service is starting or stopping", hint="try again")
             if self._app is None:
+                # Errors of the start reach the first caller through this future.
                 ready: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
                 # In a separate task, because the library's task group must end in the task that started it.
                 self._task = asyncio.create_task(self._serve(ready), name="mcp")
@@ -113,6 +114,7 @@ def make_mcp_app(context: AppContext, load_server: LoadServer) -> tuple[ASGIApp,
     names = allowed_hosts(context)
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=bool(names),
+        # With and without a port, since a proxy may strip it.
         allowed_hosts=[host for name in names for host in (name, f"{name}:*")],
         allowed_origins=[
             origin

@@ -37,7 +37,9 @@ MAX_CHARACTERS = 4 * 1024 * 1024
 """Code points of all files in one call; a model passes them on, so they are smaller than uploads."""
 MAX_QUERY = 10_000
 MAX_ID = 200
+# The lists change only with a new release of the service.
 HOUR_MS = 3_600_000
+# Lets a client call the tools without asking its user each time.
 READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\
 trainmedic finds out why an LLM training run is broken and what to change, in English and Chinese.
@@ -70,6 +72,7 @@ class Server(MCPServer[Any]):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
+            # Without the cause, whose text repeats the input.
             raise ToolError(refusal(name, error)) from None
 
 
@@ -140,6 +143,7 @@ patch, what does not help, and what to ask the user for where that is not enough
         async with aclosing(self._context.answerer.stream(request, "", self._context.executor)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):
+                    # The text is not streamed: the protocol reports progress, not partial results.
                     return Diagnosis.model_validate(part)
                 if isinstance(part, StepView):
                     await ctx.report_progress(part.number, None, part.what)

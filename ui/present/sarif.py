@@ -41,6 +41,7 @@ def log(view: ReportView) -> dict[str, Any]:
                     }
                 },
                 "automationDetails": {"id": "trainmedic/"},
+                # The default counts UTF-16 units, which shifts every column after an emoji.
                 "columnKind": "unicodeCodePoints",
                 "invocations": [
                     {
@@ -69,6 +70,7 @@ def rule(item: FindingView) -> dict[str, Any]:
         "defaultConfiguration": {"level": LEVELS[item.severity]},
         "properties": {
             "tags": ["llm-training"],
+            # GitHub orders results by precision and severity.
             "precision": "very-high" if item.severity == "error" else "high",
             "problem.severity": PROBLEM_SEVERITY[item.severity],
         },
@@ -85,6 +87,7 @@ def result(item: FindingView, index: int) -> dict[str, Any]:
         "kind": "fail" if fired else "open",
         "level": LEVELS[item.severity] if fired else "none",
         "message": {"text": message},
+        # GitHub matches alerts of two uploads by this key, so a moved line is not a new alert.
         "partialFingerprints": {"primaryLocationLineHash": fingerprint(item)},
     }
     places = [span for span in item.evidence if span.attachment is not None]

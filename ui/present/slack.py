@@ -76,6 +76,7 @@ def packed(blocks: Sequence[Block], text: str) -> tuple[Reply, ...]:
     room = MESSAGE
     for block in blocks:
         size = weight(block)
+        # Buttons never begin a message: alone they would have no answer above them.
         if groups[-1] and (size > room or len(groups[-1]) >= BLOCKS) and not is_button(block):
             groups.append([])
             room = MESSAGE

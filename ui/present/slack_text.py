@@ -34,6 +34,7 @@ def link(url: str, label: str) -> str:
     """A mrkdwn link; only the label unless the address is an http(s) URL."""
     if not url.startswith(("https://", "http://")):
         return escape(label)
+    # These characters end an address in mrkdwn.
     address = url.replace("|", "%7C").replace("<", "%3C").replace(">", "%3E").replace(" ", "%20").replace("&", "&amp;")
     return f"<{address}|{escape(label).replace('|', '¦')}>" if len(address) <= MAX_LINK else escape(label)
 
@@ -97,6 +98,7 @@ def _cut(atom: str, limit: int) -> list[str]:
     lines = atom.split("\n")
     fence, _ = fence_of(lines[0])
     before, after = "", ""
+    # An absurdly long info string is not worth repeating in each piece.
     if fence and len(lines) > 1 and len(lines[0]) < limit // 4:
         before, after = f"{lines[0]}\n", f"\n{fence}"
         lines = lines[1:-1]

@@ -8,6 +8,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.service.answer import FindingView, ReceiptView, ReportView
 from trainmedic.ui.present.messages import messages
 
+# A finding over many lines of a log is clear after a few of them.
 MAX_PLACES = 5
 COLOURS = {"error": "31", "warning": "33", "info": "36", "cannot_tell": "35"}
 

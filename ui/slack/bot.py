@@ -34,7 +34,7 @@ from trainmedic.ui.slack.live import StreamLimits
 from trainmedic.ui.slack.memory import SeenEvents
 from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import Poster
-from trainmedic.ui.slack.question_handler import LEAVING_S, QuestionHandler, Workspace
+from trainmedic.ui.slack.question_handler import SHUTDOWN_S, QuestionHandler, Workspace
 from trainmedic.ui.slack.scopes import Identity, check_app_token, identify
 from trainmedic.ui.slack.status import status_lines
 
@@ -97,17 +97,17 @@ class SlackBot:
         *,
         streams: StreamLimits | None = None,
         ping_s: float = PING_S,
-        leaving_s: float = LEAVING_S,
+        shutdown_s: float = SHUTDOWN_S,
     ) -> None:
         self.context = context
         self.app: AsyncApp
         self.identity: Identity
         self.questions: QuestionHandler
         self.connections = 0
-        self._taken = SeenEvents()
+        self._seen = SeenEvents()
         self._streams = streams or StreamLimits()
         self._ping_s = ping_s
-        self._leaving_s = leaving_s
+        self._leaving_s = shutdown_s
         self._session: aiohttp.ClientSession | None = None
         self._handler: Socket | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -153,6 +153,7 @@ class SlackBot:
                 await self._connecting
             self._connecting = None
         if self._handler is not None:
+            # Acknowledge first, then answer: an unacknowledged event would go to the next process as well.
             await self._handler.leave()
             self._handler = None
         if hasattr(self, "questions"):
@@ -203,8 +204,9 @@ class SlackBot:
         self._handler = Socket(
             self.app, app_token, logger=bolt_log, web_client=self._client(None), ping_interval=self._ping_s
         )
+        # Not a Bolt event: `hello` never reaches the listeners of the app.
         self._handler.client.message_listeners.append(self._hello)
-        # It comes back when connected, and tries for ever while it cannot.
+        # Returns once connected, and retries forever until then: a task, so that `close` can cancel it.
         self._connecting = asyncio.create_task(self._handler.connect_async())  # type: ignore[no-untyped-call]
 
     async def _hello(self, client: object, message: Json, raw: str | None = None) -> None:
@@ -213,9 +215,10 @@ class SlackBot:
             return
         self.connections = int(message.get("num_connections") or 1)
         if self.connections > 1:
-            log.warning("Slack counts %d connections of this app and sends each event to any one", self.connections)
+            log.warning("the app has %d connections, and Slack sends each event to only one of them", self.connections)
 
     def _app(self, token: str) -> AsyncApp:
+        # One workspace only: with `authorize` given, Bolt asks Slack nothing and needs no installation store.
         result = AuthorizeResult(
             enterprise_id=self.identity.enterprise,
             team_id=self.identity.team,
@@ -225,7 +228,7 @@ class SlackBot:
         )
 
         async def authorize() -> AuthorizeResult:
-            return result  # asked for by every event, before its acknowledgement: no call
+            return result  # called for every event before it is acknowledged, so it must not call Slack
 
         app = AsyncApp(
             logger=bolt_log,
@@ -246,14 +249,15 @@ class SlackBot:
             await ack()
             self.questions.start(clicks.handle(body))
 
-        async def taken(ack: AsyncAck) -> None:
+        async def acknowledge(ack: AsyncAck) -> None:
             await ack()
 
+        # Bolt runs the first listener that matches, so the catch-all ones must be registered last.
         app.action(re.compile("^trainmedic_"))(clicked)
-        app.action(EVERYTHING)(taken)
-        app.shortcut(EVERYTHING)(taken)
-        app.view(EVERYTHING)(taken)
-        app.event(EVERYTHING)(taken)
+        app.action(EVERYTHING)(acknowledge)
+        app.shortcut(EVERYTHING)(acknowledge)
+        app.view(EVERYTHING)(acknowledge)
+        app.event(EVERYTHING)(acknowledge)
         app.error(self._error)
         return app
 
@@ -261,10 +265,11 @@ class SlackBot:
         log.error("a listener failed\n%s", mask("".join(traceback.format_exception(error))).text)
 
     async def _mention(self, body: dict[str, Any], event: dict[str, Any]) -> None:
+        # Messages of bots are ignored, or two bots in one channel would answer each other forever.
         if event.get("bot_id") or not is_written(event) or not self._claim(body, event):
             return
         thread_ts = event.get("thread_ts")
-        self._take(self._place(event, thread_ts or event["ts"]), event, in_thread=bool(thread_ts))
+        self._accept(self._place(event, thread_ts or event["ts"]), event, in_thread=bool(thread_ts))
 
     async def _message(self, body: dict[str, Any], event: dict[str, Any]) -> None:
         if event.get("bot_id") or not event.get("user") or not is_written(event):
@@ -273,19 +278,19 @@ class SlackBot:
         place = self._place(event, thread_ts or event["ts"])
         if place.direct:
             if self._claim(body, event):
-                self._take(place, event, in_thread=bool(thread_ts))
+                self._accept(place, event, in_thread=bool(thread_ts))
         elif mentions(event, self.identity.user):
             return  # the same sentence comes as app_mention
         elif thread_ts and self.questions.awaits(channel, thread_ts, place.user):
             if self._claim(body, event):
-                self._take(place, event, in_thread=True)
+                self._accept(place, event, in_thread=True)
         elif not thread_ts and self.questions.options(channel).answers == "all" and self._claim(body, event):
-            self._take(place, event, in_thread=False, addressed=False)
+            self._accept(place, event, in_thread=False, addressed=False)
 
     def _claim(self, body: Json, event: Json) -> bool:
         """Whether this message is new: Slack repeats events, and sends one message as two kinds of event."""
         names = [("event", body["event_id"])] if body.get("event_id") else []
-        return self._taken.claim(*names, (event.get("channel"), event.get("ts")))
+        return self._seen.claim(*names, (event.get("channel"), event.get("ts")))
 
     def _place(self, event: Json, thread_ts: str) -> Place:
         channel = str(event.get("channel", ""))
@@ -297,11 +302,12 @@ class SlackBot:
             direct=event.get("channel_type") == "im" or channel.startswith("D"),
         )
 
-    def _take(self, place: Place, message: Json, *, in_thread: bool, addressed: bool = True, url: str = "") -> None:
+    def _accept(self, place: Place, message: Json, *, in_thread: bool, addressed: bool = True, url: str = "") -> None:
         question = self.questions.workspace.gatherer.incoming(dict(message))
+        # Refused at once rather than queued: an answer after many minutes helps nobody.
         if self.questions.full:
             language = self.questions.language(place.channel, question.text)
-            log.warning("too many questions at once; one is sent away")
+            log.warning("too many questions at once; one was refused")
             if addressed:
                 self.questions.start(self.questions.say(place, messages("busy", language), url=url))
             return
@@ -316,6 +322,7 @@ class SlackBot:
         if text.lower() in HELP_WORDS:
             await ack(messages("help", language))
             return
+        # The text of an acknowledgement is shown to the asker alone, within the three seconds that Slack allows.
         await ack(messages("working", language))
         place = Place(
             team=str(command.get("team_id") or self.identity.team),
@@ -340,7 +347,7 @@ class SlackBot:
         message = body.get("message") or {}
         thread_ts = message.get("thread_ts")
         url = str(body.get("response_url") or "")
-        self._take(place_of(body, self.identity.team), message, in_thread=bool(thread_ts), url=url)
+        self._accept(place_of(body, self.identity.team), message, in_thread=bool(thread_ts), url=url)
 
     async def _opened(self, event: dict[str, Any]) -> None:
         if event.get("tab") == "messages" and self.identity.may("assistant:write"):
@@ -362,7 +369,7 @@ class SlackBot:
                 "assistant_threads_setSuggestedPrompts", channel_id=channel, prompts=prompts, title=title
             )
         except (SlackRefused, SlackLost) as error:
-            log.warning("no prompts were suggested: %s", error)
+            log.warning("the suggested prompts could not be set: %s", error)
 
     async def _locale(self, user: str) -> str:
         """The language of the user's Slack; English if that cannot be read."""
@@ -371,7 +378,7 @@ class SlackBot:
         try:
             response = await self.questions.workspace.calls.read("users_info", user=user, include_locale=True)
         except (SlackRefused, SlackLost) as error:
-            log.warning("the user's language is not known: %s", error)
+            log.warning("the user's language could not be read: %s", error)
             return "en"
         return "zh" if str((response.get("user") or {}).get("locale", "")).startswith("zh") else "en"
 

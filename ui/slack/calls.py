@@ -28,6 +28,7 @@ DEFAULT_WAIT_S = 1.0
 """For a rate limit without Retry-After: most methods admit about one call a second."""
 PAUSE_S = 0.5
 """Pause between attempts to connect."""
+# Together about three seconds, so that a restart of the proxy or of DNS goes unnoticed.
 CONNECTS = 4
 LOGIN_ERRORS = frozenset(
     {"invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type"}
@@ -96,6 +97,7 @@ class Calls:
             return response
         except SlackApiError as error:
             raise problem(method, error) from None
+        # Before the general case: ClientConnectorError is a ClientError too, but nothing was sent yet.
         except aiohttp.ClientConnectorError as error:
             raise SlackUnreachable(f"{method}: {type(error).__name__}") from None
         except (aiohttp.ClientError, SlackClientError, TimeoutError, OSError) as error:

@@ -59,7 +59,7 @@ class Clicks:
                 case known if known == SHARE:
                     await self._share(place, value, language, url, in_thread=in_thread(body))
                 case _:
-                    log.info("a click on a button that is no longer known")
+                    log.info("a click on an unknown button")
         except Exception as error:
             await self._questions.failed(place, error, language, trace_id, url=url, alone=True)
 
@@ -77,7 +77,7 @@ class Clicks:
         posted = await self._questions.recall(value.get("answer", ""))
         try:
             await self._store(value, "resolved")
-        except TrainmedicError as error:  # without a history the draft is worth writing all the same
+        except TrainmedicError as error:  # the draft is useful even without a history
             log.warning("the feedback was not stored: %s", error.message)
         afterwards: tuple[str, ...] = ()
         permalink = ""
@@ -97,6 +97,7 @@ class Clicks:
             log.warning("the thread could not be read: %s", error)
             return ()
         number = next((number for number, item in enumerate(thread) if item.ts == since), len(thread))
+        # Only what people wrote afterwards: that is where the real fix is often named.
         return tuple(item.text for item in thread[number + 1 :] if item.text and not item.bot)
 
     async def _permalink(self, place: Place) -> str:
@@ -105,13 +106,14 @@ class Clicks:
                 "chat_getPermalink", channel=place.channel, message_ts=place.thread_ts
             )
         except (SlackRefused, SlackLost) as error:
-            log.warning("no address of the thread: %s", error)
+            log.warning("the thread's permalink could not be read: %s", error)
             return ""
         return str(response.get("permalink") or "")
 
     async def _human(self, place: Place, value: Mapping[str, str], language: str, url: str, *, alone: bool) -> None:
         posted = await self._questions.recall(value.get("answer", ""))
         settings = self._workspace.context.settings
+        # The only form in which Slack notifies a user group; a plain @name is just text.
         group = f"<!subteam^{settings.slack_human_group}>" if settings.slack_human_group else ""
         asks = messages("asked_human", language, group=group, user=place.user).strip()
         private = place.direct or alone
@@ -139,12 +141,12 @@ class Clicks:
         except SlackRefused as refused:
             if refused.error not in ("not_in_channel", "channel_not_found"):
                 raise
-            # The address of the command may post where the bot may not.
+            # The command's response_url may post in channels that the bot has not joined.
             options = {"response_type": "in_channel", **({"thread_ts": thread_ts} if thread_ts else {})}
             for reply in replies:
                 if not await self._workspace.poster.respond(url, reply, **options):
                     raise
-        await self._workspace.poster.take_away(url)
+        await self._workspace.poster.delete_original(url)
 
 
 def summary(asks: str, posted: PostedAnswer, language: str, address: str = "") -> Reply:

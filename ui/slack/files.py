@@ -86,14 +86,17 @@ class Downloads:
     async def _file(self, item: Mapping[str, Any], name: str) -> tuple[str, bytes]:
         if not self.may("files:read"):
             raise NotRead("scope")
+        # In channels shared with another workspace an event has only the id of a file.
         if item.get("file_access") == "check_file_info":
             item = await self._info(str(item.get("id") or ""))
             name = str(item.get("name") or name)
         self._refuse(item, name)
         url = str(item.get("url_private_download") or item.get("url_private") or "")
         content = await self._download(url)
+        # Slack sometimes answers with its login page in place, instead of redirecting to it.
         if is_page(content) and not name.lower().endswith((".html", ".htm")):
             raise NotRead("login")
+        # UTF-16, which Windows tools write, is full of zero bytes but starts with a byte order mark.
         if b"\0" in content[:4096] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise NotRead("binary")
         return name, content
@@ -165,11 +168,13 @@ class Downloads:
             target, api = urlsplit(url), urlsplit(self.api_url)
         except ValueError:
             return False
+        # Parsers disagree on where the host ends if a URL has backslashes or user names; none of Slack's has.
         if "\\" in url or target.username or target.password:
             return False
         if (target.scheme, target.netloc) == (api.scheme, api.netloc):
             return True
         host = (target.hostname or "").lower()
+        # The dot matters: `evilslack.com` ends with `slack.com`.
         return target.scheme == "https" and any(host == known or host.endswith(f".{known}") for known in HOSTS)
 
 

@@ -41,7 +41,7 @@ class Place:
 class ThreadContext:
     """One question. ``not_read`` names skipped files with the reason, ``note`` anything else that is missing.
 
-    ``language`` is that of the prose, auto if there is none.
+    ``language`` is that of the prose, auto if the text is only code.
     """
 
     question: str
@@ -85,6 +85,7 @@ class Gatherer:
         for number, item in enumerate(thread, start=1):
             if item.ours or item.ts == message.ts or not item.text or _among(item.text, questions):
                 continue
+            # The thread's first message is the asker's problem; what others replied is evidence only.
             if number == 1:
                 parts.append(item.text)
             else:
@@ -113,6 +114,7 @@ class Gatherer:
             cursor = (page.get("response_metadata") or {}).get("next_cursor") or None
             if cursor is None:
                 break
+        # Compared as numbers: as text, a `ts` with fewer digits would sort wrongly.
         return [items[ts] for ts in sorted(items, key=lambda ts: tuple(int(p) for p in ts.split(".") if p.isdigit()))]
 
     def incoming(self, message: dict[str, Any]) -> IncomingMessage:
@@ -129,5 +131,6 @@ def _language(parts: Sequence[str]) -> Literal["auto", "en", "zh"]:
 
 def _among(text: str, questions: Sequence[str]) -> bool:
     """Whether an earlier question contains this text. Stored questions are masked."""
+    # Otherwise a question of an earlier turn would be read again as part of this one.
     masked = mask(text).text.strip()
     return any(masked in question for question in questions)

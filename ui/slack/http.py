@@ -23,12 +23,14 @@ def refusal(headers: Mapping[str, str], body: bytes, secret: str) -> tuple[int, 
     signature = headers.get("x-slack-signature", "")
     if len(body) > MAX_BODY:
         return 413, "too_large"
+    # Checked first: `int` of a Unicode digit string succeeds, and `compare_digest` raises for non-ASCII text.
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 11 and signature.isascii()):
         return 401, "unsigned"
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         return 400, "no_text"
+    # Also rejects timestamps more than five minutes old, so a recorded request cannot be replayed later.
     if not SignatureVerifier(secret).is_valid(text, timestamp, signature):
         return 401, "wrong_signature"
     return None if is_shaped(text, headers.get("content-type", "")) else (400, "malformed")
@@ -39,6 +41,7 @@ def is_shaped(text: str, content_type: str) -> bool:
     try:
         if content_type.partition(";")[0].strip() == "application/json":
             return isinstance(json.loads(text), dict)
+        # Commands come as plain fields; clicks and shortcuts as one field `payload` with JSON.
         form = parse_qs(text, keep_blank_values=True, max_num_fields=100)
         return bool(form) and ("payload" not in form or isinstance(json.loads(form["payload"][0]), dict))
     except (ValueError, RecursionError):

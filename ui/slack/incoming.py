@@ -20,12 +20,13 @@ KEPT_SUBTYPES = frozenset({None, "", "file_share", "thread_broadcast"})
 _LINK = re.compile(r"<(?P<url>(?:https?|ftp|mailto):[^|>]*)(?:\|(?P<label>[^>]*))?>")
 _REFERENCE = re.compile(r"<(?P<kind>[@#!])(?P<id>[^|>]*)(?:\|(?P<label>[^>]*))?>")
 _FENCED = re.compile(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+# Slack's fence may open and close in the middle of a line; Markdown's stands alone on one.
 _MRKDWN_FENCE = re.compile(r"```(?!\n)(?P<code>[^`]+?)(?<!\n)```")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingMessage:
-    """One message. ``bot``: from any app; ``own``: from ours."""
+    """One message. ``bot``: from any app; ``ours``: from our own app."""
 
     ts: str
     user: str
@@ -37,14 +38,14 @@ class IncomingMessage:
 
 def incoming_message(message: Json, bot_user: str, bot_id: str) -> IncomingMessage:
     """A message of an event, thread or shortcut, without our own mention in its text."""
-    own = message.get("user") == bot_user or (bool(bot_id) and message.get("bot_id") == bot_id)
+    ours = message.get("user") == bot_user or (bool(bot_id) and message.get("bot_id") == bot_id)
     return IncomingMessage(
         ts=str(message.get("ts", "")),
         user=str(message.get("user") or message.get("bot_id") or ""),
         text=text_of(message, bot_user),
         files=tuple(item for item in message.get("files") or () if isinstance(item, Mapping)),
         bot=bool(message.get("bot_id")) or message.get("subtype") == "bot_message",
-        ours=own,
+        ours=ours,
     )
 
 
@@ -70,6 +71,7 @@ def unescaped(text: str, bot_user: str = "") -> str:
 
     text = _REFERENCE.sub(named, text)  # before unescaping: a typed "<@U1>" arrives escaped and is no mention
     text = _LINK.sub(lambda match: _address(match["url"], match["label"]), text)
+    # `&amp;` last, so that a typed `&lt;` (escaped as `&amp;lt;`) stays one.
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return _MRKDWN_FENCE.sub(lambda match: f"```\n{match['code']}\n```", text).strip()
 

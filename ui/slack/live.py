@@ -83,6 +83,7 @@ class StreamLimits:
         """Whether a native stream may start now in this kind of conversation; if so, it is counted."""
         now = self.clock()
         while self._starts and now - self._starts[0] > WINDOW_S:
+            # A sliding window: starts older than a minute no longer count.
             self._starts.popleft()
         if kind in self.unsupported or len(self._starts) >= STARTS:
             return False
@@ -108,7 +109,7 @@ class LiveAnswer:
         self._broken = False
         self._full = False
         self._cards: dict[str, dict[str, str]] = {}
-        self._fresh: dict[str, None] = {}  # cards that Slack has not seen, in order
+        self._unsent: dict[str, None] = {}  # cards that Slack has not seen, in order
         self._text = ""  # all Markdown of this message
         self._sent = 0  # characters of it that Slack has
         self._lead = ""
@@ -121,7 +122,7 @@ class LiveAnswer:
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        await self._still()
+        await self._stop_flushing()
         if self.ts and self._native and not self.stopped.is_set():
             try:
                 for card in self._cards.values():
@@ -164,11 +165,11 @@ class LiveAnswer:
 
     async def finish(self, answer: Answer, extras: Extras) -> None:
         """Post the whole answer. Raises `SlackRefused` or `SlackLost` if nothing could be posted."""
-        await self._still()
+        await self._stop_flushing()
         if self.stopped.is_set():
             return
         for id, card in list(self._cards.items()):
-            if card["status"] == "in_progress":  # left so, it would be shown as an error
+            if card["status"] == "in_progress":  # Slack shows cards still in progress as errors once the stream ends
                 self._card(id, card["title"], "complete")
         replies = render_answer(answer, extras)
         if self.ts and not self._broken:
@@ -180,12 +181,13 @@ class LiveAnswer:
                     await self._post(replies[1:])
                     done = True
                 if done or self.stopped.is_set():
-                    self._done()
+                    self._forget()
                     return
             except (SlackRefused, SlackLost) as error:
-                if self._stop(error):
+                if self._stopped_by_reader(error):
                     return
                 log.warning("a stream could not be finished: %s", error)
+        # The fallback: remove the partial message and post the whole answer as an ordinary one.
         partial, self.ts = self.ts, ""
         self._close()
         if partial:
@@ -195,6 +197,8 @@ class LiveAnswer:
     async def _finish_stream(self, answer: Answer, extras: Extras) -> bool:
         """End the stream with the remaining text and the buttons; False if the streamed text is not the final one."""
         body = neutral(text_of(answer))
+        # Live text is on the page already: it can stay only if verification left it as it was, apart from white
+        # space.
         if self._text != self._lead:
             if " ".join(self._text.split()) != " ".join(f"{self._lead}{body}".split()):
                 await self._poster.calls("chat_stopStream", channel=self._place.channel, ts=self.ts)
@@ -205,6 +209,7 @@ class LiveAnswer:
             first, *rest = split_markdown(body, BODY - len(self._lead))
             pieces = [self._text[self._sent :] + first, *rest]
         below: list[Block] = footer(answer, extras)
+        # Blocks are possible only in the message that the stream ends with, and they count towards its size.
         alone = len(pieces) == 1 and self._sent + len(pieces[0]) + sum(map(weight, below)) <= MESSAGE
         await self._poster.calls(
             "chat_stopStream",
@@ -226,11 +231,11 @@ class LiveAnswer:
         if known is None or known["status"] != status:
             title = title if len(title) <= TITLE else title[: TITLE - 1] + "…"
             self._cards[id] = {"type": "task_update", "id": id, "title": title, "status": status}
-            self._fresh[id] = None
+            self._unsent[id] = None
 
     def _unsent_cards(self) -> list[dict[str, Any]]:
-        cards = [dict(self._cards[id]) for id in self._fresh]
-        self._fresh.clear()
+        cards = [dict(self._cards[id]) for id in self._unsent]
+        self._unsent.clear()
         return cards
 
     async def _flushing(self) -> None:
@@ -244,7 +249,7 @@ class LiveAnswer:
             except RateLimited as limited:
                 wait_s = limited.wait_s
             except (SlackRefused, SlackLost) as error:
-                if not self._stop(error):
+                if not self._stopped_by_reader(error):
                     log.warning("a stream broke: %s", error)
                     self._broken = True
 
@@ -252,24 +257,30 @@ class LiveAnswer:
         if not self.ts:
             await self._start()
         elif self._native:
-            fresh, text = list(self._fresh), self._text[self._sent :]
+            fresh, text = list(self._unsent), self._text[self._sent :]
             if not fresh and not text:
                 return
             chunks = [*(dict(self._cards[id]) for id in fresh), *([_text(text)] if text else [])]
             await self._poster.calls(
-                "chat_appendStream", patience_s=0, channel=self._place.channel, ts=self.ts, chunks=chunks
+                # No waiting for the rate limit: the next flush contains this text as well.
+                "chat_appendStream",
+                patience_s=0,
+                channel=self._place.channel,
+                ts=self.ts,
+                chunks=chunks,
             )
-            self._told(fresh, len(text))
-        elif self._fresh or len(self._text) > self._sent:
-            fresh, length = list(self._fresh), len(self._text) - self._sent
+            self._mark_sent(fresh, len(text))
+        elif self._unsent or len(self._text) > self._sent:
+            fresh, length = list(self._unsent), len(self._text) - self._sent
             # A refused or limited edit is only late: the next one shows the same.
             await self._poster.update(self._place.channel, self.ts, self._edited(), patience_s=0)
-            self._told(fresh, length)
+            self._mark_sent(fresh, length)
 
     async def _start(self) -> None:
-        fresh, text = list(self._fresh), self._text
+        fresh, text = list(self._unsent), self._text
         kind = "im" if self._place.direct else "channel"
         if self._streams.may_start(kind):
+            # Slack asks for a recipient in channels only.
             who = {} if self._place.direct else {"user": self._place.user, "team": self._place.team}
             try:
                 self.ts = str(
@@ -287,18 +298,18 @@ class LiveAnswer:
                 )
                 self._native = self._counted = True
                 self._streams.opened()
-                self._told(fresh, len(text))
+                self._mark_sent(fresh, len(text))
                 return
             except SlackRefused as refused:
                 if refused.error in UNSUPPORTED:
                     self._streams.unsupported[kind] = refused.error
                     log.warning("no native streams: %s; messages are edited instead", refused.error)
         [self.ts] = await self._poster.post(self._place.channel, self._place.thread_ts, [self._edited()])
-        self._told(fresh, len(text))
+        self._mark_sent(fresh, len(text))
 
-    def _told(self, fresh: list[str], length: int) -> None:
+    def _mark_sent(self, fresh: list[str], length: int) -> None:
         for id in fresh:
-            self._fresh.pop(id, None)
+            self._unsent.pop(id, None)
         self._sent += length
 
     def _edited(self) -> Reply:
@@ -309,20 +320,20 @@ class LiveAnswer:
         notification = fallback(self._text) or messages("working", self._language)
         return Reply(text=notification, blocks=tuple(map(markdown, split_markdown(text, BODY)[:1])))
 
-    def _stop(self, error: Exception) -> bool:
+    def _stopped_by_reader(self, error: Exception) -> bool:
         """Whether the reader pressed Stop; if so, nothing more is sent."""
         if isinstance(error, SlackRefused) and error.error == "stopped_by_user":
             self.stopped.set()
         return self.stopped.is_set()
 
-    async def _still(self) -> None:
+    async def _stop_flushing(self) -> None:
         """Cancel the flusher, but not in the middle of a call."""
         if self._flusher is not None:
-            async with self._lock:  # never in the middle of a call: Slack would have what we do not know of
+            async with self._lock:  # Slack might apply a call whose result we never see
                 self._flusher.cancel()
             await asyncio.wait({self._flusher})
 
-    def _done(self) -> None:
+    def _forget(self) -> None:
         self._close()
         self.ts = ""
 

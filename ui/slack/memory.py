@@ -28,6 +28,7 @@ class SeenEvents:
     def claim(self, *keys: Hashable) -> bool:
         """Whether none of the keys was claimed before; claims all of them."""
         is_new = not any(key in self._seen for key in keys)
+        # A repeated event counts as recent again, so that a burst of retries does not outlive its entry.
         self._seen.update(dict.fromkeys(keys, True))
         return is_new
 

@@ -26,7 +26,7 @@ TEXT = 3_500
 BURST = 3
 """Messages in one channel that may be posted at once."""
 CHANNELS = 1_000
-USES = 5
+RESPONSE_USES = 5
 """How often a response_url may be used."""
 TIMEOUT_S = 10.0
 
@@ -41,8 +41,10 @@ class ChannelPace:
     def wait_s(self, channel: str) -> float:
         """Seconds until this message's turn; the call reserves the turn."""
         now = self._clock()
+        # Channels whose turn has passed need no entry: they may post at once anyway.
         if len(self._next) > CHANNELS:
             self._next = {name: at for name, at in self._next.items() if at > now}
+        # A quiet channel saves up turns, but never more than the burst.
         turn = max(self._next.get(channel, 0.0), now - BURST + 1)
         self._next[channel] = turn + 1.0
         return max(0.0, turn - now)
@@ -77,12 +79,14 @@ class Poster:
             "thread_ts": thread_ts,
             "unfurl_links": False,
             "unfurl_media": False,
+            # Invisible in Slack; `_find` recognises the message by the key.
             "metadata": {"event_type": KIND, "event_payload": {"key": key}},
             **content,
         }
         try:
             return str((await self.calls("chat_postMessage", **arguments)).get("ts", ""))
         except SlackLost:
+            # A lost call may have succeeded; posting again without looking would show the answer twice.
             if ts := await self._find(channel, thread_ts, key):
                 return ts
             return str((await self.calls("chat_postMessage", **arguments)).get("ts", ""))
@@ -138,7 +142,7 @@ class Poster:
         body = {"text": reply.text, "blocks": list(reply.blocks) or None, "replace_original": False, **options}
         return await self._sent(url, {name: value for name, value in body.items() if value is not None})
 
-    async def take_away(self, url: str) -> bool:
+    async def delete_original(self, url: str) -> bool:
         return await self._sent(url, {"delete_original": True})
 
     async def _sent(self, url: str, body: Mapping[str, Any]) -> bool:

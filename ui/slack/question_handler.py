@@ -31,17 +31,17 @@ from trainmedic.ui.slack.incoming import IncomingMessage, prose_language
 from trainmedic.ui.slack.live import LiveAnswer, StreamLimits
 from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer
 from trainmedic.ui.slack.messages import messages
-from trainmedic.ui.slack.post import USES, Poster
+from trainmedic.ui.slack.post import RESPONSE_USES, Poster
 from trainmedic.ui.slack.scopes import Identity
 
 log = logging.getLogger("trainmedic.slack")
-AT_ONCE = 16
+CONCURRENCY = 16
 """Questions answered at once; the advisor's own bound is lower."""
-WAITING = 200
+MAX_PENDING = 200
 """Accepted questions; beyond this the bot says that it is busy."""
-ABSENT = frozenset({"not_in_channel", "channel_not_found"})
+NOT_A_MEMBER = frozenset({"not_in_channel", "channel_not_found"})
 """Slack's errors if the bot was not invited."""
-LEAVING_S = 20.0
+SHUTDOWN_S = 20.0
 """Time left to questions in progress at shutdown."""
 
 
@@ -63,9 +63,10 @@ class QuestionHandler:
         self.workspace = workspace
         self.posted: LRUCache[str, PostedAnswer] = LRUCache(ANSWERS)
         self._awaited: LRUCache[tuple[str, str], str] = LRUCache(THREADS)
+        # asyncio keeps only weak references to tasks: without this set one could vanish half-way.
         self._tasks: set[asyncio.Task[None]] = set()
         self._lives: dict[tuple[str, str], tuple[LiveAnswer, asyncio.Task[Any]]] = {}
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(CONCURRENCY)
 
     @property
     def running(self) -> int:
@@ -74,7 +75,7 @@ class QuestionHandler:
 
     @property
     def full(self) -> bool:
-        return len(self._tasks) >= WAITING
+        return len(self._tasks) >= MAX_PENDING
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work`` as a task; `drain` waits for it."""
@@ -106,6 +107,7 @@ class QuestionHandler:
     async def stop(self, channel: str, thread_ts: str) -> None:
         """Stop an answer: the reader pressed Slack's Stop button."""
         live, task = self._lives.get((channel, thread_ts), (None, None))
+        # The flag first: cancellation arrives at the next await, and until then nothing may be sent.
         if live is not None and task is not None:
             live.stopped.set()
             task.cancel()
@@ -160,8 +162,9 @@ class QuestionHandler:
                         answer = self._keep(part, sources)
             replies = render_answer(answer, self.extras(place, share=True))
             # One use is left for the button.
+            # A response_url accepts five messages in all.
             for number, reply in enumerate(replies):
-                if number >= USES - 1 or not await self.workspace.poster.respond(url, reply):
+                if number >= RESPONSE_USES - 1 or not await self.workspace.poster.respond(url, reply):
                     await self.workspace.poster.whisper(place.channel, place.user, [reply])
         except Exception as error:
             await self.failed(place, error, language, trace_id, url=url, alone=True)
@@ -186,6 +189,7 @@ class QuestionHandler:
         assert task is not None
         sources: tuple[Source, ...] = ()
         answer: Answer | None = None
+        # For the Stop button, which names only channel and thread.
         self._lives[(place.channel, place.thread_ts)] = (live, task)
         try:
             async with aclosing(context.answerer.stream(request, trace_id, context.executor)) as parts, live:
@@ -209,6 +213,7 @@ class QuestionHandler:
                 how = {"in_thread": in_thread, "addressed": addressed}
                 await self._deliver(place, answer, sources, extras, live, **how, url=url)
         finally:
+            # A newer question in the same thread may have replaced this one.
             if self._lives.get((place.channel, place.thread_ts), (None, None))[0] is live:
                 del self._lives[(place.channel, place.thread_ts)]
 
@@ -240,10 +245,10 @@ class QuestionHandler:
         try:
             await live.finish(answer, extras)
         except SlackRefused as refused:
-            if not url or refused.error not in ABSENT:
+            if not url or refused.error not in NOT_A_MEMBER:
                 raise
             note = messages("not_in_channel", answer.language)
-            for reply in render_answer(answer, replace(extras, notes=(*extras.notes, note)))[: USES - 1]:
+            for reply in render_answer(answer, replace(extras, notes=(*extras.notes, note)))[: RESPONSE_USES - 1]:
                 await self.workspace.poster.respond(url, reply)
         if answer.verdict == "need_input":
             self._awaited[(place.channel, place.thread_ts)] = place.user
@@ -262,7 +267,7 @@ class QuestionHandler:
         return answer
 
     async def recall(self, answer_id: str) -> PostedAnswer:
-        """An answer given before: from this process, else from the history. Raises `NotFound`."""
+        """An earlier answer: from this process, else from the history. Raises `NotFound`."""
         if posted := self.posted.get(answer_id):
             return posted
         advisor = self.workspace.context.advisor
@@ -297,13 +302,13 @@ class QuestionHandler:
                 await self.workspace.poster.post(place.channel, place.thread_ts, [reply])
                 return
         except (SlackRefused, SlackLost) as error:
-            log.warning("could not say it in the thread: %s", error)
+            log.warning("could not post in the thread: %s", error)
         if url and not alone and await self.workspace.poster.respond(url, reply):
             return
         try:
             await self.workspace.poster.whisper(place.channel, place.user, [reply])
         except (SlackRefused, SlackLost) as error:
-            log.error("nobody could be told in %s: %s", place.channel, error)
+            log.error("no message could be delivered in %s: %s", place.channel, error)
 
     async def failed(
         self,
@@ -324,7 +329,7 @@ class QuestionHandler:
         elif isinstance(error, SlackRefused | SlackLost):
             message = f"Slack: {error.error} {error.needed}".strip() if isinstance(error, SlackRefused) else "Slack"
             log.error("not delivered, trace_id=%s: %s", trace_id, error)
-            if isinstance(error, SlackRefused) and error.error in ABSENT:
+            if isinstance(error, SlackRefused) and error.error in NOT_A_MEMBER:
                 message = messages("not_in_channel", language)
         else:
             trace = "".join(traceback.format_exception(error))
@@ -339,7 +344,7 @@ class QuestionHandler:
             async with self._slots:
                 await work
         finally:
-            work.close()  # where it was cancelled before its turn came
+            work.close()  # if it was cancelled before it started
 
 
 def short_reply(text: str) -> Reply:

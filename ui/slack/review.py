@@ -44,7 +44,9 @@ def write_draft(
     made = draft(document, causes)
     identity = f"draft-slack-{answer.id[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
+    # The id follows from the answer, so that a second click replaces the draft instead of adding one.
     page = made.page.replace(f"id: {made.id}\n", f"id: {identity}\n", 1)
+    # Written beside and renamed: a reviewer, or `kb lint`, never sees half a page.
     unfinished = folder / f".{identity}.tmp"
     unfinished.write_text(page, encoding="utf-8")
     unfinished.replace(folder / f"{identity}.md")

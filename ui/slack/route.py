@@ -32,7 +32,7 @@ def endpoint(settings: Settings, bot_of: Callable[[], SlackBot | None]) -> Calla
             return Response()
         bot = bot_of()
         if bot is None:
-            return _refused(503, "starting")  # Slack comes again
+            return _refused(503, "starting")  # Slack retries
         return await AsyncSlackRequestHandler(bot.app).handle(request)
 
     return events
@@ -40,6 +40,7 @@ def endpoint(settings: Settings, bot_of: Callable[[], SlackBot | None]) -> Calla
 
 async def _body(request: Request) -> bytes | None:
     """The body, None if it is larger than anything Slack sends."""
+    # Counted while reading: the length in the header need not be true.
     size = 0
     parts: list[bytes] = []
     async for part in request.stream():
@@ -52,4 +53,4 @@ async def _body(request: Request) -> bytes | None:
 
 
 def _refused(status: int, word: str) -> Response:
-    return JSONResponse({"error": {"code": word, "message": "not accepted as a request of Slack"}}, status_code=status)
+    return JSONResponse({"error": {"code": word, "message": "not a valid request from Slack"}}, status_code=status)

@@ -55,6 +55,7 @@ async def identify(calls: Calls) -> Identity:
         raise SlackUnavailable(f"Slack cannot be reached ({lost})") from None
     data: Mapping[str, object] = response.data if isinstance(response.data, Mapping) else {}
     headers = {name.lower(): value for name, value in dict(response.headers).items()}
+    # Slack lists the granted permissions only in this header, not in the body.
     granted = headers.get("x-oauth-scopes")
     return Identity(
         team=str(data.get("team_id", "")),

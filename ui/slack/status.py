@@ -26,6 +26,7 @@ async def status_lines(context: AppContext, identity: Identity, language: str, h
             index=knowledge.index.manifest.id,
         ),
         await model_line(context, language),
+        # This status command is itself one of the running questions.
         messages("status.delivery", language, how=how, count=running - 1),
     ]
     if failed:

@@ -11,6 +11,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
+# Cheap, because it sees every line of a log; the real reading happens only if it matches.
 SUSPICIOUS = re.compile(
     r"\bnan\b|\binf\b|error|traceback|exception|killed|timed? ?out|overflow|out of memory|non-finite|assert|abort"
     r"|fatal",
@@ -59,6 +60,7 @@ def alarm(text: str, name: str, known: Collection[str] = (), every: int | None =
     lines = [row.span.line for row in evidence.rows if not row.evaluation]
     row = next((lines.index(sign.span.line) + 1 for sign in ordered if sign.span.line in lines), None)
     step = next((sign.step for sign in ordered if sign.step is not None), None)
+    # Hugging Face's rows hold an epoch and no step; with `logging_steps` the row number gives it.
     if step is None and row is not None and every is not None:
         step = row * every
     return Alarm(kinds=tuple(kinds), step=step, certain=certain, row=row)

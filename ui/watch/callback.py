@@ -65,6 +65,7 @@ class TrainmedicCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Check the configuration of the run; findings go to standard error."""
+        # One report for the run, not one for each of its processes.
         if not state.is_world_process_zero:
             return
         try:
@@ -102,6 +103,7 @@ class TrainmedicCallback(TrainerCallback):
         self._rows += 1
         broken = any(isinstance(value, float) and not math.isfinite(value) for value in logs.values())
         if broken or self._rows >= self._next_look:
+            # Doubling bounds the total work: reading the log again costs its whole length each time.
             self._next_look = max(self._next_look, 2 * self._rows)
             self._start(watcher)
 

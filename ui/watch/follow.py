@@ -30,7 +30,9 @@ class GrowingFile:
             return ""
         if os.fstat(stream.fileno()).st_size < stream.tell():  # truncated
             stream.seek(0)
+        # Incremental: a character may be cut in two between reads.
         text = self._decoder.decode(stream.read(PIECE))
+        # Only at its end, so that the last lines of the rotated file are not lost.
         if not text and self._replaced(stream):
             self.close()
         return text

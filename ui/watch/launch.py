@@ -26,6 +26,7 @@ def run(command: Sequence[str], on_text: Callable[[str], None]) -> int:
 
     Interrupts go to the command. Raises `OSError` if it cannot be started.
     """
+    # Pipes and not a terminal: a program may buffer its output or drop colours, as in any CI job.
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process, _forwarded(process):
         assert process.stdout is not None
         assert process.stderr is not None
@@ -56,6 +57,7 @@ def configs(command: Sequence[str]) -> tuple[str, ...]:
 def _pass_through(stream: IO[bytes], target: Any, on_text: Callable[[str], None]) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     sink = getattr(target, "buffer", None)
+    # Not a buffered read, which would hold output back until its buffer is full.
     while piece := os.read(stream.fileno(), PIECE):
         if sink is not None:
             with suppress(OSError, ValueError):  # the reader of our output is gone; the run continues

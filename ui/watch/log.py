@@ -28,6 +28,7 @@ class Log:
     def add(self, text: str) -> str:
         """Add a piece; returns the lines that it completed, as one text."""
         *done, self._open = (self._open + text).split("\n")
+        # A progress bar never ends its line: without this the open line would grow for hours.
         self._open = _displayed(self._open)[-MAX_LINE:]
         lines = [_displayed(line)[:MAX_LINE] for line in done]
         for line in lines:

@@ -66,6 +66,7 @@ def to_slack(
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)
         for reply in render_answer(with_sections(diagnosis.answer), Extras(public_url=public_url)):
+            # Clicks would reach a bot that does not know this answer.
             blocks = [block for block in reply.blocks if buttons or not is_button(block)]
             body = {**shared, "thread_ts": first.get("ts"), "text": reply.text, "blocks": blocks}
             _post(f"{base_url}chat.postMessage", body, headers)

@@ -44,6 +44,7 @@ def changed(args: Any) -> Mapping[str, Any]:
     """The fields of ``args`` that are not at their defaults, plain values only."""
     fields = {}
     for field in dataclasses.fields(args):
+        # Only what the user chose: the defaults of a release are in the catalogue already.
         default = field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
         value = getattr(args, field.name, default)
         if field.name not in PRIVATE and value != default and value not in ([], {}, "") and _plain(value):
@@ -98,6 +99,7 @@ def _call(name: str, arguments: Sequence[str]) -> str:
 def _dtype(model: Any) -> str:
     """The dtype of the first trainable weight."""
     parameters = list(model.parameters()) if hasattr(model, "parameters") else []
+    # Adapters often train in another dtype than the frozen base, and the trained one decides.
     trained = next((parameter for parameter in parameters if parameter.requires_grad), None)
     return str(trained.dtype).removeprefix("torch.") if trained is not None else "float32"
 

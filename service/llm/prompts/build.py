@@ -74,6 +74,7 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
     parts = _parts(prepared, sources)
     system, everything = system_text(), "\n\n".join(part.text for part in parts)
     free = context_tokens - max_tokens - MARGIN
+    # An upper bound that needs no call: most prompts fit, and counting costs a round trip.
     total = sum(-(-len(text.encode("utf-8", "replace")) // FEWEST_BYTES) for text in (system, everything))
     sizes = [0] * (len(parts) + 1)
     if total > free:
@@ -82,6 +83,7 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
         sizes = await count([system, *(f"{part.text}\n\n" for part in parts)])
         total = sum(sizes)
     dropped: set[int] = set()
+    # Highest rank first, and of equal ranks the last, so that what is kept stays a prefix.
     for number in sorted(range(len(parts)), key=lambda n: (-parts[n].rank, -n)):
         if total <= free or parts[number].rank == 0:
             break
@@ -138,6 +140,7 @@ def _cases(prepared: PreparedAnswer, sources: Sequence[Source]) -> Iterator[_Pro
     language = prepared.answer.language
     by_id = {source.id: source for source in sources if source.kind == "case"}
     places = {cause.case.id: place for place, cause in enumerate(prepared.diagnosis.causes)}
+    # By id and not by rank: two questions with the same candidates then share the cached prefix.
     for cause in sorted(prepared.diagnosis.causes, key=lambda cause: cause.case.id):
         case, place = cause.case, places[cause.case.id]
         source = by_id[case.id]
@@ -185,6 +188,7 @@ def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
     lines = pasted.text.split("\n")
     numbers: set[int] = set()
     for span in spans:
+        # A traceback of hundreds of lines would otherwise fill the excerpt alone.
         if span.attachment == pasted.name and len(numbers) < MAX_EXCERPT:
             last = min(span.end_line, span.line + 2 * AROUND) + AROUND
             numbers.update(range(max(1, span.line - AROUND), min(last, len(lines)) + 1))
@@ -195,6 +199,7 @@ def excerpt(pasted: Pasted, prepared: PreparedAnswer) -> str:
     for number in sorted(n for n in numbers if 1 <= n <= len(lines)):
         if number != last + 1 and excerpt_lines:
             excerpt_lines.append("…")
+        # The numbers let the model name lines; they are checked against the user's text afterwards.
         excerpt_lines.append(f"{number}: {lines[number - 1][:MAX_LINE]}")
         last = number
     return "\n".join(excerpt_lines)

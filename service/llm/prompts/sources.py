@@ -40,15 +40,18 @@ def sources_of(prepared: PreparedAnswer) -> tuple[Source, ...]:
         url = case.sources[0].url if case.sources else None
         text = case_text(case, language)
         if case.id == first:
+            # Only for the first: what refutes the others would double the prompt and is seldom cited.
             text = f"{text}\n{more_text(case, language)}"
-        sources.append(_source(len(sources) + 1, "case", case.id, case.title.get(language), text, url=url))
+        title = case.title.get(language)
+        sources.append(Source(marker=len(sources) + 1, kind="case", id=case.id, title=title, text=text, url=url))
     fired = prepared.diagnosis.findings[:MAX_FINDINGS]
     for finding in fired:
-        title = finding.title.get(language)
-        sources.append(_source(len(sources) + 1, "rule", finding.rule_id, title, finding_text(finding, language)))
+        title, text = finding.title.get(language), finding_text(finding, language)
+        sources.append(Source(marker=len(sources) + 1, kind="rule", id=finding.rule_id, title=title, text=text))
     spans = {_id(span): span for finding in fired for span in _places(finding)}
     for id, span in spans.items():
-        sources.append(_source(len(sources) + 1, "input", id, place(span, language), span.text, quote=quote(span)))
+        title, text = place(span, language), span.text
+        sources.append(Source(marker=len(sources) + 1, kind="input", id=id, title=title, text=text, quote=quote(span)))
     return tuple(sources)
 
 
@@ -91,16 +94,3 @@ def _places(finding: Finding) -> tuple[Span, ...]:
 
 def _id(span: Span) -> str:
     return f"{span.attachment or ''}:{span.line}:{span.column}"
-
-
-def _source(
-    marker: int,
-    kind: Literal["case", "rule", "input"],
-    id: str,
-    title: str,
-    text: str,
-    *,
-    url: str | None = None,
-    quote: str | None = None,
-) -> Source:
-    return Source(marker=marker, kind=kind, id=id, title=title, text=text, url=url, quote=quote)

@@ -72,6 +72,7 @@ def denials_of(
             _narrowed(claim, advice) for claim in claims if not number or not any(_is_claim(a, [claim]) for a in first)
         ]
     if cases and cases[0].kind == "fault":
+        # An artefact is healthy by definition, so only a fault forbids saying so.
         denials.append(Denial(health=True))
     fix_texts = " ".join(case.section("fix", language) for case in cases for language in ("en", "zh")).casefold()
     values = _correct_values(fired, fix_texts)
@@ -97,6 +98,7 @@ def claimed(claim: str) -> Iterator[Denial]:
     """The recommendations in a claim; without any, the whole claim."""
     clauses_of_advice = [clause for clause in clauses(claim) if advises(clause)]
     for clause in clauses_of_advice or [claim]:
+        # Without the direction: "raise" and "lower" are compared apart, in `turns`.
         words = _topic(clause)
         if len(words) < 2:  # "halve it"
             words = _topic(claim)
@@ -178,6 +180,7 @@ def denied(sentence: str, denials: Sequence[Denial]) -> bool:
     claims = [denial for denial in denials if denial.words]
     if claims and any(_is_claim(_advice(clause), claims) for clause in _recommendations(sentence, advising)):
         return True
+    # A condition ("if the loss is fine") states nothing.
     stated = [part for part in parts if not vocabulary.CONDITION.search(part)]
     if any(denial.health for denial in denials) and any(_calls_healthy(part) for part in stated):
         return True
@@ -215,6 +218,7 @@ def line_denied(line: str, denials: Sequence[Denial]) -> bool:
             continue
         match = vocabulary.VALUE.match(line[name.end() :])
         value = match[2].casefold() if match else ""
+        # The option must go; setting it to false amounts to the same.
         if not denial.values and value not in _FALSE:
             return True
         if denial.values and value and _differs(value, denial.values):
@@ -252,6 +256,7 @@ def _contradicts(clause: str, sentence: str, denial: Denial) -> bool:
         return adds and not vocabulary.NEWER.search(sentence)
     if value:
         return _differs(value, denial.values)
+    # Without a value, only removing a switch that must be on contradicts the finding.
     return bool(denial.values & _TRUE) and removes
 
 

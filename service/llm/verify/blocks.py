@@ -17,6 +17,7 @@ _SENTENCE_END = re.compile(
     r"(?:[.!?]{1,8}[\"'”’)*_]{0,4}(?=\s|\[\d|$)|[。！？]{1,8}[”’」』）\"*_]{0,4})"
     r"(?:[ \t]{0,4}\[\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20}\]){0,20}\s*"
 )
+# Their full stop ends no sentence.
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "w.r.t", "vs", "cf", "approx", "resp", "ca", "al"}) | frozenset(
     {"Fig", "Figs", "No", "Eq", "Sec", "Dr", "St"}
 )
@@ -109,6 +110,7 @@ def _is_heading(body: str) -> bool:
 def _joined(lines: list[str]) -> str:
     parts = [lines[0]]
     for before, line in pairwise(lines):
+        # Chinese lines are joined without a space, Latin ones with one.
         parts += ["" if before[-1:] > _CJK and line[:1] > _CJK else " ", line]
     return "".join(parts)
 
@@ -156,6 +158,7 @@ def _sentence_ends(body: str) -> Iterator[int]:
     for match in _SENTENCE_END.finditer(body):
         ticks += body.count("`", position, match.start())
         position = match.start()
+        # Inside inline code a full stop ends nothing.
         if ticks % 2 or (body[position] == "." and _ends_abbreviated(body[max(end, position - 8) : position])):
             continue
         end = match.end()

@@ -39,6 +39,7 @@ UNVERIFIED = {"en": "*(not in any source: {names})*", "zh": "*（未见于任何
 _MARKER = re.compile(r"[ \t]{0,4}\[(\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20})\]")
 _LINK = re.compile(r"(!?)\[([^\[\]\n]{0,300})\]\(\s?([^()\s]{0,2000})[^()\n]{0,200}\)")
 _HTML_TAG = r"<(?=/?[A-Za-z][A-Za-z0-9\-]*(?:[\s/>]|$)|[!?/])"
+# Tokens such as <|im_end|>: pasted back into a prompt they would end the turn.
 _CHAT_TOKEN = r"<\|[A-Za-z_]{1,40}\|>"
 
 
@@ -170,6 +171,7 @@ def _may_keep_code(text: str, ground: Grounding, count: _Counts) -> bool:
     if REDACTED in text:
         count.leaked.append(" ".join(text.split()).replace(REDACTED, "…"))
         return False
+    # The first and last line are the fences.
     if any(line_denied(line, ground.denials) for line in text.split("\n")[1:-1]):
         count.withdrawn.append(" ".join(text.split()))
         return False
@@ -182,6 +184,7 @@ def _sentence(text: str, ground: Grounding, count: _Counts, language: str, *, ro
     markers, bare = _markers(text, ground, count)
     if not bare or _withdrawn(bare, ground, count):
         return ""
+    # A sentence of stop words alone ("That is it.") claims nothing and needs no label.
     words = content(bare)
     if not words:
         return bare
@@ -237,8 +240,10 @@ def _disarmed(text: str, ground: Grounding) -> str:
 
     def link(match: re.Match[str]) -> str:
         image, label, address = match.groups()
+        # Images are never kept: loading one would tell its host who reads the answer.
         if not image and address and address in ground.addresses:
             return match.group()
+        # A marker written as a link is still a marker.
         return f"[{label}]" if label.isdigit() else label
 
     def address(match: re.Match[str]) -> str:
@@ -265,6 +270,7 @@ def _supporting(
     best_case = max((share[marker] for marker in ground.cases), default=0.0)
     supporting = []
     for marker in markers:
+        # Cases of one class of failure share most of their words; the better match must win.
         if marker in ground.cases and share[marker] < NEARLY * best_case:
             continue
         has_names = not sentence_names or any(occurs(name, ground.texts[marker]) for name in sentence_names)

@@ -15,6 +15,7 @@ def _pattern(*sources: str) -> re.Pattern[str]:
 
 
 def _english(words: dict[str, list[str]]) -> str:
+    # A star in the word list stands for any ending: disabl* matches disable, disabled, disabling.
     entries = "|".join(re.escape(entry).replace(r"\*", r"\w*") for entry in words["en"])
     return rf"\b(?:{entries})\b"
 

@@ -38,6 +38,7 @@ def visible(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     if text.isascii() and text.isprintable():
         return text
+    # Characters of these categories can hide a name from the checks or reorder what is shown.
     hidden = {c for c in set(text) if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Co", "Cs")}
     return text.translate({ord(c): None for c in hidden}) if hidden else text
 
@@ -52,6 +53,7 @@ def content(text: str) -> frozenset[str]:
         elif _NUMBER.fullmatch(word):
             words.add(_normal_number(word))
         else:
+            # The one abbreviation that nearly every answer uses.
             parts = ("learning", "rate") if word == "lr" else re.split(r"[_.\-/]", word)
             words.update(_stem(part) for part in parts if part not in _STOP and (len(part) > 1 or part.isdigit()))
     return frozenset(words)
@@ -59,6 +61,7 @@ def content(text: str) -> frozenset[str]:
 
 def _stem(word: str) -> str:
     for ending in _ENDINGS:
+        # Crude on purpose: both sides are stemmed alike, so only distinct words must stay distinct.
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
     return word
@@ -86,6 +89,7 @@ def names(text: str) -> list[str]:
 def _is_name(token: str, after: str) -> bool:
     bare = token.lstrip("-").rstrip("-")
     if _NUMBER.fullmatch(bare):
+        # A single digit is a count more often than a value, and -100 is the label that losses ignore everywhere.
         if bare.isdigit():
             return len(bare) > 1 and token != "-100" and not (len(bare) == 2 and UNIT.match(after))
         return True
@@ -110,6 +114,7 @@ def spellings(name: str) -> Iterator[str]:
         return
     bare = bare.removeprefix("v")
     yield _normal_number(bare)
+    # 2.0.0 and 2.0 name the same release.
     yield re.sub(r"(?:\.0)+$", "", bare)
     try:
         value = float(bare)

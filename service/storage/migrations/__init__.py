@@ -31,6 +31,7 @@ def migrate(engine: Engine) -> None:
     from alembic.config import Config
 
     config = Config()
+    # The option is a format string of configparser, in which a percent sign must be doubled.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
     with engine.begin() as connection:
         config.attributes["connection"] = connection

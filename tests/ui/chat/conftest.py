@@ -45,7 +45,9 @@ WRITTEN = (
     "Remove the flag [1]",
     ".",
 )
-"""What the scripted model writes, a piece every tenth of a second; some of it is hostile."""
+"""What the scripted model writes; some of it is hostile."""
+QUICK_S, SLOW_S = 0.02, 0.15
+"""Pauses between its pieces: for tests of the finished page, and for those of how it comes about."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,16 +110,22 @@ def data_folder(knowledge_advisor: object, knowledge_folder: Path, tmp_path_fact
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(data_folder: Path) -> Iterator[Served]:
     """The service with a model that writes `WRITTEN`."""
     with (
-        FakeModel(Reply(*WRITTEN, between_s=0.15)) as model,
+        FakeModel(Reply(*WRITTEN, between_s=QUICK_S)) as model,
         serving(data_folder, "--model", model.url) as url,
     ):
         history = History(f"sqlite:///{data_folder / 'history.sqlite3'}")
         yield Served(url=url, history=history, model=model)
         history.close()
+
+
+@pytest.fixture
+def slow_model(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model pauses between its pieces for long enough that a browser shows each of them."""
+    monkeypatch.setattr(served.model, "_script", (Reply(*WRITTEN, between_s=SLOW_S),))
 
 
 @pytest.fixture(scope="module")

@@ -69,7 +69,8 @@ def test_a_question_in_chinese_with_dropped_files_is_answered_in_chinese_at_thei
     page.shoot("answered-zh-1440")
 
 
-def test_the_evidence_stands_before_the_text_and_the_text_comes_in_pieces(tab: Open, served: Served) -> None:
+@pytest.mark.usefixtures("slow_model")
+def test_the_evidence_stands_before_the_text_and_the_text_comes_in_pieces(tab: Open) -> None:
     page = tab()
     page.open()
     page.attach(*files(KTO.files))
@@ -160,6 +161,7 @@ def test_a_question_sent_while_the_event_stream_ends_is_answered(tab: Open) -> N
     page.answered()
 
 
+@pytest.mark.usefixtures("slow_model")
 def test_a_slow_browser_ends_with_the_whole_answer(tab: Open) -> None:
     page = tab()
     page.open()
@@ -449,6 +451,7 @@ def test_an_answer_given_on_the_pages_is_counted(tab: Open, served: Served) -> N
     assert counted() == before + 1
 
 
+@pytest.mark.usefixtures("slow_model")
 def test_the_second_question_moves_up_as_its_answer_comes(tab: Open) -> None:
     page = tab()
     page.open()
