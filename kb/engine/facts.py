@@ -74,11 +74,12 @@ class Facts:
         setting = self.run.settings.get(name)
         if setting is not None:
             written = setting.option
-            spans = self._anchor() if written is None else (written.span,)
+            place = setting.span if written is None else written.span
+            spans = self._anchor() if place is None else (place,)
             seen = f"{name} = {show(setting.value)}" + (f" ({setting.source})" if written is None else "")
             if unresolved(setting.value):
                 return Fact(value=UNKNOWN, spans=spans, seen=f"{seen}, not resolved", missing=(f"setting:{name}",))
-            return Fact(value=setting.value, spans=spans, seen=seen, user_provided=written is not None)
+            return Fact(value=setting.value, spans=spans, seen=seen, user_provided=place is not None)
         if name in RECOGNISED:
             return self._recognised(name)
         if name in BATCH:
@@ -99,9 +100,11 @@ class Facts:
         setting = self.run.settings.get(name)
         if setting is None:
             return Fact(value=UNKNOWN, seen=f"{name} is not given", missing=(f"setting:{name}",))
-        if setting.option is None:
+        if setting.is_default:
             return Fact(value=True, spans=self._anchor(), seen=f"{name} = {show(setting.value)} ({setting.source})")
-        return Fact(value=False, spans=(setting.option.span,), seen=f"{name} is written", user_provided=True)
+        place = setting.option.span if setting.option is not None else setting.span
+        spans = () if place is None else (place,)
+        return Fact(value=False, spans=spans, seen=f"{name} is written", user_provided=True)
 
     def _recognised(self, name: str) -> Fact:
         found: Recognised | None = getattr(self.run, name)

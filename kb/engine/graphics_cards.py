@@ -36,7 +36,7 @@ _NAMED = re.compile(
 )
 _STATED = re.compile(
     r"(?i:compute capability|cuda capability)[ :=(]{1,3}(?:sm_)?\d{1,2}?[._]?\d(?!\d)"
-    r"|\b(?:MI\d{3}X?|Ascend|910B\d?|Gaudi)\b"
+    r"|(?<![A-Za-z0-9])(?:MI\d{3}X?|Ascend|910B\d?|Gaudi)(?![A-Za-z0-9])"
 )
 _SCHEDULED = re.compile(r"gpu:(?P<name>[a-z]\d{2,4})\b")
 _SHORT = 3_000

@@ -87,7 +87,7 @@ def recognise(
         framework=draft.framework,
         algorithm=draft.algorithm,
         stage=draft.stage,
-        model=model,
+        model=model or _said_model(prose),
         model_family=_family(model, options, prose),
     )
 
@@ -272,6 +272,22 @@ def _model(framework: str | None, options: Sequence[Option]) -> Recognised | Non
         return None
     _, name, option = best
     return Recognised(value=name, reason=option.key, span=option.value_span or option.span)
+
+
+_SIZE = re.compile(r"[\w.\-/]*?[- ]?(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,2})?[bB](?![A-Za-z0-9])[\w.\-]*")
+
+
+def _said_model(prose: Sequence[Line]) -> Recognised | None:
+    """The first model that is named with its size: ``Qwen2.5-7B``, ``llama3 8b``."""
+    for line in prose:
+        named = find_family(line[2])
+        if named is None:
+            continue
+        size = _SIZE.match(line[2], named[1])
+        if size is not None:
+            span = span_in(line, size.start(), size.start() + len(size[0].rstrip(".-")))
+            return Recognised(value=span.text, reason=where(line), span=span)
+    return None
 
 
 def _written_name(value: Value) -> str:

@@ -78,7 +78,8 @@ class Recognised:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One canonical setting of a run. ``option`` is None where the catalogue's default is used.
+    """One canonical setting of a run. ``option`` is None where the catalogue's default is used, or where a sentence
+    or a log states the value: ``span`` is then its place.
 
     ``value`` is normalised (attention ``flash2``; dtype ``bf16``/``fp16``/``fp32``/``auto``; numbers as
     numbers even where YAML read text: the option keeps how it was read). None means: explicitly unset or
@@ -91,10 +92,11 @@ class Setting:
     option: Option | None
     source: str
     key: str
+    span: Span | None = None
 
     @property
     def is_default(self) -> bool:
-        return self.option is None
+        return self.option is None and self.span is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_l
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
-from trainmedic.kb.parse import completeness, runs, signals
+from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
 from trainmedic.kb.parse.readers import argv, dump, error_lines, fragments, rows, shell, traceback_, versions
 from trainmedic.kb.parse.segment import Block, segment
@@ -42,7 +42,7 @@ class _Facts:
     logs: list[Piece] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    commented: list[VersionFact] = field(default_factory=list)
+    comments: list[ProseFacts] = field(default_factory=list)
 
 
 def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limits | None = None) -> Evidence:
@@ -73,6 +73,7 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     words = runs.Words(_words(sources[0].text, found.regions), found.said, printed)
     configured = runs.join(found.units, words, facts)
     facts = _with_inferred(facts, configured[0])
+    configured = (_with_devices(configured[0], found), *configured[1:])
     return Evidence(
         question=sources[0].text,
         runs=configured,
@@ -94,6 +95,8 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
             problems=tuple(found.problems[:_MOST_PROBLEMS]),
         ),
         calls=tuple(found.calls),
+        remedies=tuple(remedy for one in found.prose for remedy in one.remedies),
+        comparisons=tuple(change for one in found.prose for change in one.comparisons),
         known_good=MappingProxyType(dict(sorted(known_good.items()))),
     )
 
@@ -128,11 +131,11 @@ def _prose_reader() -> ModuleType:
     return import_module("trainmedic.kb.parse.prose")
 
 
-def _comments_on_versions(text: str) -> bool:
-    """A cheap test of whether any comment names a package with a version."""
+def _comments_tell(text: str) -> bool:
+    """A cheap test of whether any comment names a package with a version, or the number of devices."""
     comments = [line[line.find("#") :].lower() for line in text.split("\n") if "#" in line]
     return any(
-        any(map(str.isdigit, comment)) and "." in comment and any(name in comment for name in versions.PACKAGES)
+        any(map(str.isdigit, comment)) and any(name in comment for name in ("gpu", *versions.PACKAGES))
         for comment in comments
     )
 
@@ -150,8 +153,8 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         found.prose.append(_prose_reader().read(piece))
         if piece.source is not None and piece.source.lower().endswith(_WRITTEN):
             found.said += _lines(piece)
-    elif kind in _CONFIGURING and _comments_on_versions(piece.text):
-        found.commented.extend(_prose_reader().comments(piece))
+    elif kind in _CONFIGURING and _comments_tell(piece.text):
+        found.comments.append(_prose_reader().comments(piece))
     if kind in ("log", "dump", "metrics"):
         found.logs.append(piece)
     if kind == "prose" and (options := _quoted(piece, found)):
@@ -319,7 +322,8 @@ def _versions(found: _Facts, known_good: Mapping[str, VersionFact]) -> dict[str,
     """
     facts: dict[str, VersionFact] = {}
     said: Iterable[VersionFact] = (fact for one in found.prose for fact in one.versions)
-    for fact in (*(fact for fact in found.listed if not _is_good(fact, known_good)), *said, *found.commented):
+    commented = (fact for one in found.comments for fact in one.versions)
+    for fact in (*(fact for fact in found.listed if not _is_good(fact, known_good)), *said, *commented):
         before = facts.get(fact.package)
         if before is None or (before.exact is None and fact.exact is not None):
             facts[fact.package] = fact
@@ -345,6 +349,14 @@ def _with_inferred(facts: dict[str, VersionFact], run: RunConfig) -> dict[str, V
     return dict(
         sorted({**facts, name: VersionFact(package=name, exact=None, reason=reason, low=low, high=high)}.items())
     )
+
+
+def _with_devices(run: RunConfig, found: _Facts) -> RunConfig:
+    counts = [count for one in (*found.prose, *found.comments) for count in one.devices]
+    counts += [
+        count for piece in found.logs if "orld" in piece.text for count in device_counts.read(piece, logged=True)
+    ]
+    return replace(run, settings=MappingProxyType(device_counts.settings(counts, run))) if counts else run
 
 
 def _peak(run: RunConfig) -> float | None:

@@ -15,14 +15,17 @@ from typing import TypeAlias
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
-from trainmedic.kb.model.evidence import Signal
+from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
+from trainmedic.kb.parse import comparisons, device_counts, remedies
+from trainmedic.kb.parse.device_counts import DeviceCount
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.signals import EXCEPTIONS, MESSAGES, find
 from trainmedic.kb.parse.source import Piece
 from trainmedic.kb.parse.version_history import bare, moves, worked
 
+_SLOWDOWN = 1.5
 MAX_CHARACTERS = 100_000
 """Nobody writes more: beyond it stands pasted output, which the other readers take."""
 
@@ -32,6 +35,9 @@ class ProseFacts:
     versions: tuple[VersionFact, ...] = ()
     known_good: tuple[VersionFact, ...] = ()
     signals: tuple[Signal, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    devices: tuple[DeviceCount, ...] = ()
 
 
 def read(piece: Piece) -> ProseFacts:
@@ -39,14 +45,23 @@ def read(piece: Piece) -> ProseFacts:
     if len(piece.text) > MAX_CHARACTERS:
         piece = piece.cut(0, MAX_CHARACTERS)
     versions, known_good = _versions(piece)
-    return ProseFacts(versions=versions, known_good=known_good, signals=_signals(piece))
+    changes = comparisons.read(piece)
+    return ProseFacts(
+        versions=versions,
+        known_good=known_good,
+        signals=(*_signals(piece), *_slowdowns(changes)),
+        comparisons=changes,
+        remedies=remedies.read(piece),
+        devices=device_counts.read(piece),
+    )
 
 
-def comments(piece: Piece) -> tuple[VersionFact, ...]:
-    """The versions that the comments of a script or configuration name (``# trl 0.26.0``)."""
+def comments(piece: Piece) -> ProseFacts:
+    """The versions and devices that the comments of a script or configuration name (``# trl 0.26.0, 8 GPUs``)."""
     lines = piece.text.split("\n")
     text = "\n".join(" " * at + line[at:] if (at := line.find("#")) >= 0 else "" for line in lines)
-    return _versions(replace(piece, text=text))[0]
+    commented = replace(piece, text=text)
+    return ProseFacts(versions=_versions(commented)[0], devices=device_counts.read(commented))
 
 
 _NAMES = {
@@ -161,6 +176,7 @@ def _order(version: str) -> tuple[tuple[int, ...], bool]:
 
 # Phrases that contain a negation themselves ("does not decrease", "显存不足") are not negated by it.
 _SELF_NEGATED = frozenset({"loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"})
+_NO_PROGRESS = ("0", "progress bar", "进度条")
 _JOINED = re.compile(
     r"\s{0,3}+(?:and|or|as well as|和|与|跟|、|,|，|/|&|以及|都|also|还有)\s{0,3}+(?:the |also )?", re.IGNORECASE
 )
@@ -219,6 +235,16 @@ def _signals(piece: Piece) -> tuple[Signal, ...]:
     return tuple(signals.values())
 
 
+def _slowdowns(changes: Sequence[Comparison]) -> Iterator[Signal]:
+    for change in changes:
+        slower = (change.metric, change.direction) in (("step_time", "up"), ("throughput", "down"))
+        factor = change.factor or 1.0
+        if slower and max(factor, 1 / factor) >= _SLOWDOWN:
+            detail = f"stated: {' '.join(change.span.text.split())}"
+            yield Signal(kind="throughput_drop", span=change.span, stated=True, detail=detail)
+            return
+
+
 def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
     span = piece.span(start, end)
     return Signal(kind=kind, span=span, stated=True, detail=f"stated: {' '.join(span.text.split())[:120]}")
@@ -233,7 +259,7 @@ def _stated(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _negated_inside(kind: str, phrase: str) -> bool:
-    if kind in _SELF_NEGATED:
+    if kind in _SELF_NEGATED or phrase.lower().startswith(_NO_PROGRESS):
         return False
     return (INSIDE_HANG if kind == "hang" else INSIDE_SYMPTOM).within(phrase)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import math
 import subprocess
@@ -18,7 +19,6 @@ import pytest
 
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_LOG
 from tests.live import Live
-from trainmedic.ingest.sync_client import SOURCE, TARGET, synchronous
 from trainmedic.kb.serialization import from_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
@@ -122,9 +122,28 @@ def test_an_answer_comes_typed_and_whole(client: Client, incident: Any) -> None:
     assert all(isinstance(e.line, int) for finding in answer.findings for e in finding.evidence)
 
 
-def test_the_synchronous_client_is_generated_from_the_asynchronous_one() -> None:
-    message = "run python -m trainmedic.ingest.sync_client"
-    assert TARGET.read_text(encoding="utf-8") == synchronous(SOURCE.read_text(encoding="utf-8")), message
+def test_both_clients_have_the_same_methods_with_the_same_arguments() -> None:
+    public = {name.replace("aclose", "close"): name for name in vars(AsyncClient) if not name.startswith("_")}
+    assert public.keys() == {name for name in vars(Client) if not name.startswith("_")}
+    for name, asynchronous in (*public.items(), ("__init__", "__init__")):
+        assert str(inspect.signature(getattr(Client, name)).parameters) == str(
+            inspect.signature(getattr(AsyncClient, asynchronous)).parameters
+        )
+
+
+def test_a_stream_that_is_left_early_ends_at_once_and_the_client_goes_on(client: Client) -> None:
+    parts = client.stream("loss is nan", {"train.sh": KTO_SINGLE})
+    assert isinstance(next(parts), Delta)
+    parts.close()
+    assert client.version().trainmedic
+
+
+def test_the_client_works_inside_a_running_event_loop(served: Live) -> None:
+    async def notebook() -> str:
+        with Client(served.url, api_key=KEY) as client:
+            return client.version().trainmedic
+
+    assert asyncio.run(notebook())
 
 
 def test_a_follow_up_in_the_same_conversation_counts_what_was_sent_before(client: Client) -> None:

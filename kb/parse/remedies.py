@@ -1,0 +1,85 @@
+"""What users tried and what came of it: "lowering the lr made no difference", "works without packing", "试过…没用"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from trainmedic.kb.data_files import load_table
+from trainmedic.kb.frameworks.settings import specs
+from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.model.evidence import Remedy
+from trainmedic.kb.parse.source import Piece
+
+_TABLE = load_table("parse/data/remedies.toml")
+_REMEDY = re.compile("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("tried", "action")), re.IGNORECASE)
+_OUTCOME = re.compile("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("failed", "helped")), re.IGNORECASE)
+_SENTENCE = re.compile(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*")
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*_\w+")
+_WISH = re.compile(
+    r"(?<![a-z])(?:should|could|would|can|will|if|does|do|how|is it)(?![a-z'])|是否|要不要|如果|怎么|文章|有人说|网上",
+    re.IGNORECASE,
+)
+_CONCERNS = frozenset({"setting", "component", "algorithm", "data", "hardware", "concept"})
+_MOST = 20
+_NEXT = 60
+
+
+def read(piece: Piece) -> tuple[Remedy, ...]:
+    """The remedies of a text, at most one a sentence; what is only considered is none."""
+    remedies = _remedies(piece)
+    return tuple(remedy for remedy, _ in zip(remedies, range(_MOST), strict=False))
+
+
+def _remedies(piece: Piece) -> Iterator[Remedy]:
+    text = piece.text
+    for sentence in _SENTENCE.finditer(text):
+        match = _REMEDY.search(text, *sentence.span())
+        if match is None:
+            continue
+        helped = _outcome(text, *sentence.span())
+        if match["tried"] is None and (helped is None or _WISH.search(text, sentence.start(), match.start())):
+            continue
+        start, end = sentence.span()
+        if helped is None:
+            helped = _outcome(text, end + 1, min(len(text), end + _NEXT))
+        start += len(text[start:end]) - len(text[start:end].lstrip())
+        span = piece.span(start, start + len(text[start:end].rstrip()))
+        settings, concepts = _subjects(span.text)
+        if settings or concepts or match["tried"] is not None:
+            yield Remedy(text=span.text, span=span, settings=settings, concepts=concepts, helped=helped)
+
+
+def _outcome(text: str, start: int, end: int) -> bool | None:
+    """Whether it helped; that it did not outweighs that something else works."""
+    kinds = {match.lastgroup for match in _OUTCOME.finditer(text, start, end)}
+    return None if not kinds else "failed" not in kinds
+
+
+def _subjects(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The canonical settings and the glossary concepts that a remedy names."""
+    names = _settings_of_names()
+    settings = [names[word] for match in _IDENTIFIER.finditer(text) if (word := match[0]) in names]
+    concepts = [
+        concept for identity in _glossary().ids(text) if (concept := _glossary().concepts[identity]).kind in _CONCERNS
+    ]
+    settings += [setting for concept in concepts for setting in concept.settings]
+    return tuple(dict.fromkeys(settings)), tuple(concept.id for concept in concepts)
+
+
+@cache
+def _glossary() -> Glossary:
+    return load_glossary()
+
+
+@cache
+def _settings_of_names() -> dict[str, str]:
+    """Names that no ordinary word has, in any framework's spelling → canonical setting."""
+    return {
+        key.key: name
+        for name, spec in reversed(list(specs().items()))
+        for keys in spec.columns.values()
+        for key in keys
+        if "_" in key.key
+    }
