@@ -106,6 +106,11 @@ def origin_id(mechanism: Mechanism, origin: Origin) -> str:
     return f"{mechanism.id}{ORIGIN_SEPARATOR}{origin.id}"
 
 
+def page_of(cause_id: str) -> str:
+    """The id of the page that a cause is on: an origin's is its mechanism's."""
+    return cause_id.partition(ORIGIN_SEPARATOR)[0]
+
+
 def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
     """The mechanism and each of its origins as causes: what is answered where no case covers the incident."""
     says = {source.says for source in mechanism.sources}

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
+from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import Glossary
@@ -29,7 +30,7 @@ from trainmedic.kb.store.lexical import Lexical
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 3
 """Indexes kept for a rollback; older ones are deleted."""
 READABLE_FOLDER, READABLE_FILE = 0o755, 0o644
@@ -153,13 +154,13 @@ def _by_page(pieces: Sequence[Chunk], words: Sequence[Sequence[str]]) -> list[li
     pages: dict[str, list[str]] = {page_id: [] for page_id in page_ids(pieces)}
     for piece, of_piece in zip(pieces, words, strict=True):
         for case in piece.cases:
-            pages[case] += of_piece
+            pages[page_of(case)] += of_piece
     return list(pages.values())
 
 
 def page_ids(pieces: Sequence[Chunk]) -> tuple[str, ...]:
-    """The ids of the causes that chunks belong to, sorted."""
-    return tuple(sorted({case for piece in pieces for case in piece.cases}))
+    """The ids of the pages that chunks belong to, sorted."""
+    return tuple(sorted({page_of(case) for piece in pieces for case in piece.cases}))
 
 
 def _concepts(piece: Chunk, glossary: Glossary) -> tuple[str, ...]:

@@ -152,10 +152,14 @@ def _occurs(part: str, text: str) -> bool:
 
 
 def passages(cause: Case) -> tuple[str, ...]:
-    """What a cause states, as passages that are judged one by one."""
+    """What a cause states, as passages that are judged one by one.
+
+    A mechanism states what is going on; its fix is a list of all its origins and names none of them.
+    """
     parts = []
     for language in ("en", "zh"):
-        title, fix = cause.title.get(language), cause.section("fix", language)
+        title = cause.title.get(language)
+        fix = "" if cause.level == "mechanism" else cause.section("fix", language)
         paragraphs = [text for text in cause.section("cause", language).split("\n\n") if text.strip()]
         parts += [f"{title}\n{paragraph}\n{fix}" for paragraph in paragraphs or [""]]
     return tuple(parts)

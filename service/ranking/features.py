@@ -39,7 +39,8 @@ UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
 
 FOR = (
-    *("fused", "page", "words", "meaning", "pasted", "mechanism_fused", "concepts", "focus", "symptom", "predicted"),
+    *("fused", "page", "words", "meaning", "agreed", "pasted", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
+    *("symptom", "predicted"),
     *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
     *("version_inside", "settings", "helped", "common"),
 )
@@ -166,7 +167,9 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
         "page": candidate.page,
         "words": candidate.words,
         "meaning": candidate.meaning,
+        "agreed": min(candidate.page, candidate.words, candidate.meaning),
         "pasted": candidate.pasted,
+        "pasted_agreed": min(max(candidate.page, candidate.words), candidate.pasted),
         "mechanism_fused": candidate.mechanism,
         "rule_fired": max(fired, default=0.0),
         "rule_unsure": max(unsure, default=0.0),

@@ -8,7 +8,6 @@ list weighs as much as the embedder knows of the question's tokens.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
@@ -104,8 +104,8 @@ def retrieve(
             fired=case_id in lists.fired,
             words=_relative(lists.words, case_id),
             meaning=_relative(lists.meaning, case_id),
-            page=_relative(lists.page, case_id),
-            pasted=_relative(lists.pasted, case_id),
+            page=_relative(lists.page, page_of(case_id)),
+            pasted=_relative(lists.pasted, page_of(case_id)),
             fused=fused.get(case_id, 0.0),
         )
         for case_id, score in best
@@ -125,11 +125,14 @@ class _Lists:
 
     def fused(self) -> dict[str, float]:
         """Reciprocal rank fusion of the question's three lists, from 0 to 1."""
-        votes: dict[str, float] = defaultdict(float)
-        weighted = ((self.page, 1.0), (self.words, CHUNK_WEIGHT), (self.meaning, CHUNK_WEIGHT * self.known))
-        whole = sum(weight for _, weight in weighted)
+        weighted = ((self.words, CHUNK_WEIGHT), (self.meaning, CHUNK_WEIGHT * self.known))
+        whole = 1.0 + sum(weight for _, weight in weighted)
+        votes: dict[str, float] = {case_id: _vote(rank) / whole for case_id, (rank, _, _) in self.page.items()}
         for ranks, weight in weighted:
             for case_id, (rank, _, _) in ranks.items():
+                if case_id not in votes:  # an origin counts for its page, which it shares
+                    page = self.page.get(page_of(case_id))
+                    votes[case_id] = _vote(page[0]) / whole if page else 0.0
                 votes[case_id] += weight * _vote(rank) / whole
         return votes
 
