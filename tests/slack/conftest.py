@@ -19,6 +19,12 @@ __all__ = ["own_slack", "strict"]
 Act = Callable[[SlackBot], Awaitable[None]]
 
 
+@pytest.fixture(autouse=True)
+def _quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that are refused are tried again at once."""
+    monkeypatch.setattr("trainmedic.ui.slack.calls.PAUSE_S", 0.01)
+
+
 @pytest.fixture
 def with_bot(strict: LocalSlack, advisor: Advisor, tmp_path: Path) -> Callable[..., None]:
     """Runs a coroutine with a connected bot; keywords are settings, or ``answerer``."""

@@ -1,14 +1,11 @@
-"""The client for programs with an event loop.
-
-`ui.client.synchronous` is generated from this file: ``python -m trainmedic.ingest.sync_client``.
-"""
+"""The client for programs with an event loop."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 from httpx_sse import EventSource
@@ -18,6 +15,7 @@ from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
     CaseSummary,
+    FeedbackReceipt,
     Hits,
     Readiness,
     RuleDocument,
@@ -27,9 +25,21 @@ from trainmedic.service.api.resources import (
 )
 from trainmedic.ui.client import requests
 from trainmedic.ui.client.models import Answer, Delta, Report, Step
-from trainmedic.ui.client.requests import Call, Language, Mode, PageLanguage, Reaction
+from trainmedic.ui.client.requests import (
+    Call,
+    Language,
+    Mode,
+    PageLanguage,
+    Reaction,
+    files,
+    segment,
+    without_none,
+)
 
 T = TypeVar("T")
+Page = TypeVar("Page", CasePage, RulePage)
+PAGE_SIZE = 100
+"""Items fetched at once; the service allows 200."""
 
 
 class AsyncClient:
@@ -75,8 +85,8 @@ class AsyncClient:
         mode: Mode = "auto",
     ) -> Answer:
         """Find out why a run is broken. ``attachments`` maps names to contents, see `read_files`."""
-        body = requests.ask_body(question, attachments, conversation_id, language, top_k, mode)
-        return await self._send(requests.ask(body))
+        body = ask_body(question, attachments, conversation_id, language, top_k, mode)
+        return await self._send(Call(method="POST", path="/v1/ask", kind=Answer, body=body))
 
     async def stream(
         self,
@@ -89,7 +99,7 @@ class AsyncClient:
         mode: Mode = "auto",
     ) -> AsyncGenerator[Delta | Step | Answer, None]:
         """The same as a stream: pieces of the text, steps of an investigation, and at the end the answer."""
-        body = requests.ask_body(question, attachments, conversation_id, language, top_k, mode)
+        body = ask_body(question, attachments, conversation_id, language, top_k, mode)
         with self._failures():
             async with self._http.stream("POST", "/v1/ask", json={**body, "stream": True}) as response:
                 if not response.is_success:
@@ -105,7 +115,8 @@ class AsyncClient:
 
     async def check(self, attachments: Mapping[str, str], *, language: PageLanguage = "en") -> Report:
         """Run the rules alone on the files of one run; nothing is stored."""
-        return await self._send(requests.check(attachments, language))
+        body = {"attachments": files(attachments), "language": language}
+        return await self._send(Call(method="POST", path="/v1/check", kind=Report, body=body))
 
     async def search(
         self,
@@ -118,54 +129,63 @@ class AsyncClient:
         language: Language = "auto",
     ) -> Hits:
         """The cases nearest to a text."""
-        filters = {"framework": framework, "family": family, "kind": kind}
-        return await self._send(requests.search(query, top_k, filters, language))
+        filters = without_none({"framework": framework, "family": family, "kind": kind})
+        body = {"query": query, "top_k": top_k, "filters": filters, "language": language}
+        return await self._send(Call(method="POST", path="/v1/search", kind=Hits, body=body))
 
     async def cases(
         self, *, framework: str | None = None, family: str | None = None, language: PageLanguage = "en"
     ) -> AsyncGenerator[CaseSummary, None]:
         """All cases by id, fetched page by page."""
         filters = {"framework": framework, "family": family, "language": language}
-        offset, total = 0, 1
-        while offset < total:
-            page = await self._send(requests.page(CasePage, "/v1/cases", offset, filters))
+        async for page in self._pages(CasePage, "/v1/cases", filters):
             for item in page.items:
                 yield item
-            offset, total = offset + len(page.items), page.total if page.items else 0
 
     async def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
-        return await self._send(requests.case(case_id, language))
+        path = f"/v1/cases/{segment(case_id)}"
+        return await self._send(Call(method="GET", path=path, kind=CaseDocument, params={"language": language}))
 
     async def rules(
         self, *, framework: str | None = None, language: PageLanguage = "en"
     ) -> AsyncGenerator[RuleSummary, None]:
         """All rules by id, fetched page by page."""
-        filters = {"framework": framework, "language": language}
-        offset, total = 0, 1
-        while offset < total:
-            page = await self._send(requests.page(RulePage, "/v1/rules", offset, filters))
+        async for page in self._pages(RulePage, "/v1/rules", {"framework": framework, "language": language}):
             for item in page.items:
                 yield item
-            offset, total = offset + len(page.items), page.total if page.items else 0
 
     async def rule(self, rule_id: str, *, language: PageLanguage = "en") -> RuleDocument:
-        return await self._send(requests.rule(rule_id, language))
+        path = f"/v1/rules/{segment(rule_id)}"
+        return await self._send(Call(method="GET", path=path, kind=RuleDocument, params={"language": language}))
 
     async def feedback(self, answer_id: str, reaction: Reaction, *, reason: str = "", comment: str = "") -> None:
         """Say whether an answer helped; a second call replaces the first."""
-        await self._send(requests.feedback(answer_id, reaction, reason, comment))
+        body = {"answer_id": answer_id, "reaction": reaction, "reason": reason, "comment": comment}
+        await self._send(Call(method="POST", path="/v1/feedback", kind=FeedbackReceipt, body=body))
 
     async def answer(self, answer_id: str) -> Answer:
         """A stored answer."""
-        return await self._send(requests.answer(answer_id))
+        return await self._send(Call(method="GET", path=f"/v1/answers/{segment(answer_id)}", kind=Answer))
 
     async def ready(self) -> Readiness:
         """Whether the service can answer, and which parts are down."""
-        return await self._send(requests.READY)
+        # An unready service answers 503 with the same body.
+        return await self._send(Call(method="GET", path="/readyz", kind=Readiness, accepted=frozenset({503})))
 
     async def version(self) -> Versions:
         """The versions of the service and its knowledge."""
-        return await self._send(requests.VERSION)
+        return await self._send(Call(method="GET", path="/version", kind=Versions))
+
+    async def _pages(
+        self, kind: type[Page], path: str, filters: Mapping[str, str | None]
+    ) -> AsyncGenerator[Page, None]:
+        offset, total = 0, 1
+        while offset < total:
+            params = {**without_none(filters), "offset": str(offset), "limit": str(PAGE_SIZE)}
+            page = await self._send(Call(method="GET", path=path, kind=kind, params=params))
+            yield page
+            # An empty page ends it, whatever total the service claims.
+            offset, total = offset + len(page.items), page.total if page.items else 0
 
     async def _send(self, call: Call[T]) -> T:
         with self._failures():
@@ -182,3 +202,15 @@ class AsyncClient:
             yield
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise requests.connection_error(error, self._base_url) from error
+
+
+def ask_body(
+    question: str,
+    attachments: Mapping[str, str] | None,
+    conversation_id: str | None,
+    language: Language,
+    top_k: int,
+    mode: Mode,
+) -> dict[str, Any]:
+    fields = {"question": question, "attachments": files(attachments), "conversation_id": conversation_id}
+    return without_none({**fields, "language": language, "top_k": top_k, "mode": mode})

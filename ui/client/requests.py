@@ -14,16 +14,14 @@ from httpx_sse import ServerSentEvent, SSEError
 from tenacity import retry_if_exception_type, retry_if_result, stop_after_attempt
 
 from trainmedic.kb.retry import backoff, last_outcome
-from trainmedic.service.api.resources import CaseDocument, FeedbackReceipt, Hits, Readiness, RuleDocument, Versions
 from trainmedic.ui.client.failure import ServiceError
-from trainmedic.ui.client.models import Answer, Delta, Report, Step, decode
+from trainmedic.ui.client.models import Answer, Delta, Step, decode
 
 T = TypeVar("T")
 Language = Literal["auto", "en", "zh"]
 PageLanguage = Literal["en", "zh"]
 Mode = Literal["auto", "deterministic", "investigate"]
 Reaction = Literal["up", "down", "resolved"]
-PAGE = 100
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses of requests that the service did not process."""
 FIRST_DELAY_S = 0.2
@@ -59,70 +57,12 @@ def read_files(*paths: str | Path) -> dict[str, str]:
     return {str(path): Path(path).read_bytes().decode("utf-8", "replace") for path in paths}
 
 
-def ask_body(
-    question: str,
-    attachments: Mapping[str, str] | None,
-    conversation_id: str | None,
-    language: Language,
-    top_k: int,
-    mode: Mode,
-) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "question": question,
-        "attachments": files(attachments),
-        "language": language,
-        "top_k": top_k,
-        "mode": mode,
-    }
-    return body if conversation_id is None else {**body, "conversation_id": conversation_id}
-
-
 def files(attachments: Mapping[str, str] | None) -> list[dict[str, str]]:
     return [{"name": name, "content": content} for name, content in (attachments or {}).items()]
 
 
-def ask(body: Mapping[str, Any]) -> Call[Answer]:
-    return Call(method="POST", path="/v1/ask", kind=Answer, body=body)
-
-
-def check(attachments: Mapping[str, str], language: PageLanguage) -> Call[Report]:
-    body = {"attachments": files(attachments), "language": language}
-    return Call(method="POST", path="/v1/check", kind=Report, body=body)
-
-
-def search(query: str, top_k: int, filters: Mapping[str, str | None], language: Language) -> Call[Hits]:
-    body = {"query": query, "top_k": top_k, "filters": without_none(filters), "language": language}
-    return Call(method="POST", path="/v1/search", kind=Hits, body=body)
-
-
-def without_none(filters: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in filters.items() if value is not None}
-
-
-def page(kind: type[T], path: str, offset: int, filters: Mapping[str, str | None]) -> Call[T]:
-    params = {**without_none(filters), "offset": str(offset), "limit": str(PAGE)}
-    return Call(method="GET", path=path, kind=kind, params=params)
-
-
-def case(case_id: str, language: PageLanguage) -> Call[CaseDocument]:
-    return Call(method="GET", path=f"/v1/cases/{segment(case_id)}", kind=CaseDocument, params={"language": language})
-
-
-def rule(rule_id: str, language: PageLanguage) -> Call[RuleDocument]:
-    return Call(method="GET", path=f"/v1/rules/{segment(rule_id)}", kind=RuleDocument, params={"language": language})
-
-
-def answer(answer_id: str) -> Call[Answer]:
-    return Call(method="GET", path=f"/v1/answers/{segment(answer_id)}", kind=Answer)
-
-
-def feedback(answer_id: str, reaction: Reaction, reason: str, comment: str) -> Call[FeedbackReceipt]:
-    body = {"answer_id": answer_id, "reaction": reaction, "reason": reason, "comment": comment}
-    return Call(method="POST", path="/v1/feedback", kind=FeedbackReceipt, body=body)
-
-
-READY = Call(method="GET", path="/readyz", kind=Readiness, accepted=frozenset({503}))
-VERSION = Call(method="GET", path="/version", kind=Versions)
+def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def segment(id: str) -> str:
