@@ -61,7 +61,11 @@ class RefutationView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CauseView:
-    """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one."""
+    """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one.
+
+    ``level`` says what it commits to: ``case``, ``origin`` of a mechanism, or the ``mechanism`` alone; ``fix`` then
+    lists the changes for the origins that are left, the likeliest first. ``mechanism`` is the id of its mechanism.
+    """
 
     rank: int
     case_id: str
@@ -75,6 +79,8 @@ class CauseView:
     findings: tuple[str, ...]
     refutations: tuple[RefutationView, ...]
     why: tuple[str, ...] = ()
+    level: str = "case"
+    mechanism: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,8 +142,9 @@ def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
         en="\n".join(f"- {origin.title.en}: {origin.fix.en}" for origin in mechanism.origins),
         zh="\n".join(f"- {origin.title.zh}：{origin.fix.zh}" for origin in mechanism.origins),
     )
+    rules = tuple(dict.fromkeys(rule for origin in mechanism.origins for rule in origin.rules))
     return (
-        cause("mechanism", mechanism.id, mechanism.title, fixes, (), mechanism.all_cases),
+        cause("mechanism", mechanism.id, mechanism.title, fixes, rules, mechanism.all_cases),
         *(
             cause("origin", origin_id(mechanism, origin), origin.title, origin.fix, origin.rules, origin.cases)
             for origin in mechanism.origins

@@ -26,6 +26,8 @@ from trainmedic.service.ranking.features import (
     NAMES,
     NONE_AGAINST,
     NONE_NAMES,
+    Candidate,
+    Context,
     features,
     none_features,
 )
@@ -79,7 +81,7 @@ NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )
 BIAS = -13.0
-PENALTY = 1.0
+PENALTY = 15.0
 FOLDS = 6
 STEPS = 1200
 RATE = 0.8
@@ -149,10 +151,10 @@ def sample_of(incidents: Sequence[Incident], advisor: Advisor, scorer: Scorer) -
     z: list[list[float]] = []
     groups: list[str] = []
     for incident in incidents:
-        right = scorer.right(incident.required)
         for language in incident.question:
             candidates, context = advisor.candidates(incident.ask(language))
             none = none_features(context)
+            right = scorer.right(incident.required) | stated(candidates, context, scorer, incident)
             for candidate in candidates:
                 values = features(candidate, context)
                 x.append([values[name] for name in NAMES])
@@ -167,6 +169,20 @@ def sample_of(incidents: Sequence[Incident], advisor: Advisor, scorer: Scorer) -
         questions=np.array(z).reshape(-1, len(NONE_NAMES)),
         groups=tuple(groups),
     )
+
+
+def stated(candidates: Sequence[Candidate], context: Context, scorer: Scorer, incident: Incident) -> frozenset[str]:
+    """The mechanisms that are right together with the origin that an answer would name first."""
+    first: dict[str, tuple[float, str]] = {}
+    for candidate in candidates:
+        for place in context.placed(candidate.cause.id):
+            if candidate.cause.level == "origin":
+                held = features(candidate, context)["holds"]
+                first[place.mechanism] = max(
+                    first.get(place.mechanism, (-1.0, "")), (candidate.fused + held, candidate.cause.id)
+                )
+    right = scorer.right(incident.required)
+    return frozenset(mechanism for mechanism, (_, origin) in first.items() if origin in right)
 
 
 def fit(sample: Sample, start: Fit | None = None) -> Fit:

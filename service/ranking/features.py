@@ -200,8 +200,8 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
 
 
 def findings_of(case: Case, report: Report) -> tuple[Finding, ...]:
-    """The findings that name a case, or that are of an origin's own rules."""
-    rules = case.rules if case.level == "origin" else ()
+    """The findings that name a case, or that are of the rules of an origin or mechanism."""
+    rules = case.rules if case.level != "case" else ()
     return tuple(f for f in report.findings if case.id in f.cases or f.rule_id in rules)
 
 
