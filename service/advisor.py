@@ -123,7 +123,7 @@ class Advisor:
         """The cases nearest to a text, with scores and why."""
         evidence = parse(text)
         query = build_query(evidence, Report(), evidence.question, glossary=self.knowledge.glossary)
-        return self._retrieve(query, top_k, filters, explain=True)
+        return self._retrieve(query, top_k, {**(filters or {}), "level": "case"}, explain=True)
 
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""

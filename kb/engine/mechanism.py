@@ -12,7 +12,7 @@ from types import MappingProxyType
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN, truth
-from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.case import Case, Level
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Reference, Text
@@ -116,7 +116,9 @@ def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
     says = {source.says for source in mechanism.sources}
     grade = next((grade for says_so, grade in GRADES.items() if says_so in says), "reported")
 
-    def cause(level: str, name: str, title: Text, fix: Text, rules: tuple[str, ...], related: tuple[str, ...]) -> Case:
+    def cause(
+        level: Level, name: str, title: Text, fix: Text, rules: tuple[str, ...], related: tuple[str, ...]
+    ) -> Case:
         sections = {}
         for language in ("en", "zh"):
             parts = {"cause": mechanism.section("cause", language), "confirm": mechanism.section("confirm", language)}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.service.answer import Answer, Language, markdown
 from trainmedic.service.composition.compose import cause_views, compose
+from trainmedic.service.composition.differential import differential_view
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.series import series_views
 from trainmedic.service.composition.views import (
@@ -49,6 +50,7 @@ def template_answer(
         causes=cause_views(diagnosis, language),
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         citations=citations,
+        differential=differential_view(diagnosis, context, language),
         missing=tuple(missing_view(item, language) for item in diagnosis.missing),
         signals=signal_views(evidence, language),
         series=series_views(evidence),

@@ -242,18 +242,22 @@ def _of_versions(case: Case, evidence: Evidence) -> dict[str, float]:
 
 def _of_remedies(case: Case, context: Context) -> dict[str, float]:
     """Whether the user tried what the cause asks for, and whether the fix is in the configuration already."""
-    titles = context.case_titles.get(case.id, frozenset())
-    names = frozenset(case.settings)
-
-    def concerns(remedy: Remedy) -> bool:
-        return bool(names & set(remedy.settings) or (not remedy.settings and titles & set(remedy.concepts)))
-
-    remedies = [remedy for remedy in context.evidence.remedies if concerns(remedy)]
+    remedies = remedies_for(case, context)
     return {
         "tried": float(any(remedy.helped is False for remedy in remedies)),
         "helped": float(any(remedy.helped is True for remedy in remedies)),
         "already_so": float(already_written(context.fix_values.get(case.id, ()), context.evidence.run.options)),
     }
+
+
+def remedies_for(case: Case, context: Context) -> tuple[Remedy, ...]:
+    """The remedies that concern a cause: by its settings, or by the concepts of its title if they name no setting."""
+    titles = context.case_titles.get(case.id, frozenset())
+    return tuple(
+        remedy
+        for remedy in context.evidence.remedies
+        if set(case.settings) & set(remedy.settings) or (not remedy.settings and titles & set(remedy.concepts))
+    )
 
 
 def none_features(context: Context) -> Mapping[str, float]:

@@ -74,6 +74,17 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
     return tuple(question for _, (_, question) in ordered[:MAX_QUESTIONS])
 
 
+def deciding_facts(cause: Cause, differential: Differential, context: Context) -> tuple[Missing, ...]:
+    """The facts that this cause predicts and that are not known yet, each once."""
+    facts = Facts(context.evidence, concepts=frozenset(context.intent.concepts))
+    predicted = {missing.fact: missing for missing in _asked_by(cause, differential, facts)}
+    return tuple(
+        missing
+        for fact, missing in predicted.items()
+        if not known(fact, context) and not _pointless(fact, context.evidence)
+    )
+
+
 def _specific(differential: Differential, causes: Sequence[Cause], context: Context) -> Mapping[str, _Question]:
     """What some causes predict: facts that rules lack, versions, conditions of origins, a case's own questions."""
     facts = Facts(context.evidence, concepts=frozenset(context.intent.concepts))

@@ -76,7 +76,7 @@ def retrieve(
 ) -> tuple[Hit, ...]:
     """The best ``top_k`` cases, best first, ties by id. ``explain`` names the words that found each.
 
-    ``cases`` (id → case) gives the facets to agree with and what ``filters`` (framework, family, kind) look at.
+    ``cases`` (id → case) gives the facets to agree with and what ``filters`` (framework, family, kind, level) look at.
     """
     # Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at.
     allowed = _allowed(filters, cases) if filters else None
@@ -249,6 +249,7 @@ def _allowed(filters: Mapping[str, str] | None, cases: Mapping[str, Case] | None
             wanted.get("framework", "") in ("", *case.frameworks)
             and wanted.get("family", case.family) == case.family
             and wanted.get("kind", case.kind) == case.kind
+            and wanted.get("level", case.level) == case.level
         )
 
     return allowed
