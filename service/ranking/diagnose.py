@@ -142,9 +142,9 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
         return "no_fault"
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
-    if called_for and first.case.kind == "fault":
-        if _proven(first, context) or (answerable(context) and _likely(differential, first, context, weights)):
-            return "answered"
+    likely = answerable(context) and likelihood(differential, first) >= weights.answer
+    if called_for and first.case.kind == "fault" and (likely or _proven(first, context)):
+        return "answered"
     if first.probability >= weights.plausible or intent.vague or complaint(context):
         return "need_input"
     return "not_in_kb"
@@ -163,14 +163,14 @@ def answerable(context: Context) -> bool:
     return bool(complaint(context) or pasted or CONCERNS & set(intent.concepts.values()))
 
 
-def _likely(differential: Differential, first: Cause, context: Context, weights: Weights) -> bool:
-    """Whether the first cause, or what is going on in it, is likely enough to say it."""
+def likelihood(differential: Differential, first: Cause) -> float:
+    """The probability of the first cause, or of what is going on in it if the evidence does not speak against that."""
     if contradicted(first.features):
-        return False
+        return 0.0
     belief = differential.belief(first)
     if belief is None or belief.weighed.contradiction > belief.weighed.support:
-        return first.probability >= weights.answer
-    return max(first.probability, belief.probability) >= weights.answer
+        return first.probability
+    return max(first.probability, belief.probability)
 
 
 def _failed(first: Cause | None, context: Context) -> bool:
