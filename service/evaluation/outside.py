@@ -214,7 +214,12 @@ def _rank(right: Sequence[bool]) -> int | None:
 
 
 def was_given(fact: str, incident: Incident) -> bool:
-    """Whether an incident already says a fact that is asked for."""
+    """Whether an incident already says a fact that is asked for.
+
+    A configuration or log of which the question only tells is none: the text itself may well be asked for.
+    """
+    if fact in ("config", "command", "log") and not incident.attachments:
+        return False
     if fact == f"version:{incident.family}":
         return "framework_version" in incident.given
     return any(name in incident.given for name in GIVEN.get(fact, ()))

@@ -59,6 +59,7 @@ class Intent:
     complains: bool = True
     asks_if_normal: bool = False
     says_failed: bool = False
+    names_stage: bool = False  # says what kind of training it is, or what is done after it
     requests: bool = False  # asks for a feature, a plan or instructions
     vague: bool = False  # says so little that nearly everything is open
     bare: bool = False  # names a framework, an algorithm and a symptom, and comes without any paste
@@ -96,6 +97,7 @@ def understand(
         complains=bool(symptoms or evidence.tracebacks or "symptom" in concepts.values()),
         asks_if_normal=asks_if_normal(core),
         says_failed=says_failed(core),
+        names_stage=phrases("names_stage").search(core) is not None,
         requests=phrases("requests").search(core) is not None,
         vague=is_vague(core, len(concepts)),
         bare=is_bare(core, concepts.values(), evidence),
