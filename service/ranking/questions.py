@@ -35,6 +35,8 @@ PREDICTED, BACKGROUND = 0.9, 0.3
 WHOLE = 1.25
 """A whole configuration or log against the best single fact in it."""
 WHOLE_FACTS = ("config", "log")
+SHORT = 150
+"""Width of a question below which the framework, the algorithm and the model are asked for by themselves."""
 GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
 NAMED_BY = {
     "framework": frozenset({"framework"}),
@@ -67,7 +69,8 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
         if gain >= LEAST_GAIN:
             gains[fact] = (gain, question.missing)
     whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
-    for fact in GENERIC:
+    told_little = context.intent.vague or context.intent.bare or context.intent.width < SHORT
+    for fact in GENERIC if told_little else WHOLE_FACTS:
         if known(fact, context) or _pointless(fact, evidence):
             continue
         gain = max(whole, LEAST_GAIN) if fact in WHOLE_FACTS else _gain_of_words(fact, causes, other)
