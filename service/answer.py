@@ -75,7 +75,7 @@ class CauseView:
     """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one.
 
     ``level`` says how much it commits to. The ``case_id`` of a mechanism is its id, that of an origin
-    ``mechanism.origin``.
+    ``mechanism.origin``. The ``fix`` of a mechanism lists the changes for the origins that are left, likeliest first.
     """
 
     rank: int

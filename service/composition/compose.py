@@ -451,6 +451,16 @@ def _headed(name: str, sections: Sections, language: str) -> Sections:
     return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
 
 
+def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
+    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
+    belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
+    if belief is None:
+        return cause.case.section("fix", language)
+    colon = "：" if language == "zh" else ": "
+    origins = [state.origin for state in belief.origins()]
+    return "\n".join(f"- {origin.title.get(language)}{colon}{origin.fix.get(language)}" for origin in origins)
+
+
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
     return tuple(
         CauseView(
@@ -458,7 +468,7 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
             case_id=cause.case.id,
             title=cause.case.title.get(language),
             cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(cause.case.section("fix", language)),
+            fix=plain_text(fix_of(cause, diagnosis, language)),
             confidence=cause.confidence,
             score=round(cause.probability, 4),
             evidence_grade=cause.case.evidence,

@@ -65,6 +65,7 @@ class Intent:
     complains: bool = True
     asks_if_normal: bool = False
     says_failed: bool = False
+    names_stage: bool = False  # says what kind of training it is, or what is done after it
     requests: bool = False  # asks for a feature, a plan or instructions
     general: bool = False  # asks what something is or does
     vague: bool = False  # says so little that nearly everything is open
@@ -103,6 +104,7 @@ def understand(
         complains=bool(symptoms or evidence.tracebacks or "symptom" in concepts.values()),
         asks_if_normal=asks_if_normal(core),
         says_failed=says_failed(core),
+        names_stage=phrases("names_stage").search(core) is not None,
         requests=phrases("requests").search(core) is not None,
         general=phrases("general_question").search(core) is not None,
         vague=is_vague(core, len(concepts)),
