@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
+from trainmedic.kb.model import case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import NonFinite, OpenChoice
 
@@ -18,6 +19,8 @@ Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], 
 Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
 Language = Annotated[Literal["en", "zh"], OpenChoice()]
 Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
+Level = Annotated[case.Level, OpenChoice()]
+State = Annotated[Literal["holds", "does_not_hold", "open"], OpenChoice()]
 CitationKind = Annotated[Literal["case", "rule", "input"], OpenChoice()]
 Number = Annotated[float, NonFinite()]
 """May be NaN or infinite: ``"nan"``, ``"inf"``, ``"-inf"`` in JSON."""
@@ -60,8 +63,20 @@ class RefutationView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismRef:
+    """The mechanism that a cause belongs to."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CauseView:
-    """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one."""
+    """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one.
+
+    ``level`` says how much it commits to. The ``case_id`` of a mechanism is its id, that of an origin
+    ``mechanism.origin``. The ``fix`` of a mechanism lists the changes for the origins that are left, likeliest first.
+    """
 
     rank: int
     case_id: str
@@ -75,6 +90,55 @@ class CauseView:
     findings: tuple[str, ...]
     refutations: tuple[RefutationView, ...]
     why: tuple[str, ...] = ()
+    level: Level = "case"
+    mechanism: MechanismRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatementView:
+    """Something that speaks for or against a cause, with the places where it was read."""
+
+    text: str
+    evidence: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentialNode:
+    """A mechanism, an origin or a case among the considered causes, with what it comes from as ``nodes``.
+
+    ``probability`` includes that of ``nodes``. ``state`` says of an origin whether its condition holds in the pasted
+    text. ``missing`` are facts that would decide it.
+    """
+
+    id: str
+    level: Level
+    title: str
+    probability: float
+    supports: tuple[StatementView, ...] = ()
+    contradicts: tuple[StatementView, ...] = ()
+    excluded_by: tuple[StatementView, ...] = ()
+    state: State | None = None
+    missing: tuple[MissingView, ...] = ()
+    nodes: tuple[DifferentialNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExcludedView:
+    """A mechanism that would produce an observed symptom, but that the evidence excludes."""
+
+    id: str
+    title: str
+    excluded_by: tuple[StatementView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentialView:
+    """The considered causes as a tree: mechanisms, their origins, the cases of these; causes without a mechanism beside
+    them. Most probable first. ``other`` is the probability that it is something else."""
+
+    nodes: tuple[DifferentialNode, ...] = ()
+    other: float = 1.0
+    excluded: tuple[ExcludedView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +295,25 @@ class ReportView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView:
+    """A rule's finding or a cause that a follow-up changed."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesView:
+    """A follow-up against the answer before it: findings that cleared, that are new and that are left, and the causes
+    that are ruled out because their fix was tried."""
+
+    cleared: tuple[ChangeView, ...] = ()
+    new: tuple[ChangeView, ...] = ()
+    left: tuple[ChangeView, ...] = ()
+    ruled_out: tuple[ChangeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
     ordered, best first."""
@@ -258,3 +341,5 @@ class Answer:
     series: tuple[SeriesView, ...] = ()
     steps: tuple[StepView, ...] = ()
     sections: tuple[Section, ...] = ()
+    differential: DifferentialView = field(default_factory=DifferentialView)
+    changes: ChangesView | None = None

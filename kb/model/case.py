@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 from trainmedic.kb.model.report import Reference, Text
 
@@ -29,13 +30,13 @@ class Question:
     why: Text
 
 
-LEVELS = ("mechanism", "origin", "case")
+Level = Literal["mechanism", "origin", "case"]
 """How much a cause commits to: what is going on, what it comes from, the incident with its versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One cause. ``level`` is one of `LEVELS`: a case page, or a mechanism or an origin of one that stands for itself
+    """One cause. ``level`` is a `Level`: a case page, or a mechanism or an origin of one that stands for itself
     where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong with the run.
 
     ``affected``/``fixed`` map package → version range / first fixed version.
@@ -69,7 +70,7 @@ class Case:
     reviewed_by: str = "author"  # author | second reader
     secondary: bool = False  # explains what is shown, not why: yields to any other plausible case
     status: str = "published"  # published | draft (drafts are never shown)
-    level: str = "case"
+    level: Level = "case"
 
     def section(self, name: str, language: str) -> str:
         """One section's Markdown in ``language`` (English for anything but ``zh``)."""

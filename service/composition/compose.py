@@ -7,23 +7,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from trainmedic.kb.engine.mechanism import Mechanism, Origin, origin_id
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Severity, Status
-from trainmedic.service.answer import CauseView, Citation, RefutationView, Section
+from trainmedic.service.answer import CauseView, Citation, MechanismRef, RefutationView, Section, StatementView
+from trainmedic.service.composition.checkup import checkup
+from trainmedic.service.composition.differential import Reasons, Tree
+from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import finding_view, missing_view
+from trainmedic.service.composition.views import finding_view, joined, missing_view
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.ranking.diagnose import Diagnosis
+from trainmedic.service.ranking.diagnose import Diagnosis, complaint
 from trainmedic.service.ranking.features import Context
-from trainmedic.service.ranking.inference import Cause
+from trainmedic.service.ranking.inference import Cause, MechanismBelief
 from trainmedic.service.what_if.apply import Effect, WhatIf
+from trainmedic.service.what_if.compare import Difference
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
+MAX_ORIGINS = 5
+MAX_REASONS = 2
+"""Reasons named on a cause's line."""
 MAX_QUOTE = 160
 """Code points of one quoted place."""
 _ORDINARY = re.compile(r"[\w.\-/ +,@=~()（）]{1,200}")
@@ -45,6 +53,13 @@ class Citations:
     def case(self, case: Case) -> int:
         url = case.sources[0].url if case.sources else None
         return self._marker("case", case.id, case.title.get(self.language), url, None)
+
+    def mechanism(self, mechanism: Mechanism, origin: Origin | None = None) -> int:
+        """The marker of a mechanism or of one of its origins."""
+        url = mechanism.sources[0].url if mechanism.sources else None
+        if origin is None:
+            return self._marker("case", mechanism.id, mechanism.title.get(self.language), url, None)
+        return self._marker("case", origin_id(mechanism, origin), origin.title.get(self.language), url, None)
 
     def rule(self, finding: Finding) -> int:
         return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
@@ -71,28 +86,45 @@ class Citations:
 
 
 def compose(
-    diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None, *, same: bool = False
+    diagnosis: Diagnosis,
+    context: Context,
+    language: str,
+    supposed: WhatIf | None = None,
+    *,
+    same: bool = False,
+    changes: Difference | None = None,
 ) -> tuple[Sections, tuple[Citation, ...]]:
-    """The answer's sections and their citations. The effect of a supposed change comes first.
+    """The answer's sections and their citations. The effect of a supposed change comes first, or what changed since
+    the previous answer.
 
     ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
     """
     citations = Citations(language)
     sections = [*opening(diagnosis, context, citations, supposed)]
+    if changes is not None:
+        sections += changes_section(changes, citations.rule, language)
     if same:
         name = "unchanged" if supposed is None else "unchanged_as_is"
         sections.append(Section(kind="unchanged", body=messages(name, language)))
-    lead, likely = diagnosis.lead, diagnosis.likely
-    if lead is None:
-        sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
-    else:
+    lead, likely, belief = diagnosis.lead, diagnosis.likely, diagnosis.mechanism
+    faults = config_faults(diagnosis, context)
+    if faults:
+        lead = None
+        sections += _config_faults(faults, citations)
+    elif belief is not None:
+        sections += _with_mechanism(belief, diagnosis, context, citations)
+    elif lead is not None:
         brief = same and supposed is not None
         sections += _with_cause(lead, diagnosis, context, citations, brief=brief)
-    others = (*_likely(likely, citations), *_others(diagnosis, lead or likely, citations))
-    asks = _asks(diagnosis, language)
+    else:
+        sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
+    if diagnosis.verdict == "no_fault":
+        sections += _headed("checkup", _list("checkup", list(checkup(context, language)), ()), language)
+    others = (*_likely(likely, diagnosis, context, citations), *_others(diagnosis, context, lead or likely, citations))
+    asks = _asks(diagnosis, language, headed=bool(faults))
     # If the verdict asks back, the questions come first; after an answer they come last.
-    sections += (*asks, *others) if diagnosis.verdict == "need_input" else (*others, *asks)
-    sections += _listed(diagnosis, context, lead, citations)
+    sections += (*asks, *others) if diagnosis.verdict == "need_input" and not faults else (*others, *asks)
+    sections += _listed(diagnosis, context, lead, citations, faults)
     return tuple(sections), citations.all()
 
 
@@ -117,7 +149,7 @@ def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Se
     return (
         *(_names(lead.case, context, language) if lead is not None else ()),
         *_headed("patch", _patch(fired, language), language),
-        *_others(diagnosis, lead, citations),
+        *_others(diagnosis, context, lead, citations),
         *_asks(diagnosis, language),
         *_listed(diagnosis, context, lead, citations),
     )
@@ -158,6 +190,7 @@ def _with_cause(
     cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations, *, brief: bool = False
 ) -> Iterator[Section]:
     language, case = citations.language, cause.case
+    yield from _going_on(cause, diagnosis, citations)
     marker = citations.case(case)
     title = messages(f"lead.{diagnosis.verdict}", language, title=case.title.get(language), marker=f"[{marker}]")
     yield Section(kind="lead", body=title, markers=(marker,))
@@ -166,7 +199,7 @@ def _with_cause(
         grade = messages(f"grade.{case.evidence}", language)
         yield Section(kind="grade", body=messages("graded", language, grade=grade))
     else:
-        yield Section(kind="confidence", body=_confidence(cause, language))
+        yield Section(kind="confidence", body=_confidence(cause, language, answered=True))
     fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
     fired.sort(key=lambda f: f not in cause.findings)
     fix = _headed("fix", _fix(case, fired, context, marker, language), language)
@@ -181,17 +214,108 @@ def _with_cause(
     yield from _headed("confirm", _cited("confirm", case.section("confirm", language), marker), language)
 
 
-def _confidence(cause: Cause, language: str) -> str:
-    return messages(
-        "sure",
-        language,
-        confidence=messages(f"confidence.{cause.confidence}", language),
-        grade=messages(f"grade.{cause.case.evidence}", language),
+def _going_on(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Sections:
+    """The mechanism behind a cause on one line, unless the cause's title says as much."""
+    belief = diagnosis.differential.belief(cause)
+    if belief is None or belief.weighed.excluded_by or cause.case.level == "mechanism":
+        return ()
+    language, mechanism = citations.language, belief.weighed.mechanism
+    title = mechanism.title.get(language)
+    if repeats_title(title, cause.case.title.get(language)):
+        return ()
+    marker = citations.mechanism(mechanism)
+    return _plain("mechanism", messages("going_on", language, title=title, marker=f"[{marker}]"), marker)
+
+
+def repeats_title(title: str, other: str) -> bool:
+    """Whether at least half of the words of a title (characters, in Chinese) are in another."""
+    words, others = (set(text.casefold().split() if text.isascii() else text.casefold()) for text in (title, other))
+    return len(words & others) * 2 >= len(words)
+
+
+def _with_mechanism(
+    belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations
+) -> Iterator[Section]:
+    """What is going on, and what it may come from."""
+    language, mechanism = citations.language, belief.weighed.mechanism
+    marker = citations.mechanism(mechanism)
+    lead = messages("lead.mechanism", language, title=mechanism.title.get(language), marker=f"[{marker}]")
+    yield Section(kind="lead", body=lead, markers=(marker,))
+    yield from _headed("origins", _origins(belief, diagnosis, context, citations), language)
+    yield from _headed("cause", _cited("cause", mechanism.section("cause", language), marker), language)
+    yield from _headed("seen", _seen("seen", diagnosis.related, citations), language)
+    yield from _headed("patch", _patch(diagnosis.related, language), language)
+    yield from _headed("confirm", _cited("confirm", mechanism.section("confirm", language), marker), language)
+
+
+def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
+    """The origins that are not ruled out, each with what speaks for it and the smallest change."""
+    language, mechanism = citations.language, belief.weighed.mechanism
+    origins = {origin_id(mechanism, origin): origin for origin in mechanism.origins}
+    cases = {cause.case.id: cause.case for teller in belief.causes for cause in (teller, *teller.members)}
+    items: list[str] = []
+    markers: list[int] = []
+    for node in Tree(diagnosis, context, language).mechanism(belief).nodes:
+        if node.state == "does_not_hold" or len(items) == MAX_ORIGINS:
+            continue
+        known = cases.get(next((inner.id for inner in node.nodes), node.id))
+        if node.id in origins:
+            markers.append(citations.mechanism(mechanism, origins[node.id]))
+            change = origins[node.id].fix.get(language)
+        else:
+            markers.append(citations.case(cases[node.id]))
+            change = first_sentence(cases[node.id].section("fix", language))
+        supports = node.supports or tuple(statement for inner in node.nodes for statement in inner.supports)
+        item = f"**{node.title}** [{markers[-1]}]{_because(supports, language)}"
+        item += messages("change", language, change=change)
+        if known is not None and known.level == "case" and known.id != node.id:
+            markers.append(citations.case(known))
+            item += messages("known_case", language, title=known.title.get(language), marker=f"[{markers[-1]}]")
+        items.append(item)
+    body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
+    return _list("origins", items, markers, body)
+
+
+def _because(statements: Sequence[StatementView], language: str) -> str:
+    """What speaks for a cause, as the end of its line."""
+    texts = tuple(dict.fromkeys(statement.text for statement in statements))[:MAX_REASONS]
+    return (
+        messages("because", language, reasons=joined(texts, language)) if texts else "。" if language == "zh" else "."
     )
 
 
-def _likely(cause: Cause | None, citations: Citations) -> Iterator[Section]:
-    """The best candidate of an answer that asks back, and what would not help."""
+def first_sentence(markdown_text: str) -> str:
+    """The beginning of a text without its marks: the first paragraph or list entry."""
+    first = next((line for line in plain_text(markdown_text).splitlines() if line.strip()), "")
+    return first.removeprefix("- ").strip()
+
+
+def config_faults(diagnosis: Diagnosis, context: Context) -> tuple[Finding, ...]:
+    """Faults found in a configuration that nobody complained about; they are what such an answer is about."""
+    if diagnosis.verdict == "no_fault" or complaint(context):
+        return ()
+    if diagnosis.lead is not None and context.evidence.question.strip():
+        return ()
+    return tuple(f for f in diagnosis.findings if f.severity is not Severity.INFO and f.concludes == "fault")
+
+
+def _config_faults(faults: Sequence[Finding], citations: Citations) -> Iterator[Section]:
+    language = citations.language
+    yield Section(kind="lead", body=messages("lead.config_faults", language, count=len(faults)))
+    yield from _seen("problems", faults, citations)
+    yield from _headed("patch", _patch(faults, language, len(faults)), language)
+
+
+def _confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
+    grade = messages(f"grade.{cause.case.evidence}", language)
+    if answered and cause.confidence == "low":
+        return messages("not_sure", language, grade=grade)
+    confidence = messages(f"confidence.{cause.confidence}", language)
+    return messages("sure", language, confidence=confidence, grade=grade)
+
+
+def _likely(cause: Cause | None, diagnosis: Diagnosis, context: Context, citations: Citations) -> Iterator[Section]:
+    """The best candidate of an answer that asks back, what would repair it, and what would not help."""
     if cause is None:
         return
     language, case = citations.language, cause.case
@@ -199,6 +323,8 @@ def _likely(cause: Cause | None, citations: Citations) -> Iterator[Section]:
     explained = _marked(case.section("cause", language), marker)
     body = f"**{case.title.get(language)}** [{marker}]\n\n{_confidence(cause, language)}\n\n{explained}"
     yield from _headed("likely", _plain("likely", body, marker), language)
+    fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
+    yield from _headed("fix", _fix(case, fired, context, marker, language), language)
     yield from _headed("confirm", _cited("confirm", case.section("confirm", language), marker), language)
     yield from _headed("refuted", _refuted(case, marker, language), language)
 
@@ -229,18 +355,21 @@ def _names(case: Case, context: Context, language: str) -> Sections:
     return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
-def _patch(fired: Sequence[Finding], language: str) -> Sections:
-    """The first fix that edits the user's own text: in words, then as a diff with what it clears when applied."""
-    for finding in fired:
-        view = finding_view(finding, language)
+def _patch(fired: Sequence[Finding], language: str, most: int = 1) -> Sections:
+    """The first fixes that edit the user's own text: in words, then as a diff with what it clears when applied."""
+    sections: list[Section] = []
+    for view in (finding_view(finding, language) for finding in fired):
         if view.patch is None:
             continue
         note = messages("patch", language, clears=", ".join(view.clears)) if view.clears else ""
         note += messages("appears", language, appears=", ".join(view.appears)) if view.appears else ""
         fence = fence_around(view.patch)
         diff = f"{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
-        return (*_plain("change", view.fix), *_plain("diff", diff))
-    return ()
+        sections += (*_plain("change", view.fix), *_plain("diff", diff))
+        most -= 1
+        if most == 0:
+            break
+    return tuple(sections)
 
 
 def _seen(kind: str, findings: Sequence[Finding], citations: Citations) -> Sections:
@@ -261,30 +390,43 @@ def _seen(kind: str, findings: Sequence[Finding], citations: Citations) -> Secti
     return _list(kind, items, markers, "\n".join(lines))
 
 
-def _others(diagnosis: Diagnosis, lead: Cause | None, citations: Citations) -> Sections:
-    language = citations.language
+def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Sections:
+    """The other causes; where the answer asks back, each with what speaks for it and its change.
+
+    After a mechanism its own causes are listed already.
+    """
+    language, belief = citations.language, diagnosis.mechanism
     items, markers = [], []
     for cause in diagnosis.causes:
-        if cause is not lead:
-            markers.append(citations.case(cause.case))
-            confidence = messages(f"confidence.{cause.confidence}", language)
-            items.append(f"{cause.case.title.get(language)} ({confidence}) [{markers[-1]}]")
+        if cause is lead or (belief is not None and cause in belief.causes):
+            continue
+        markers.append(citations.case(cause.case))
+        confidence = messages(f"confidence.{cause.confidence}", language)
+        item = f"{cause.case.title.get(language)} ({confidence}) [{markers[-1]}]"
+        if diagnosis.verdict == "need_input":
+            item += _because(tuple(Reasons(cause, context, language).supports()), language)
+            item += messages("change", language, change=first_sentence(cause.case.section("fix", language)))
+        items.append(item)
     return _headed("other", _list("other", items, markers), language)
 
 
-def _asks(diagnosis: Diagnosis, language: str) -> Sections:
+def _asks(diagnosis: Diagnosis, language: str, *, headed: bool = False) -> Sections:
     views = [missing_view(item, language) for item in diagnosis.missing]
     items = [f"{view.ask} {view.why}" for view in views]
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
     asks = _list("ask", items, (), body)
-    return asks if diagnosis.verdict == "need_input" else _headed("ask", asks, language)
+    return asks if diagnosis.verdict == "need_input" and not headed else _headed("ask", asks, language)
 
 
-def _listed(diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations) -> Iterator[Section]:
-    related = diagnosis.related
-    others = [f for f in context.report.fired if f not in related and (lead is None or f not in lead.findings)]
-    if lead is None:  # else the related findings are listed beside the cause
-        yield from _headed("seen", _seen("seen", related, citations), citations.language)
+def _listed(
+    diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations, shown: Sequence[Finding] = ()
+) -> Iterator[Section]:
+    """The findings that no section before shows."""
+    if lead is not None or diagnosis.mechanism is not None:
+        shown = (*shown, *diagnosis.related, *(lead.findings if lead is not None else ()))
+    related = [f for f in diagnosis.related if f not in shown]
+    others = [f for f in context.report.fired if f not in shown and f not in related]
+    yield from _headed("seen", _seen("seen", related, citations), citations.language)
     yield from _headed("listed", _seen("listed", others, citations), citations.language)
 
 
@@ -309,6 +451,16 @@ def _headed(name: str, sections: Sections, language: str) -> Sections:
     return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
 
 
+def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
+    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
+    belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
+    if belief is None:
+        return cause.case.section("fix", language)
+    colon = "：" if language == "zh" else ": "
+    origins = [state.origin for state in belief.origins()]
+    return "\n".join(f"- {origin.title.get(language)}{colon}{origin.fix.get(language)}" for origin in origins)
+
+
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
     return tuple(
         CauseView(
@@ -316,7 +468,7 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
             case_id=cause.case.id,
             title=cause.case.title.get(language),
             cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(cause.case.section("fix", language)),
+            fix=plain_text(fix_of(cause, diagnosis, language)),
             confidence=cause.confidence,
             score=round(cause.probability, 4),
             evidence_grade=cause.case.evidence,
@@ -326,9 +478,18 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
                 RefutationView(claim=r.claim.get(language), why=r.why.get(language)) for r in cause.case.refutations
             ),
             why=tuple(name for name, value in cause.features.items() if value > 0),
+            level=cause.case.level,
+            mechanism=_mechanism_of(cause, diagnosis, language),
         )
         for rank, cause in enumerate(diagnosis.causes, start=1)
     )
+
+
+def _mechanism_of(cause: Cause, diagnosis: Diagnosis, language: str) -> MechanismRef | None:
+    belief = diagnosis.differential.belief(cause)
+    if belief is None:
+        return None
+    return MechanismRef(id=belief.id, title=belief.weighed.mechanism.title.get(language))
 
 
 def place(span: Span, language: str) -> str:

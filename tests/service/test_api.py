@@ -49,6 +49,7 @@ ANSWER_KEYS = [
     "series",
     "steps",
     "sections",
+    "differential",
 ]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
@@ -440,7 +441,7 @@ def test_health_says_what_is_loaded(client: TestClient, advisor: Advisor) -> Non
     assert client.get("/livez").json() == {"status": "ok"}
     ready = client.get("/readyz")
     assert ready.status_code == 200
-    assert ready.json()["cases"] == len(advisor.knowledge.published)
+    assert ready.json()["cases"] == len(advisor.knowledge.case_pages)
     version = client.get("/version").json()
     assert set(version) == {"trainmedic", "kb_version", "ruleset_version", "index"}
     assert version["kb_version"] == advisor.knowledge.cases.version
