@@ -73,7 +73,6 @@ class Statement(Part):
     """Something that speaks for or against a cause."""
 
     text: str
-    evidence: list[Place]
 
 
 class Considered(Part):
@@ -87,7 +86,6 @@ class Considered(Part):
     contradicts: list[Statement]
     excluded_by: list[Statement]
     state: str | None = Field(description="of an origin: holds, does_not_hold or open")
-    missing: list[MissingView]
     nodes: list[Considered]
 
 
