@@ -68,10 +68,8 @@ class KnowledgePage:
     def _filters(self) -> list[Any]:
         t = self._words
         frameworks = sorted({name for case in self._cases.values() for name in case.frameworks})
-        families = sorted(
-            {page.family for page in (*self._cases.values(), *self._mechanisms.mechanisms)},
-            key=lambda name: t["families"].get(name, name),
-        )
+        families = {case.family for case in self._cases.values()}
+        families |= {mechanism.family for mechanism in self._mechanisms.mechanisms}
         with gr.Row(elem_id="tm-kb-filters"):
             query = gr.Textbox(
                 label=t["kb_search_label"],
@@ -106,7 +104,7 @@ class KnowledgePage:
                 min_width=150,
             )
             family = gr.Dropdown(
-                [(t["kb_all_classes"], ALL), *((t["families"].get(name, name), name) for name in families)],
+                [(t["kb_all_classes"], ALL), *sorted((t["families"].get(name, name), name) for name in families)],
                 value=ALL,
                 label=t["kb_class"],
                 show_label=False,

@@ -169,7 +169,8 @@ def _show(options: argparse.Namespace) -> int:
     rules = load_rules(folders)
     rule = rules.get(options.id)
     if rule is None:
-        known = {page.id for page in (*cases.cases, *mechanisms.mechanisms, *rules.rules)}
+        known = {case.id for case in cases.cases} | {rule.id for rule in rules.rules}
+        known |= {mechanism.id for mechanism in mechanisms.mechanisms}
         message = f"no case, mechanism or rule {options.id!r}{suggestion(options.id, known)}"
         raise NotFound(message, hint="trainmedic kb list")
     sys.stdout.write(render_rule(rule, options.language) + "\n")
