@@ -107,6 +107,7 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
         for n, text in enumerate(texts)
     )
     documents = [Document(page_content=piece.text, id=piece.id) for piece in pieces]
+    page_ids = store.page_ids(pieces)
     manifest = Manifest(
         id="benchmark",
         format=store.FORMAT,
@@ -123,6 +124,8 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
         chunks=pieces,
         vectors=Vectors.of(embedder, vectors, documents),
         lexical=lexical.build(tuple(tokens(text)) for text in texts),
+        pages=lexical.build([tuple(tokens(texts[int(page_id.removeprefix("case-"))])) for page_id in page_ids]),
+        page_ids=page_ids,
     )
 
 

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.patches import with_patches
+from trainmedic.kb.engine.mechanism import origin_id
+from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Report
+from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
@@ -23,19 +24,22 @@ from trainmedic.service.composition.views import report_view
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.conversation import Message
-from trainmedic.service.question.intent import understand
+from trainmedic.service.question.intent import Relation, understand
 from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.candidates import candidates_of, context_of
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
-from trainmedic.service.ranking.features import Candidate, Context
+from trainmedic.service.ranking.features import Candidate, Context, findings_of, shown_by_log
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
-from trainmedic.service.what_if.apply import WhatIf, what_if
+from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
+from trainmedic.service.what_if.compare import Difference, difference
 
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
+COMPARED = (Relation.STILL_FAILING, Relation.CHANGED_EVIDENCE, Relation.PATCHED)
+"""Messages whose answer begins with the difference to the previous one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +47,7 @@ class PreparedAnswer:
     """One question as far as it can be answered without a model: ``answer`` is complete by itself.
 
     ``earlier`` holds the earlier turns of the conversation that were read, ``supposed`` what the rules say of a change
-    that the question only supposes.
+    that the question only supposes, ``changes`` the difference to the previous answer.
     """
 
     request: Ask
@@ -53,6 +57,7 @@ class PreparedAnswer:
     diagnosis: Diagnosis
     answer: Answer
     supposed: WhatIf | None = None
+    changes: Difference | None = None
 
 
 class Advisor:
@@ -80,16 +85,24 @@ class Advisor:
         """
         watch = Stopwatch()
         request = request.validated()
-        message = conversation.read(
-            request.question, request.attachments, self._earlier(request), self.knowledge.glossary
-        )
+        turns = self._earlier(request)
+        message = conversation.read(request.question, request.attachments, turns, self.knowledge.glossary)
+        if message.relation is Relation.STILL_FAILING and not turns[-1].verdict:
+            turns = self._with_outcome(turns, request.top_k)
+            message = conversation.read(request.question, request.attachments, turns, self.knowledge.glossary)
         watch.lap("parse")
         candidates, context = self._look_up(message, watch, restated)
+        changes = self._changes(message, context, turns)
+        if changes is not None:
+            ruled_out = {cause_id for case in changes.ruled_out for cause_id in self._same_fix(case)}
+            candidates = tuple(candidate for candidate in candidates if candidate.cause.id not in ruled_out)
         diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
         intent = context.intent
-        supposed = what_if(message.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
+        supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
         language = intent.language if request.language == "auto" else request.language
-        answer = template_answer(message, context, diagnosis, supposed, language, self.knowledge.cases.version)
+        answer = template_answer(
+            message, context, diagnosis, supposed, language, self.knowledge.cases.version, changes=changes
+        )
         watch.lap("compose")
         answer = replace(
             answer,
@@ -106,6 +119,7 @@ class Advisor:
             diagnosis=diagnosis,
             answer=answer,
             supposed=supposed,
+            changes=changes,
         )
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
@@ -164,7 +178,8 @@ class Advisor:
             observer.on_answer(answer)
 
     def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
-        evidence, glossary = message.evidence, self.knowledge.glossary
+        glossary = self.knowledge.glossary
+        evidence = self._as_it_is_now(message)
         report = self._check(evidence)
         watch.lap("rules")
         intent = understand(
@@ -181,6 +196,59 @@ class Advisor:
         context = context_of(evidence, report, intent, self.knowledge)
         return candidates_of(hits, context, self.knowledge), context
 
+    def _as_it_is_now(self, message: Message) -> Evidence:
+        """The evidence with the changes that the user reports, among them the fixes of causes that were tried."""
+        evidence, rules = message.evidence, self.knowledge.rules
+        if message.made:
+            evidence = with_changes(evidence, message.made, rules)
+        if message.unstarted:
+            evidence = unstarted(evidence)
+        if message.tried:
+            report = check(evidence, rules)
+            findings = [
+                finding
+                for cause_id in message.tried
+                if cause_id in self._published
+                for finding in findings_of(self._published[cause_id], report)
+                if finding in report.fired and not message.renewed(finding) and not shown_by_log(finding, evidence)
+            ]
+            edits = [edit for finding in findings for fix in finding.fixes[:1] for edit in fix.edits]
+            if edits:
+                evidence = reread(evidence, patched(edits, evidence.sources), parse)
+        return evidence
+
+    def _changes(self, message: Message, context: Context, turns: Sequence[Turn]) -> Difference | None:
+        """What this message changed against the answer before it; None if there is nothing to compare."""
+        if not turns or message.only_talks or not (message.relation in COMPARED or message.made):
+            return None
+        last = turns[-1]
+        earlier = conversation.read(last.question, last.attachments, turns[:-1], self.knowledge.glossary)
+        found = difference(check(self._as_it_is_now(earlier), self.knowledge.rules), context.report)
+        cleared = {cause_id for finding in found.cleared for cause_id in finding.cases}
+        fixed = last.causes[:1] if message.relation is Relation.PATCHED and set(last.causes[:1]) & cleared else ()
+        causes = [self._published[cause_id] for cause_id in (*message.tried, *fixed) if cause_id in self._published]
+        kept = [case for case in causes if not any(message.renewed(f) for f in _fired(case, context.report))]
+        return replace(found, ruled_out=tuple(kept), unstarted=message.unstarted)
+
+    def _same_fix(self, case: Case) -> frozenset[str]:
+        """The cause and the origins that stand for it alone."""
+        origins = (
+            origin_id(mechanism, origin)
+            for mechanism in self.knowledge.mechanisms.mechanisms
+            for origin in mechanism.origins
+            if origin.cases == (case.id,)
+        )
+        return frozenset((case.id, *origins, *(case.related if case.level == "origin" else ())))
+
+    def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
+        """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
+        *before, last = turns
+        message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary)
+        candidates, context = self._look_up(message, Stopwatch())
+        diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
+        causes = tuple(cause.case.id for cause in diagnosis.causes)
+        return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
+
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules
         return with_patches(check(evidence, rules), evidence, rules, parse)
@@ -196,3 +264,7 @@ class Advisor:
         if self.history is None or request.conversation_id is None:
             return messages
         return (*self.history.turns(request.conversation_id), *messages)
+
+
+def _fired(case: Case, report: Report) -> tuple[Finding, ...]:
+    return tuple(finding for finding in findings_of(case, report) if finding.status is Status.FIRED)

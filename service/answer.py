@@ -75,7 +75,7 @@ class CauseView:
     """One candidate cause. ``score`` is the calibrated probability (0 to 1) that it is the right one.
 
     ``level`` says how much it commits to. The ``case_id`` of a mechanism is its id, that of an origin
-    ``mechanism.origin``.
+    ``mechanism.origin``. The ``fix`` of a mechanism lists the changes for the origins that are left, likeliest first.
     """
 
     rank: int
@@ -295,6 +295,25 @@ class ReportView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView:
+    """A rule's finding or a cause that a follow-up changed."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangesView:
+    """A follow-up against the answer before it: findings that cleared, that are new and that are left, and the causes
+    that are ruled out because their fix was tried."""
+
+    cleared: tuple[ChangeView, ...] = ()
+    new: tuple[ChangeView, ...] = ()
+    left: tuple[ChangeView, ...] = ()
+    ruled_out: tuple[ChangeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
     ordered, best first."""
@@ -323,3 +342,4 @@ class Answer:
     steps: tuple[StepView, ...] = ()
     sections: tuple[Section, ...] = ()
     differential: DifferentialView = field(default_factory=DifferentialView)
+    changes: ChangesView | None = None

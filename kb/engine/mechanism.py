@@ -115,6 +115,11 @@ def origin_id(mechanism: Mechanism, origin: Origin) -> str:
     return f"{mechanism.id}{ORIGIN_SEPARATOR}{origin.id}"
 
 
+def page_of(cause_id: str) -> str:
+    """The id of the page that a cause is on: an origin's is its mechanism's."""
+    return cause_id.partition(ORIGIN_SEPARATOR)[0]
+
+
 def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
     """The mechanism and each of its origins as causes: what is answered where no case covers the incident."""
     says = {source.says for source in mechanism.sources}
@@ -148,8 +153,9 @@ def causes_of(mechanism: Mechanism) -> tuple[Case, ...]:
         en="\n".join(f"- {origin.title.en}: {origin.fix.en}" for origin in mechanism.origins),
         zh="\n".join(f"- {origin.title.zh}：{origin.fix.zh}" for origin in mechanism.origins),
     )
+    rules = tuple(dict.fromkeys(rule for origin in mechanism.origins for rule in origin.rules))
     return (
-        cause("mechanism", mechanism.id, mechanism.title, fixes, (), mechanism.all_cases),
+        cause("mechanism", mechanism.id, mechanism.title, fixes, rules, mechanism.all_cases),
         *(
             cause("origin", origin_id(mechanism, origin), origin.title, origin.fix, origin.rules, origin.cases)
             for origin in mechanism.origins

@@ -151,7 +151,8 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         found.problems.extend(problems)
     if kind == "prose":
         found.prose.append(_prose_reader().read(piece))
-        if piece.source is not None and piece.source.lower().endswith(_WRITTEN):
+        # A name without an ending is that of an earlier message.
+        if piece.source is not None and (piece.source.lower().endswith(_WRITTEN) or "." not in piece.source):
             found.said += _lines(piece)
     elif kind in _CONFIGURING and _comments_tell(piece.text):
         found.comments.append(_prose_reader().comments(piece))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from langchain_core.documents import Document
 
+from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import Glossary
@@ -25,10 +26,11 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk, chunks
 from trainmedic.kb.store.embedder import Embedder, Identity
+from trainmedic.kb.store.lexical import Lexical
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
 
-FORMAT = 1
+FORMAT = 3
 KEPT = 3
 """Indexes kept for a rollback; older ones are deleted."""
 READABLE_FOLDER, READABLE_FILE = 0o755, 0o644
@@ -37,6 +39,7 @@ CURRENT = "current"
 MANIFEST = "manifest.json"
 CHUNKS = "chunks.json"
 VECTORS = "vectors.faiss"
+PAGES = "pages"
 REBUILD = "trainmedic index build"
 
 
@@ -57,12 +60,17 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` belong together."""
+    """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` belong together.
+
+    ``pages`` holds whole pages: all chunks of ``page_ids[n]`` as one text.
+    """
 
     manifest: Manifest
     chunks: tuple[Chunk, ...]
     vectors: Vectors
-    lexical: lexical.Lexical
+    lexical: Lexical
+    pages: Lexical
+    page_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +128,7 @@ def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder
             glossary_version=glossary_version(glossary),
             chunks=len(pieces),
             cases=len({case for piece in pieces for case in piece.cases}),
-            files={path.name: _sha256(path) for path in sorted(aside.iterdir())},
+            files={str(path.relative_to(aside)): _sha256(path) for path in sorted(aside.rglob("*")) if path.is_file()},
         )
         (aside / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
         _move(aside, root / name)
@@ -134,7 +142,25 @@ def _write(folder: Path, pieces: Sequence[Chunk], glossary: Glossary, embedder: 
     (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
     vectors = embedder.vectors([piece.embedded for piece in pieces])
     Vectors.of(embedder, vectors, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
-    lexical.build([(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]).save(folder)
+    words = [(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]
+    lexical.build(words).save(folder)
+    (folder / PAGES).mkdir()
+    (folder / PAGES).chmod(READABLE_FOLDER)
+    lexical.build(_by_page(pieces, words)).save(folder / PAGES)
+
+
+def _by_page(pieces: Sequence[Chunk], words: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The words of all chunks of each page, in the order of `page_ids`."""
+    pages: dict[str, list[str]] = {page_id: [] for page_id in page_ids(pieces)}
+    for piece, of_piece in zip(pieces, words, strict=True):
+        for case in piece.cases:
+            pages[page_of(case)] += of_piece
+    return list(pages.values())
+
+
+def page_ids(pieces: Sequence[Chunk]) -> tuple[str, ...]:
+    """The ids of the pages that chunks belong to, sorted."""
+    return tuple(sorted({page_of(case) for piece in pieces for case in piece.cases}))
 
 
 def _concepts(piece: Chunk, glossary: Glossary) -> tuple[str, ...]:
@@ -228,7 +254,7 @@ def status(root: Path) -> StoreStatus:
     """The indexes below ``root``. Does not raise if the current one is missing or damaged."""
     folders = [path for path in root.iterdir() if (path / MANIFEST).is_file()] if root.is_dir() else []
     available = tuple(sorted(path.name for path in folders))
-    size = sum(file.stat().st_size for path in folders for file in path.iterdir())
+    size = sum(file.stat().st_size for path in folders for file in path.rglob("*") if file.is_file())
     try:
         folder = current(root)
         manifest = read_manifest(folder)
@@ -254,6 +280,8 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         chunks=pieces,
         vectors=Vectors.load(folder / VECTORS, embedder, dimension, _documents(pieces)),  # type: ignore[arg-type]
         lexical=lexical.load(folder),
+        pages=lexical.load(folder / PAGES),
+        page_ids=page_ids(pieces),
     )
 
 

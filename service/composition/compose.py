@@ -16,6 +16,7 @@ from trainmedic.kb.model.report import Finding, Severity, Status
 from trainmedic.service.answer import CauseView, Citation, MechanismRef, RefutationView, Section, StatementView
 from trainmedic.service.composition.checkup import checkup
 from trainmedic.service.composition.differential import Reasons, Tree
+from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, joined, missing_view
@@ -24,6 +25,7 @@ from trainmedic.service.ranking.diagnose import Diagnosis, complaint
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
 from trainmedic.service.what_if.apply import Effect, WhatIf
+from trainmedic.service.what_if.compare import Difference
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
@@ -84,14 +86,23 @@ class Citations:
 
 
 def compose(
-    diagnosis: Diagnosis, context: Context, language: str, supposed: WhatIf | None = None, *, same: bool = False
+    diagnosis: Diagnosis,
+    context: Context,
+    language: str,
+    supposed: WhatIf | None = None,
+    *,
+    same: bool = False,
+    changes: Difference | None = None,
 ) -> tuple[Sections, tuple[Citation, ...]]:
-    """The answer's sections and their citations. The effect of a supposed change comes first.
+    """The answer's sections and their citations. The effect of a supposed change comes first, or what changed since
+    the previous answer.
 
     ``same``: the previous answer had the same verdict and cause; after a supposition the answer is then cut to its fix.
     """
     citations = Citations(language)
     sections = [*opening(diagnosis, context, citations, supposed)]
+    if changes is not None:
+        sections += changes_section(changes, citations.rule, language)
     if same:
         name = "unchanged" if supposed is None else "unchanged_as_is"
         sections.append(Section(kind="unchanged", body=messages(name, language)))
@@ -440,6 +451,16 @@ def _headed(name: str, sections: Sections, language: str) -> Sections:
     return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
 
 
+def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
+    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
+    belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
+    if belief is None:
+        return cause.case.section("fix", language)
+    colon = "：" if language == "zh" else ": "
+    origins = [state.origin for state in belief.origins()]
+    return "\n".join(f"- {origin.title.get(language)}{colon}{origin.fix.get(language)}" for origin in origins)
+
+
 def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
     return tuple(
         CauseView(
@@ -447,7 +468,7 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
             case_id=cause.case.id,
             title=cause.case.title.get(language),
             cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(cause.case.section("fix", language)),
+            fix=plain_text(fix_of(cause, diagnosis, language)),
             confidence=cause.confidence,
             score=round(cause.probability, 4),
             evidence_grade=cause.case.evidence,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.service.answer import Answer, Language, markdown
-from trainmedic.service.composition.compose import cause_views, compose
+from trainmedic.service.composition.compose import Citations, cause_views, compose
 from trainmedic.service.composition.differential import differential_view
+from trainmedic.service.composition.follow_up import changes_view, short_reply
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.series import series_views
 from trainmedic.service.composition.views import (
@@ -19,10 +21,12 @@ from trainmedic.service.composition.views import (
     signal_views,
 )
 from trainmedic.service.question.conversation import Message
+from trainmedic.service.question.intent import Relation
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.storage.history import Turn
 from trainmedic.service.what_if.apply import WhatIf
+from trainmedic.service.what_if.compare import Difference
 
 
 def template_answer(
@@ -32,11 +36,19 @@ def template_answer(
     supposed: WhatIf | None,
     language: Language,
     kb_version: str,
+    *,
+    changes: Difference | None = None,
 ) -> Answer:
     """The answer in ``language``; the caller fills in ids and timings."""
     evidence, report = context.evidence, context.report
-    repeated = repeats(message.turns, diagnosis, evidence)
-    sections, citations = compose(diagnosis, context, language, supposed, same=repeated)
+    reply = short_reply(message, diagnosis, context.intent, (cited := Citations(language)).case, language)
+    if reply:
+        sections, citations = reply, cited.all()
+    else:
+        repeated = changes is None and repeats(message.turns, diagnosis, evidence)
+        sections, citations = compose(diagnosis, context, language, supposed, same=repeated, changes=changes)
+    if message.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED):
+        diagnosis = replace(diagnosis, missing=())
     unread = (messages("unread_turns", language, count=message.unread),) if message.unread else ()
     return Answer(
         id="",
@@ -59,6 +71,7 @@ def template_answer(
         kb_version=kb_version,
         ruleset_version=report.ruleset_version,
         notices=(messages("no_model", language), *unread),
+        changes=changes_view(changes, language),
     )
 
 

@@ -10,6 +10,7 @@ has been worth more than plain rank fusion. Deterministic.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,21 +20,30 @@ import numpy.typing as npt
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.outside import Incident, Scorer
+from trainmedic.service.ranking.diagnose import answerable, likelihood
 from trainmedic.service.ranking.features import (
     AGAINST,
     EITHER,
     NAMES,
     NONE_AGAINST,
     NONE_NAMES,
+    Candidate,
+    Context,
     features,
     none_features,
 )
-from trainmedic.service.ranking.weights import shipped
+from trainmedic.service.ranking.inference import infer
+from trainmedic.service.ranking.weights import Weights, from_json, shipped
 
 PRIOR: Mapping[str, float] = MappingProxyType(
     {
-        "fused": 10.0,
-        "pasted": 3.0,
+        "fused": 6.0,
+        "page": 4.0,
+        "words": 1.0,
+        "meaning": 2.0,
+        "agreed": 2.0,
+        "pasted": 1.0,
+        "pasted_agreed": 2.0,
         "mechanism_fused": 3.0,
         "rule_fired": 4.5,
         "rule_unsure": 0.6,
@@ -68,15 +78,16 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "is_mechanism": -1.0,
     }
 )
-FLOORS: Mapping[str, float] = MappingProxyType({"fused": 6.0})
+FLOORS: Mapping[str, float] = MappingProxyType({"fused": 3.0})
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )
-BIAS = -12.0
-PENALTY = 1.0
-STEPS = 3000
-RATE = 0.5
-FALSE = 0.02
+BIAS = -13.0
+PENALTY = 15.0
+FOLDS = 6
+STEPS = 1200
+RATE = 0.8
+FALSE = 0.05
 """The tolerated share of incidents that must not be answered but are."""
 HIGH, MEDIUM = 0.95, 0.6
 """How often a first cause with this word must be right."""
@@ -134,32 +145,59 @@ def prior() -> Fit:
     )
 
 
-def sample_of(incidents: Sequence[Incident], advisor: Advisor, scorer: Scorer) -> Sample:
-    """The features of each incident's candidates, as ranking computes them, asked in both languages."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An incident in one language, as ranking gets it."""
+
+    incident: Incident
+    candidates: tuple[Candidate, ...]
+    context: Context
+
+
+def questions_of(incidents: Sequence[Incident], advisor: Advisor) -> tuple[Question, ...]:
+    """Every incident, asked in both languages."""
+    questions = []
+    for incident in incidents:
+        for language in incident.question:
+            candidates, context = advisor.candidates(incident.ask(language))
+            questions.append(Question(incident=incident, candidates=candidates, context=context))
+    return tuple(questions)
+
+
+def sample_of(questions: Sequence[Question], scorer: Scorer) -> Sample:
+    """The features of each question's candidates, as ranking computes them."""
     x: list[list[float]] = []
     y: list[float] = []
     owner: list[int] = []
     z: list[list[float]] = []
-    groups: list[str] = []
-    for incident in incidents:
-        right = scorer.right(incident.required)
-        for language in incident.question:
-            candidates, context = advisor.candidates(incident.ask(language))
-            none = none_features(context)
-            for candidate in candidates:
-                values = features(candidate, context)
-                x.append([values[name] for name in NAMES])
-                y.append(float(candidate.cause.id in right))
-                owner.append(len(z))
-            z.append([none[name] for name in NONE_NAMES])
-            groups.append(incident.family)
+    for number, question in enumerate(questions):
+        right = scorer.right(question.incident.required) | stated(question, scorer)
+        none = none_features(question.context)
+        for candidate in question.candidates:
+            values = features(candidate, question.context)
+            x.append([values[name] for name in NAMES])
+            y.append(float(candidate.cause.id in right))
+            owner.append(number)
+        z.append([none[name] for name in NONE_NAMES])
     return Sample(
         candidates=np.array(x).reshape(-1, len(NAMES)),
         right=np.array(y),
         owner=np.array(owner, np.int64),
         questions=np.array(z).reshape(-1, len(NONE_NAMES)),
-        groups=tuple(groups),
+        groups=tuple(question.incident.family for question in questions),
     )
+
+
+def stated(question: Question, scorer: Scorer) -> frozenset[str]:
+    """The mechanisms that are right together with the origin that an answer would name first."""
+    first: dict[str, tuple[float, str]] = {}
+    for candidate in question.candidates:
+        if candidate.cause.level == "origin":
+            place = question.context.placed(candidate.cause.id)[0]
+            own = (candidate.fused + features(candidate, question.context)["holds"], candidate.cause.id)
+            first[place.mechanism] = max(first.get(place.mechanism, (-1.0, "")), own)
+    right = scorer.right(question.incident.required)
+    return frozenset(mechanism for mechanism, (_, origin) in first.items() if origin in right)
 
 
 def fit(sample: Sample, start: Fit | None = None) -> Fit:
@@ -205,14 +243,47 @@ def _none_bounds() -> tuple[Array, Array]:
     return low, high
 
 
-def unseen(sample: Sample) -> Array:
-    """The probability of each candidate by weights that were fitted without its framework family."""
-    p = np.zeros(len(sample.right))
-    for family in sorted(set(sample.groups)):
-        inside = [n for n, group in enumerate(sample.groups) if group == family]
-        outside = [n for n, group in enumerate(sample.groups) if group != family]
-        p[np.isin(sample.owner, inside)] = fit(sample.part(outside)).probabilities(sample.part(inside))
-    return p
+def folds_of(groups: Sequence[str]) -> tuple[tuple[list[int], list[int]], ...]:
+    """(questions to fit on, questions left out), `FOLDS` times; a framework family is left out as a whole."""
+    families = sorted(Counter(groups).items(), key=lambda item: (-item[1], item[0]))
+    number = {family: place % FOLDS for place, (family, _) in enumerate(families)}
+    return tuple(
+        (
+            [n for n, group in enumerate(groups) if number[group] != fold],
+            [n for n, group in enumerate(groups) if number[group] == fold],
+        )
+        for fold in range(min(FOLDS, len(families)))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Top:
+    """The first cause of a question by weights fitted without its family: its probability, whether it is right, and
+    what it is answered by (`service.ranking.diagnose.likelihood`; 0 where likeness cannot answer)."""
+
+    probability: float
+    right: bool
+    likelihood: float
+
+
+def unseen(questions: Sequence[Question], sample: Sample, scorer: Scorer) -> tuple[Top, ...]:
+    """The first cause of every question, in their order."""
+    tops: dict[int, Top] = {}
+    for inside, outside in folds_of(sample.groups):
+        weights = from_json(to_text(fit(sample.part(inside)), Thresholds(answer=1.0, high=1.0, medium=1.0), ""))
+        for number in outside:
+            tops[number] = _top(questions[number], weights, scorer)
+    return tuple(tops[number] for number in range(len(questions)))
+
+
+def _top(question: Question, weights: Weights, scorer: Scorer) -> Top:
+    differential = infer(question.candidates, question.context, weights)
+    if not differential.causes:
+        return Top(probability=0.0, right=False, likelihood=0.0)
+    first = differential.causes[0]
+    right = scorer.right(question.incident.required) | stated(question, scorer)
+    likely = likelihood(differential, first) if answerable(question.context) else 0.0
+    return Top(probability=first.probability, right=first.case.id in right, likelihood=likely)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,23 +295,20 @@ class Thresholds:
     medium: float
 
 
-def thresholds(tops: Sequence[tuple[float, bool]], must_not: Sequence[float]) -> Thresholds:
-    """The least probabilities that keep what the words promise.
-
-    ``tops`` are the first causes' probabilities and whether each is right, ``must_not`` the probabilities of the first
-    causes named for incidents that must not be answered.
-    """
+def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
+    """The least probabilities that keep what the words promise, over incidents with a cause and those that must not be
+    answered."""
     grid = [round(0.2 + 0.01 * n, 2) for n in range(80)]
-    answer = next((g for g in grid if sum(top >= g for top in must_not) <= FALSE * len(must_not)), SURE)
+    answer = next((g for g in grid if sum(top.likelihood >= g for top in must_not) <= FALSE * len(must_not)), SURE)
 
     def promise(limit: float, below: float = 2.0) -> float:
-        right = [label for top, label in tops if limit <= top < below]
+        right = [top.right for top in tops if limit <= top.probability < below]
         return sum(right) / len(right) if right else 1.0
 
-    high = next((g for g in grid if g >= answer and all(promise(h) >= HIGH for h in grid if h >= g)), SURE)
+    high = next((g for g in grid if promise(g) >= HIGH), SURE)
     # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
-    medium = next((g for g in grid if all(promise(h, high) >= MEDIUM for h in grid if g <= h < high)), high)
-    return Thresholds(answer=answer, high=high, medium=min(medium, high))
+    medium = next((g for g in grid if g < high and promise(g, high) >= MEDIUM), high)
+    return Thresholds(answer=answer, high=high, medium=medium)
 
 
 def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
@@ -250,20 +318,12 @@ def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
     model was fitted on flatter it.
     """
     scorer = Scorer(advisor.knowledge.published)
-    sample = sample_of(incidents, advisor, scorer)
-    p = unseen(sample)
-    expects = [incident.expect for incident in incidents for _ in incident.question]
-    best = [(0.0, False)] * len(expects)
-    for row, question in enumerate(sample.owner.tolist()):
-        best[question] = max(best[question], (float(p[row]), bool(sample.right[row])))
-    return to_text(
-        fit(sample),
-        thresholds(
-            [top for top, expect in zip(best, expects, strict=True) if expect == "cause"],
-            [top for (top, _), expect in zip(best, expects, strict=True) if expect != "cause"],
-        ),
-        note,
-    )
+    questions = questions_of(incidents, advisor)
+    sample = sample_of(questions, scorer)
+    tops = unseen(questions, sample, scorer)
+    with_cause = [top for top, one in zip(tops, questions, strict=True) if one.incident.expect == "cause"]
+    must_not = [top for top, one in zip(tops, questions, strict=True) if one.incident.expect != "cause"]
+    return to_text(fit(sample), thresholds(with_cause, must_not), note)
 
 
 def to_text(model: Fit, limits: Thresholds, note: str) -> str:

@@ -20,7 +20,7 @@ from typing import Literal
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer
+from trainmedic.service.answer import Answer, CauseView
 from trainmedic.service.evaluation.causes import Share, share
 from trainmedic.service.question.request import Ask
 
@@ -152,10 +152,14 @@ def _occurs(part: str, text: str) -> bool:
 
 
 def passages(cause: Case) -> tuple[str, ...]:
-    """What a cause states, as passages that are judged one by one."""
+    """What a cause states, as passages that are judged one by one.
+
+    A mechanism states what is going on; of its origins only the first of an answer counts (`Scorer.states`).
+    """
     parts = []
     for language in ("en", "zh"):
-        title, fix = cause.title.get(language), cause.section("fix", language)
+        title = cause.title.get(language)
+        fix = "" if cause.level == "mechanism" else cause.section("fix", language)
         paragraphs = [text for text in cause.section("cause", language).split("\n\n") if text.strip()]
         parts += [f"{title}\n{paragraph}\n{fix}" for paragraph in paragraphs or [""]]
     return tuple(parts)
@@ -178,29 +182,44 @@ class Scorer:
             )
         return self._right[groups]
 
+    def states(self, view: CauseView, groups: tuple[Group, ...]) -> bool:
+        """Whether a cause of an answer mentions these groups, a mechanism together with its first origin."""
+        if view.case_id in self.right(groups):
+            return True
+        if not groups or view.level != "mechanism":
+            return False
+        first = view.fix.partition("\n")[0]
+        return any(mentions(f"{view.title}\n{paragraph}\n{first}", groups) for paragraph in view.cause.split("\n\n"))
+
     def result(self, incident: Incident, language: str, answer: Answer) -> Result:
-        causes = [cause.case_id for cause in answer.causes]
         first = answer.causes[0] if answer.causes else None
+        right = [self.states(cause, incident.required) for cause in answer.causes]
+        alike = [self.states(cause, incident.mechanism) for cause in answer.causes]
         return Result(
             incident=incident,
             language=language,
             verdict=answer.verdict,
-            rank=_rank(causes, self.right(incident.required)),
-            mechanism_rank=_rank(causes, self.right(incident.mechanism) | self.right(incident.required)),
+            rank=_rank(right),
+            mechanism_rank=_rank([a or b for a, b in zip(right, alike, strict=True)]),
             confidence=first.confidence if first is not None else "low",
             score=first.score if first is not None else 0.0,
             covered=bool(self.right(incident.required)),
-            empty=not causes and not any(finding.status == "fired" for finding in answer.findings),
+            empty=first is None and not any(finding.status == "fired" for finding in answer.findings),
             asked_given=tuple(item.fact for item in answer.missing if was_given(item.fact, incident)),
         )
 
 
-def _rank(causes: Sequence[str], right: frozenset[str]) -> int | None:
-    return next((rank for rank, cause in enumerate(causes, start=1) if cause in right), None)
+def _rank(right: Sequence[bool]) -> int | None:
+    return next((rank for rank, is_right in enumerate(right, start=1) if is_right), None)
 
 
 def was_given(fact: str, incident: Incident) -> bool:
-    """Whether an incident already says a fact that is asked for."""
+    """Whether an incident already says a fact that is asked for.
+
+    A configuration or log of which the question only tells is none: the text itself may well be asked for.
+    """
+    if fact in ("config", "command", "log") and not incident.attachments:
+        return False
     if fact == f"version:{incident.family}":
         return "framework_version" in incident.given
     return any(name in incident.given for name in GIVEN.get(fact, ()))

@@ -19,11 +19,14 @@ from trainmedic.kb.language import language_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Finding
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.query import MAX_QUESTION
+from trainmedic.service.question.reported_change import reported_changes
 from trainmedic.service.question.supposition import Supposition, supposition_in, with_counterparts
-from trainmedic.service.question.topic import Topic, relation_of, topic_of
+from trainmedic.service.question.topic import Topic, is_acknowledgement, relation_of, topic_of
+from trainmedic.service.question.vocabulary import phrases
 from trainmedic.service.storage.history import Turn
 
 MAX_TURNS = 8
@@ -38,6 +41,8 @@ MAX_TOPIC_TEXT = 4_000
 MAX_LOOKBACK = 24
 """Latest turns that are searched for the beginning of the topic."""
 CACHED_TEXTS = 256
+LOGGED = frozenset({"log", "metrics", "traceback"})
+"""Kinds of text that a run printed."""
 FEW_WORDS = 4
 """English words that show the language of a message; a package with its version does not."""
 _WORD = re.compile(r"(?<![\w./-])[A-Za-z']{2,20}(?![\w./-])")
@@ -58,8 +63,22 @@ class Message:
     turns: tuple[Turn, ...] = ()
     relation: Relation = Relation.NEW_TOPIC
     changes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    made: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    tried: tuple[str, ...] = ()
+    unstarted: bool = False
     unread: int = 0
     language: Literal["en", "zh", ""] = ""
+
+    own_files: frozenset[str | None] = frozenset((None,))
+
+    def renewed(self, finding: Finding) -> bool:
+        """Whether a finding rests on what this very message holds."""
+        return any(span.attachment in self.own_files and not span.default for span in finding.evidence)
+
+    @property
+    def only_talks(self) -> bool:
+        """Whether the message adds nothing to what is known of the run."""
+        return self.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION)
 
 
 def read(question: str, attachments: Sequence[Attachment], turns: Sequence[Turn], glossary: Glossary) -> Message:
@@ -70,33 +89,90 @@ def read(question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]
     supposition = supposition_in(text, glossary, follows=True)
     texts = [_facts(turn, number, glossary) for number, turn in enumerate(turns)]
     start, words, before = _current_topic(turns, texts, glossary)
-    relation = Relation.FOLLOW_UP
-    if supposition is None or not supposition.alone:
-        relation = relation_of(_topic(supposition.rest if supposition else text, attachments, glossary), before)
+    earlier = {attachment for turn in turns for attachment in turn.attachments}
+    new_files = [attachment for attachment in attachments if attachment not in earlier]
+    relation = _relation(text, new_files, supposition, before, glossary)
     if relation is Relation.NEW_TOPIC:
         return _first(question, attachments, glossary)
-    if relation is Relation.NEW_SYMPTOM:
+    if relation in (Relation.NEW_SYMPTOM, Relation.PATCHED):
         words = len(turns)
     numbers = _within_budget(turns, texts, start)
     unread = sum(_says_something(turns[n], texts[n]) for n in range(start, len(turns))) - len(numbers)
     everything = (*attachments, *_earlier_attachments(turns, texts, numbers, attachments))
+    if relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION):
+        supposition = Supposition(changes=MappingProxyType({}), rest="")
     evidence, changes = _evidence(question, everything, supposition)
     evidence = _without_stated(evidence, {name_of(number) for number in numbers if number < words})
-    own = supposition.rest if supposition is not None and changes else evidence.question
+    own = supposition.rest if supposition is not None and (changes or not supposition.rest) else evidence.question
+    framework = evidence.run.framework.value if evidence.run.framework is not None else None
     return Message(
         evidence=evidence,
         question=_topic_text([texts[number] for number in numbers if number >= words], own),
         turns=tuple(turns[number] for number in numbers),
         relation=relation,
         changes=MappingProxyType(changes),
+        made=MappingProxyType(_made(turns, texts, start, (own, attachments), framework, glossary)),
+        tried=_tried(turns, texts, start, relation),
+        unstarted=relation is Relation.PATCHED,
+        own_files=frozenset((None, *(attachment.name for attachment in attachments))),
         unread=unread,
         language=_language(text),
     )
 
 
+def _relation(
+    text: str, attachments: Sequence[Attachment], supposition: Supposition | None, before: Topic, glossary: Glossary
+) -> Relation:
+    if not attachments and is_acknowledgement(text):
+        return Relation.ACKNOWLEDGEMENT
+    if supposition is not None and supposition.alone:
+        return Relation.FOLLOW_UP
+    topic = _topic(supposition.rest if supposition else text, attachments, glossary)
+    relation = relation_of(topic, before)
+    if not attachments or relation in (Relation.NEW_TOPIC, Relation.NEW_SYMPTOM):
+        return relation
+    logged = any(region.kind in LOGGED for region in parse("", attachments).regions)
+    if phrases("patched").search(text) and not logged:
+        return Relation.PATCHED
+    return relation if relation is Relation.STILL_FAILING else Relation.CHANGED_EVIDENCE
+
+
+def _made(
+    turns: Sequence[Turn],
+    texts: Sequence[str],
+    start: int,
+    message: tuple[str, Sequence[Attachment]],
+    framework: str | None,
+    glossary: Glossary,
+) -> dict[str, str]:
+    """The changes that the messages after the first report, without those from before the latest files."""
+    made: dict[str, str] = {}
+    later = [(texts[number], turns[number].attachments) for number in range(start + 1, len(turns))]
+    for text, files in (*later, message):
+        if files:
+            made = {}
+        else:
+            made |= reported_changes(text, framework, glossary)
+    return made
+
+
+def _tried(turns: Sequence[Turn], texts: Sequence[str], start: int, relation: Relation) -> tuple[str, ...]:
+    """The causes that were answered with before a message that said that it still fails."""
+    still = [bool(phrases("still_failing").search(text)) for text in texts[start + 1 :]]
+    still.append(relation is Relation.STILL_FAILING)
+    tried = [
+        turn.causes[0]
+        for turn, failing in zip(turns[start:], still, strict=True)
+        if failing and turn.verdict == "answered" and turn.causes
+    ]
+    return tuple(dict.fromkeys(tried))
+
+
 def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary) -> Message:
     """A message that nothing precedes."""
     evidence = parse(question, attachments)
+    if not attachments and is_acknowledgement(evidence.question):
+        return Message(evidence=evidence, question=evidence.question, relation=Relation.ACKNOWLEDGEMENT)
     supposition = supposition_in(evidence.question, glossary, follows=False) if evidence.run.options else None
     changes = with_counterparts(supposition.changes, evidence.run) if supposition else {}
     return Message(evidence=evidence, question=evidence.question, changes=MappingProxyType(changes))
@@ -109,7 +185,7 @@ def _evidence(
     if supposition is None:
         return parse(question, attachments), {}
     known = parse(supposition.rest, attachments)
-    if not known.run.options:
+    if supposition.changes and not known.run.options:
         return parse(question, attachments), {}  # nothing to change: an ordinary question
     whole = parse(question)  # the receipt speaks of the message as it was sent
     receipt = replace(
@@ -130,7 +206,9 @@ def _sum(one: Sequence[tuple[str, int]], other: Sequence[tuple[str, int]]) -> tu
 
 
 def _facts(turn: Turn, number: int, glossary: Glossary) -> str:
-    """A turn's message without what it only supposed, every other character in its place."""
+    """A turn's message without what it only supposed, every other character in its place; empty if it only thanks."""
+    if is_acknowledgement(turn.question):
+        return ""
     return turn.question if number == 0 else _rest(turn.question, glossary)
 
 

@@ -17,6 +17,8 @@ RECOGNISED = 3.0
 """A framework, an algorithm, an option, a logged row."""
 SYMPTOM = 1.5
 """A signal that only training shows, even if it was only stated."""
+OWN_RUN = 1.0
+"""Trouble with somebody's own training, in words too general for a concept."""
 MOST_STATED = 3.0
 """The most that words alone can add up to."""
 BY_KIND = {
@@ -57,6 +59,8 @@ def domain_score(question: str, concepts: Mapping[str, str], evidence: Evidence)
         return 0.0
     stated = sum(BY_KIND.get(kind, 0.0) for kind in concepts.values())
     stated += SYMPTOM * len(signals) + (0.5 if run.model_family else 0.0) + (0.5 if evidence.tracebacks else 0.0)
+    if phrases("own_run").search(question) and phrases("troubled").search(question):
+        stated += OWN_RUN
     return min(stated, MOST_STATED)
 
 

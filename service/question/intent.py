@@ -32,6 +32,12 @@ class Relation(StrEnum):
     """How a message relates to the conversation before it."""
 
     FOLLOW_UP = "follow-up"
+    ACKNOWLEDGEMENT = "acknowledgement"  # thanks, a greeting: nothing is asked
+    SOLVED = "solved"
+    EXPLANATION = "explanation"  # of the previous answer
+    STILL_FAILING = "still failing"  # although the fix was tried
+    CHANGED_EVIDENCE = "changed evidence"  # new or corrected files
+    PATCHED = "patched"  # the files with the fix, whose run is yet to come
     NEW_SYMPTOM = "new symptom"  # of the same run
     NEW_TOPIC = "new topic"
 
@@ -59,7 +65,9 @@ class Intent:
     complains: bool = True
     asks_if_normal: bool = False
     says_failed: bool = False
+    names_stage: bool = False  # says what kind of training it is, or what is done after it
     requests: bool = False  # asks for a feature, a plan or instructions
+    general: bool = False  # asks what something is or does
     vague: bool = False  # says so little that nearly everything is open
     bare: bool = False  # names a framework, an algorithm and a symptom, and comes without any paste
     width: int = 0
@@ -96,7 +104,9 @@ def understand(
         complains=bool(symptoms or evidence.tracebacks or "symptom" in concepts.values()),
         asks_if_normal=asks_if_normal(core),
         says_failed=says_failed(core),
+        names_stage=phrases("names_stage").search(core) is not None,
         requests=phrases("requests").search(core) is not None,
+        general=phrases("general_question").search(core) is not None,
         vague=is_vague(core, len(concepts)),
         bare=is_bare(core, concepts.values(), evidence),
         width=width(core),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from trainmedic.kb.glossary.terms import Glossary
@@ -11,6 +12,11 @@ from trainmedic.kb.parse.signal_kinds import BENIGN
 from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.vocabulary import phrases
 
+SHORT_REPLY = 120
+"""Greatest width of a message that only acknowledges, or asks about the answer above."""
+FEW_WORDS = 2
+"""Words of a clause that says nothing by itself."""
+_CLAUSES = re.compile(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|但是?|不过")
 STANDALONE = 50
 """Width from which a message that names another framework or algorithm can be a question by itself."""
 TROUBLE: dict[str, tuple[str, ...]] = {
@@ -28,12 +34,17 @@ TROUBLE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What a message, or a conversation so far, is about. ``text`` is the message, empty for a conversation."""
+    """What a message, or a conversation so far, is about.
+
+    ``text`` is the message, empty for a conversation. ``facts``: it holds options, logged rows, a traceback or
+    versions.
+    """
 
     framework: str | None = None
     algorithm: str | None = None
     trouble: frozenset[str] = frozenset()
     text: str = ""
+    facts: bool = False
 
     def joined(self, later: Topic, *, new_symptom: bool = False) -> Topic:
         """This and a later message of the same topic; with a new symptom only the later trouble counts."""
@@ -62,6 +73,7 @@ def topic_of(evidence: Evidence, glossary: Glossary) -> Topic:
         algorithm=run.algorithm.value if run.algorithm is not None else None,
         trouble=frozenset(trouble),
         text=evidence.question,
+        facts=bool(run.options or evidence.rows or evidence.tracebacks or evidence.versions),
     )
 
 
@@ -70,7 +82,8 @@ def relation_of(message: Topic, before: Topic) -> Relation:
     text = message.text
     if phrases("new_topic").search(text):
         return Relation.NEW_SYMPTOM if phrases("same_run").search(text) else Relation.NEW_TOPIC
-    if message.trouble - before.trouble and phrases("solved").search(text):
+    solved = says_solved(text)
+    if solved is not None and message.trouble - before.trouble:
         return Relation.NEW_SYMPTOM
     framework = _differ(message.framework, before.framework)
     algorithm = _differ(message.algorithm, before.algorithm)
@@ -83,7 +96,41 @@ def relation_of(message: Topic, before: Topic) -> Relation:
         return Relation.NEW_TOPIC
     if message.trouble and before.trouble and not message.trouble & before.trouble:
         return Relation.NEW_SYMPTOM
-    return Relation.FOLLOW_UP
+    if solved is not None and not message.trouble and not phrases("still_failing").search(text):
+        return Relation.SOLVED if solved else Relation.NEW_SYMPTOM
+    return _follow_up(message)
+
+
+def _follow_up(message: Topic) -> Relation:
+    """What a message of the same topic and symptom is."""
+    text = message.text
+    if phrases("still_failing").search(text):
+        return Relation.STILL_FAILING
+    asks_why = width(text) <= SHORT_REPLY and not message.facts and phrases("asks_why").search(text)
+    return Relation.EXPLANATION if asks_why else Relation.FOLLOW_UP
+
+
+def is_acknowledgement(text: str) -> bool:
+    """Whether a message only thanks, greets or agrees."""
+    if width(text) > SHORT_REPLY or phrases("thanks").search(text) is None:
+        return False
+    return not any(letter.isalnum() for letter in phrases("thanks", "polite").sub(" ", text))
+
+
+def says_solved(text: str) -> bool | None:
+    """Whether a message says that the problem is over and nothing else; None if it does not say so."""
+    clauses = [clause.strip() for clause in _CLAUSES.split(text) if clause.strip()]
+    over = [phrases("solved").search(clause) is not None for clause in clauses]
+    if not any(over):
+        return None
+    return all(
+        solved or is_acknowledgement(clause) or phrases("reported_change").search(clause) or _empty(clause)
+        for clause, solved in zip(clauses, over, strict=True)
+    )
+
+
+def _empty(clause: str) -> bool:
+    return len(clause.split()) <= FEW_WORDS and width(clause) <= FEW_WORDS * 8 and not any(c.isdigit() for c in clause)
 
 
 def _differ(one: str | None, other: str | None) -> bool:

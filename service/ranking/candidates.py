@@ -22,7 +22,14 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
     mechanisms for which more speaks than against, and their origins whose condition holds."""
     published = knowledge.published
     candidates = {
-        hit.case_id: Candidate(cause=published[hit.case_id], fused=hit.fused, pasted=hit.pasted)
+        hit.case_id: Candidate(
+            cause=published[hit.case_id],
+            fused=hit.fused,
+            page=hit.page,
+            words=hit.words,
+            meaning=hit.meaning,
+            pasted=hit.pasted,
+        )
         for hit in hits
         if hit.case_id in published
     }

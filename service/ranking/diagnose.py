@@ -26,6 +26,8 @@ CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 LIKELY = 0.3
 """The least probability of a first cause that is already named while asking back."""
+CONCERNS = frozenset({"symptom", "error"})
+"""Kinds of concepts that say what is wrong."""
 LEAST = 3
 """Causes that a complaint is answered with unless the first is certain."""
 
@@ -133,31 +135,42 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
         # Bad answers may be the training's doing; nothing says so, and nothing says that there was any.
         worth_asking = intent.bad_output and first is not None and first.probability >= ASK
         return "need_input" if worth_asking else "not_in_kb"
-    called_for = first is not None and _called_for(first, context)
-    if (
-        first is not None
-        and called_for
-        and first.case.kind == "artefact"
-        and _convincing(first, context, weights.artefact)
-    ):
+    if first is None:
+        return "no_fault" if _healthy(context) else "need_input" if intent.vague or complaint(context) else "not_in_kb"
+    called_for = _called_for(first, context)
+    if called_for and first.case.kind == "artefact" and _convincing(first, context, weights.artefact):
         return "no_fault"
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"
-    if first is not None and called_for and first.case.kind == "fault" and _convincing(first, context, weights.answer):
+    likely = answerable(context) and likelihood(differential, first) >= weights.answer
+    if called_for and first.case.kind == "fault" and (likely or _proven(first, context)):
         return "answered"
-    if _mechanism_answers(differential, first, context, weights):
-        return "answered"
-    if first is not None and first.probability >= weights.plausible:
+    if first.probability >= weights.plausible or intent.vague or complaint(context):
         return "need_input"
-    return "need_input" if intent.vague or complaint(context) else "not_in_kb"
+    return "not_in_kb"
 
 
-def _mechanism_answers(differential: Differential, first: Cause | None, context: Context, weights: Weights) -> bool:
-    """Whether what is going on is clear although its origin is not."""
-    belief = differential.belief(first) if first is not None else None
-    if belief is None or context.intent.vague or context.intent.bare or not complaint(context):
+def answerable(context: Context) -> bool:
+    """Whether the question can be answered by likeness at all: it complains about something, and says what.
+
+    A request, a question whether something is normal, and a few words that fit every cause of a symptom cannot.
+    """
+    intent = context.intent
+    if intent.vague or intent.bare or intent.requests or intent.asks_if_normal:
         return False
-    return belief.probability >= weights.answer and belief.weighed.support > belief.weighed.contradiction
+    evidence = context.evidence
+    pasted = evidence.run.options or evidence.rows or evidence.tracebacks
+    return bool(complaint(context) or pasted or CONCERNS & set(intent.concepts.values()))
+
+
+def likelihood(differential: Differential, first: Cause) -> float:
+    """The probability of the first cause, or of what is going on in it if the evidence does not speak against that."""
+    if contradicted(first.features):
+        return 0.0
+    belief = differential.belief(first)
+    if belief is None or belief.weighed.contradiction > belief.weighed.support:
+        return first.probability
+    return max(first.probability, belief.probability)
 
 
 def _failed(first: Cause | None, context: Context) -> bool:
@@ -167,10 +180,12 @@ def _failed(first: Cause | None, context: Context) -> bool:
 
 
 def _convincing(cause: Cause, context: Context, least: float) -> bool:
-    """Likely enough, or proven by a rule: an error or warning that fired on what was asked about."""
-    likely = cause.probability >= least and not contradicted(cause.features)
-    if likely and not ((context.intent.bare or context.intent.vague) and cause.case.kind == "fault"):
-        return True
+    """Likely enough, or proven by a rule."""
+    return (cause.probability >= least and not contradicted(cause.features)) or _proven(cause, context)
+
+
+def _proven(cause: Cause, context: Context) -> bool:
+    """Whether an error or warning of the cause's own rules fired on what was asked about."""
     proven = (
         f.status is Status.FIRED and f.severity is not Severity.INFO and finding_weight(f, context) >= CERTAIN
         for f in cause.findings

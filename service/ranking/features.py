@@ -39,9 +39,10 @@ UNRELATED = 0.1
 """What is left of a fired rule's weight where its symptoms are not those asked about."""
 
 FOR = (
-    *("fused", "pasted", "mechanism_fused", "rule_fired", "rule_unsure", "concepts", "focus", "symptom", "predicted"),
-    *("support", "holds", "framework_match", "algorithm_match", "family_match", "version_inside", "settings"),
-    *("helped", "common"),
+    *("fused", "page", "words", "meaning", "agreed", "pasted", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
+    *("symptom", "predicted"),
+    *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
+    *("version_inside", "settings", "helped", "common"),
 )
 """What speaks for a candidate."""
 AGAINST = (
@@ -68,11 +69,14 @@ LONG = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One cause as ranking sees it: the fused votes of the question's lists for it, the vote of the paste's list, and
-    the fused votes for its mechanism, each from 0 to 1."""
+    """One cause as ranking sees it, with its scores from 0 to 1 as in `service.ranking.retrieve.Hit`; ``mechanism`` is
+    the fused score of its mechanism."""
 
     cause: Case
     fused: float = 0.0
+    page: float = 0.0
+    words: float = 0.0
+    meaning: float = 0.0
     pasted: float = 0.0
     mechanism: float = 0.0
 
@@ -160,7 +164,12 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     written = {name for name, setting in run.settings.items() if setting.option is not None}
     values = {
         "fused": candidate.fused,
+        "page": candidate.page,
+        "words": candidate.words,
+        "meaning": candidate.meaning,
+        "agreed": min(candidate.page, candidate.words, candidate.meaning),
         "pasted": candidate.pasted,
+        "pasted_agreed": min(max(candidate.page, candidate.words), candidate.pasted),
         "mechanism_fused": candidate.mechanism,
         "rule_fired": max(fired, default=0.0),
         "rule_unsure": max(unsure, default=0.0),
@@ -191,8 +200,8 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
 
 
 def findings_of(case: Case, report: Report) -> tuple[Finding, ...]:
-    """The findings that name a case, or that are of an origin's own rules."""
-    rules = case.rules if case.level == "origin" else ()
+    """The findings that name a case, or that are of the rules of an origin or mechanism."""
+    rules = case.rules if case.level != "case" else ()
     return tuple(f for f in report.findings if case.id in f.cases or f.rule_id in rules)
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from trainmedic.kb.engine.mechanism import OriginState, Weighed
+from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Weighed
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding
 from trainmedic.service.answer import Confidence
@@ -52,6 +52,20 @@ class MechanismBelief:
     @property
     def id(self) -> str:
         return self.weighed.mechanism.id
+
+    def origins(self) -> tuple[OriginState, ...]:
+        """All its origins that the evidence does not contradict, the likeliest first: those whose condition holds, then
+        as probable as their causes are, then the commoner."""
+        probability: dict[str, float] = defaultdict(float)
+        for cause in self.causes:
+            if cause.place is not None and cause.place.origin:
+                probability[cause.place.origin] += cause.probability
+        left = [state for state in self.weighed.origins if state.value is not False]
+
+        def order(state: OriginState) -> tuple[float, float]:
+            return (-(probability[state.origin.id] * (2.0 if state.value else 1.0)), -COMMONNESS[state.origin.common])
+
+        return tuple(sorted(left, key=order))
 
     def state(self, cause: Cause) -> OriginState | None:
         """The origin that a cause of it belongs to, as it is on the evidence."""

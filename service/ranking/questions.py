@@ -28,16 +28,23 @@ messages = load_messages("trainmedic.service.ranking")
 MAX_QUESTIONS = 4
 CONSIDERED = 8
 """Causes that a question is to tell apart; the others count as something else."""
-LEAST_GAIN = 0.03
+LEAST_GAIN = 0.05
 """Bits below which a fact is not worth a question."""
 PREDICTED, BACKGROUND = 0.9, 0.3
 """How likely a fact is as a cause predicts it: under this cause, and under any other."""
 WHOLE = 1.25
 """A whole configuration or log against the best single fact in it."""
 WHOLE_FACTS = ("config", "log")
+SHORT = 150
+"""Width of a question below which the framework, the algorithm and the model are asked for by themselves."""
 GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
-NAMED_BY = {"framework": "framework", "algorithm": "algorithm", "stage": "algorithm", "model": "model"}
-"""A fact → the kind of concept that says it when the question names one."""
+NAMED_BY = {
+    "framework": frozenset({"framework"}),
+    "algorithm": frozenset({"algorithm"}),
+    "stage": frozenset({"algorithm"}),
+    "model": frozenset({"model"}),
+}
+"""A fact → the kinds of concepts that say it when the question names one."""
 
 
 @dataclass(slots=True)
@@ -62,7 +69,8 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
         if gain >= LEAST_GAIN:
             gains[fact] = (gain, question.missing)
     whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
-    for fact in GENERIC:
+    told_little = context.intent.vague or context.intent.bare or context.intent.width < SHORT
+    for fact in GENERIC if told_little else WHOLE_FACTS:
         if known(fact, context) or _pointless(fact, evidence):
             continue
         gain = max(whole, LEAST_GAIN) if fact in WHOLE_FACTS else _gain_of_words(fact, causes, other)
@@ -146,6 +154,18 @@ def _words(fact: str, case: Case) -> tuple[str, ...]:
 
 
 @cache
+def _libraries() -> frozenset[str]:
+    listed = profiles().values()
+    return frozenset(name for profile in listed for name in (profile.name, *profile.aliases))
+
+
+def _names_library(question: str) -> bool:
+    """Whether a question names a framework or library: the code that fails, whatever program it runs in."""
+    words = question.lower().replace("/", " ").replace(",", " ").replace(".", " ").split()
+    return not _libraries().isdisjoint(words)
+
+
+@cache
 def _standalone() -> frozenset[str]:
     """Frameworks that no other one runs on: the version of one says nothing about a run of another."""
     return frozenset(profile.name for profile in profiles().values() if profile.standalone)
@@ -177,13 +197,13 @@ def known(fact: str, context: Context) -> bool:
         return any(name in row.metrics for row in evidence.rows)
     if kind == "card":
         return next(cards(evidence, run), None) is not None
-    if kind in NAMED_BY and NAMED_BY[kind] in context.intent.concepts.values():
+    if kind in NAMED_BY and NAMED_BY[kind] & set(context.intent.concepts.values()):
         return True
     logged = any(region.kind in LOGS for region in evidence.regions)
     answers = {
-        "framework": run.framework is not None or bool(evidence.versions),
-        "algorithm": run.algorithm is not None or run.stage is not None,
-        "stage": run.stage is not None or run.algorithm is not None,
+        "framework": run.framework is not None or bool(evidence.versions) or _names_library(evidence.question),
+        "algorithm": run.algorithm is not None or run.stage is not None or context.intent.names_stage,
+        "stage": run.stage is not None or run.algorithm is not None or context.intent.names_stage,
         "model": run.model is not None or run.model_family is not None,
         "model_family": run.model_family is not None or run.model is not None,
         "log": logged or bool(evidence.rows or evidence.tracebacks or context.observed),

@@ -1,12 +1,13 @@
-"""The cases nearest to a query: dense and lexical ranks fused, facets as a bonus, grouped by case. Deterministic.
+"""The causes nearest to a query: lexical and dense lists fused, facets as a bonus. Deterministic.
 
-Naive rank fusion is a trap: a list that knows nothing still ranks everything. So a chunk without a score has no vote,
-equal scores share a rank, and the dense list weighs as much as the embedder knows of the question's tokens.
+Four lists: the best chunk of a page by words and by meaning, the whole page by words (a user's story is spread over
+its symptoms, cause and fix), and the whole page by the words of the paste. Naive rank fusion is a trap: a list that
+knows nothing still ranks everything. So an entry without a score has no vote, equal scores share a rank, and the dense
+list weighs as much as the embedder knows of the question's tokens.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
@@ -23,6 +25,8 @@ Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float32]
 Ranks: TypeAlias = Mapping[str, tuple[int, int, float]]
 """Case → (rank among cases, its best chunk, that chunk's score)."""
+CHUNK_WEIGHT = 0.5
+"""The lists of single chunks against the list of whole pages."""
 DEPTH = 80
 """Chunks of each list that take part."""
 SMOOTHING = 30.0
@@ -42,9 +46,9 @@ KNOWN_ENOUGH = 0.3
 class Hit:
     """One case. ``why`` says what found it, in words; the ranks are those of its best chunk (None: not found so).
 
-    ``words`` is the share of the query's words that this chunk answers, ``meaning`` its cosine; 0 where not found so.
-    ``fused`` is the reciprocal rank fusion of the question's two lists alone, ``pasted`` the vote of the paste's list,
-    both from 0 to 1.
+    ``words`` and ``meaning`` (its best chunk), ``page`` (its whole page) and ``pasted`` (its page for the words of the
+    paste) are its scores in the four lists, each relative to the best of the list; 0 where not found so. ``fused`` is
+    the reciprocal rank fusion of the question's three lists, from 0 to 1.
     """
 
     case_id: str
@@ -52,12 +56,12 @@ class Hit:
     why: tuple[str, ...]
     dense_rank: int | None = None
     lexical_rank: int | None = None
-    pasted_rank: int | None = None
     fired: bool = False
     words: float = 0.0
     meaning: float = 0.0
-    fused: float = 0.0
+    page: float = 0.0
     pasted: float = 0.0
+    fused: float = 0.0
 
 
 def retrieve(
@@ -77,76 +81,95 @@ def retrieve(
     # Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at.
     allowed = _allowed(filters, cases) if filters else None
     depth = len(index.chunks) if filters else DEPTH
-    lexical = _by_case(*index.lexical.search(query.terms, depth), index, allowed)
-    numbers, cosines, weight = _dense(query, index, embedder, depth)
-    dense = _by_case(numbers, cosines, index, allowed)
-    pasted = _by_case(*index.lexical.search(query.pasted, depth), index, allowed)
-    fired = {case_id for case_id in query.fired if allowed is None or allowed(case_id)}
-    fused = _fused(lexical, dense, weight)
+    lists = _lists(query, index, embedder, depth, allowed)
+    fused = lists.fused()
     scores = dict(fused)
-    for case_id, (rank, _, _) in pasted.items():
+    for case_id, (rank, _, _) in lists.pasted.items():
         scores[case_id] = scores.get(case_id, 0.0) + PASTED_WEIGHT * _vote(rank)
-    for case_id in fired:
+    for case_id in lists.fired:
         scores[case_id] = scores.get(case_id, 0.0) + FIRED_WEIGHT * _vote(1)
     agreed = {case_id: _agreement(query.facets, cases.get(case_id)) for case_id in scores} if cases else {}
     for case_id, facets in agreed.items():
         scores[case_id] += FACET_WEIGHT * _vote(1) * len(facets) / FACETS
     best = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:top_k]
-    chunks = [lexical[case_id][1] for case_id, _ in best if case_id in lexical]
+    chunks = [lists.words[case_id][1] for case_id, _ in best if case_id in lists.words]
     words = index.lexical.explain(query.terms, chunks) if explain else {}
-    ceiling = index.lexical.ceiling(query.terms)
-
-    found = _Found(lexical=lexical, dense=dense, pasted=pasted, fired=fired, agreed=agreed, words=words)
     return tuple(
         Hit(
             case_id=case_id,
             score=score,
-            why=tuple(found.why(case_id, index)),
-            dense_rank=_rank(dense, case_id),
-            lexical_rank=_rank(lexical, case_id),
-            pasted_rank=_rank(pasted, case_id),
+            why=(*lists.why(case_id, index, words), *_facets(agreed.get(case_id, ()))),
+            dense_rank=_rank(lists.meaning, case_id),
+            lexical_rank=_rank(lists.words, case_id),
+            fired=case_id in lists.fired,
+            words=_relative(lists.words, case_id),
+            meaning=_relative(lists.meaning, case_id),
+            page=_relative(lists.page, page_of(case_id)),
+            pasted=_relative(lists.pasted, page_of(case_id)),
             fused=fused.get(case_id, 0.0),
-            pasted=_vote(pasted[case_id][0]) if case_id in pasted else 0.0,
-            fired=case_id in fired,
-            words=min(1.0, lexical[case_id][2] / ceiling) if case_id in lexical and ceiling > 0 else 0.0,
-            meaning=dense[case_id][2] if case_id in dense else 0.0,
         )
         for case_id, score in best
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """What found each case, for its explanation."""
+class _Lists:
+    """What found each cause. ``known`` is what the list by meaning weighs."""
 
-    lexical: Ranks
-    dense: Ranks
+    words: Ranks
+    meaning: Ranks
+    page: Ranks
     pasted: Ranks
     fired: Collection[str]
-    agreed: Mapping[str, tuple[str, ...]]
-    words: Mapping[int, tuple[str, ...]]
+    known: float
 
-    def why(self, case_id: str, index: Index) -> Iterator[str]:
-        if case_id in self.lexical:
-            named = ", ".join(self.words.get(self.lexical[case_id][1], ()))
+    def fused(self) -> dict[str, float]:
+        """Reciprocal rank fusion of the question's three lists, from 0 to 1."""
+        weighted = ((self.words, CHUNK_WEIGHT), (self.meaning, CHUNK_WEIGHT * self.known))
+        whole = 1.0 + sum(weight for _, weight in weighted)
+        votes: dict[str, float] = {case_id: _vote(rank) / whole for case_id, (rank, _, _) in self.page.items()}
+        for ranks, weight in weighted:
+            for case_id, (rank, _, _) in ranks.items():
+                if case_id not in votes:  # an origin counts for its page, which it shares
+                    page = self.page.get(page_of(case_id))
+                    votes[case_id] = _vote(page[0]) / whole if page else 0.0
+                votes[case_id] += weight * _vote(rank) / whole
+        return votes
+
+    def why(self, case_id: str, index: Index, words: Mapping[int, tuple[str, ...]]) -> Iterator[str]:
+        if case_id in self.words:
+            named = ", ".join(words.get(self.words[case_id][1], ()))
             yield f"words: {named}" if named else "words"
-        if case_id in self.dense:
-            yield f"meaning: {index.chunks[self.dense[case_id][1]].part}"
+        if case_id in self.meaning:
+            yield f"meaning: {index.chunks[self.meaning[case_id][1]].part}"
         if case_id in self.pasted:
             yield "words of the paste"
         if case_id in self.fired:
             yield "a rule fired"
-        if self.agreed.get(case_id):
-            yield f"facts: {', '.join(self.agreed[case_id])}"
 
 
-def _fused(lexical: Ranks, dense: Ranks, weight: float) -> dict[str, float]:
-    """Reciprocal rank fusion of the question's two lists, from 0 to 1; ``weight`` is that of the dense list."""
-    votes: dict[str, float] = defaultdict(float)
-    for ranks, share in ((lexical, 1.0), (dense, weight)):
-        for case_id, (rank, _, _) in ranks.items():
-            votes[case_id] += share * _vote(rank) / (1.0 + weight)
-    return votes
+def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: Callable[[str], bool] | None) -> _Lists:
+    numbers, cosines, known = _dense(query, index, embedder, depth)
+    return _Lists(
+        words=_by_case(*index.lexical.search(query.terms, depth), index, allowed),
+        meaning=_by_case(numbers, cosines, index, allowed),
+        page=_by_page(*index.pages.search(query.terms, depth), index, allowed),
+        pasted=_by_page(*index.pages.search(query.pasted, depth), index, allowed),
+        fired={case_id for case_id in query.fired if allowed is None or allowed(case_id)},
+        known=known,
+    )
+
+
+def _facets(agreed: tuple[str, ...]) -> Iterator[str]:
+    if agreed:
+        yield f"facts: {', '.join(agreed)}"
+
+
+def _relative(ranks: Ranks, case_id: str) -> float:
+    """A cause's score in a list, relative to the best."""
+    if case_id not in ranks:
+        return 0.0
+    return ranks[case_id][2] / max(score for _, _, score in ranks.values())
 
 
 def _rank(ranks: Ranks, case_id: str) -> int | None:
@@ -179,6 +202,22 @@ def _by_case(numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[
             if shown != previous:
                 previous, rank = shown, len(ranks) + 1
             ranks[case_id] = (rank, chunk, shown)
+    return ranks
+
+
+def _by_page(numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None) -> Ranks:
+    """As `_by_case`, for the index of whole pages."""
+    ranks: dict[str, tuple[int, int, float]] = {}
+    previous, rank = None, 0
+    for page, score in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):
+        case_id = index.page_ids[page]
+        if score <= 0:
+            break
+        if allowed is not None and not allowed(case_id):
+            continue
+        if score != previous:
+            previous, rank = score, len(ranks) + 1
+        ranks[case_id] = (rank, page, score)
     return ranks
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
 
 from trainmedic.kb.engine.checker import fired_rules
@@ -121,6 +122,14 @@ def what_if(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> W
             for old, new in zip(evidence.sources, trial.read.sources, strict=True)
         ),
     )
+
+
+def with_changes(evidence: Evidence, changes: Mapping[str, str], rules: RuleSet) -> Evidence:
+    """The evidence after changes that were made; those that mean nothing here are left out. Never raises."""
+    trial = _Trial(evidence, rules)
+    for name, raw in islice(changes.items(), MAX_CHANGES):
+        trial.make(name, raw)
+    return trial.evidence() if trial.changed else evidence
 
 
 class _Trial:

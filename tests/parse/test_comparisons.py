@@ -16,6 +16,7 @@ from trainmedic.kb.parse.pipeline import parse
         ("it went from 39 → 500 s/it", "step_time", "up", 12.8),
         ("from 2s to 40s per step", "step_time", "up", 20),
         ("a step takes 30 s to 5 min now", "step_time", "up", 10),
+        ("a step takes 500 ms to 5 s now", "step_time", "up", 10),
         ("10x slower than the other", "step_time", "up", 10),
         ("6x faster", "step_time", "down", 1 / 6),
         ("训练慢了10倍", "step_time", "up", 10),

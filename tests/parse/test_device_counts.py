@@ -29,7 +29,7 @@ def world(text: str, **files: str) -> object:
         ("单机八卡", 8),
         ("双机16卡", 16),
         ("两机八卡", 16),
-        ("```\n[INFO] world_size=16\n```", 16),
+        ("```\n[INFO] 8 GPUs found, world_size=16\n```", 16),
     ],
 )
 def test_the_number_of_processes_is_known_and_has_a_place(text: str, processes: int) -> None:
@@ -48,6 +48,7 @@ def test_the_number_of_processes_is_known_and_has_a_place(text: str, processes: 
         "verl on 8xA100",
         "GRPO with trl on 8 GPUs",
         "the loss is 8 at step 100",
+        "0 GPUs are seen",
         "Qwen2.5-7B on an A100",
     ],
 )

@@ -68,6 +68,7 @@ def test_flags_in_inline_code_are_options() -> None:
         ("```python\nds = load_dataset('x', split='train')\n```", "load_dataset", {"0": "x", "split": "train"}),
         ("I do\nmodel = FastModel.get_peft_model(model, r=8)\nand loss is 0", "FastModel.get_peft_model", {"r": 8}),
         ("it hangs with `GRPOConfig(use_vllm=True)`", "GRPOConfig", {"use_vllm": True}),
+        ("I read it with `load_dataset('x', split='a')`, which hangs", "load_dataset", {"split": "a"}),
         ("```python\nargs = trl.SFTConfig(packing=True, ...)\n```", "trl.SFTConfig", {"packing": True}),
         ("```python\nget_model().prepare(k=(1, 2))\n```", "prepare", {"k": (1, 2)}),
     ],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Signal
 from trainmedic.kb.parse import metrics, prose, signal_kinds, signals
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import rows, traceback_
 from trainmedic.kb.parse.source import Piece
 
@@ -146,6 +147,11 @@ def test_a_single_row_that_was_copied_shows(row: str, expected: set[str]) -> Non
 )
 def test_a_first_a_last_or_an_on_policy_row_alone_is_healthy(row: str) -> None:
     assert kinds(row) == {"healthy_log"}
+
+
+def test_a_table_in_a_question_is_a_log_if_it_holds_an_outcome() -> None:
+    assert parse("| Step | Training Loss |\n|---|---|\n| 10 | nan |").has("loss_nan")
+    assert parse("| entropy | 0.3 |").rows == ()
 
 
 def test_a_rate_of_zero_in_both_of_two_rows_is_seen() -> None:

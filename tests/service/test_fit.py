@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from trainmedic.service.evaluation.fit import Fit, Sample, Thresholds, fit, thresholds, to_text, unseen
+from trainmedic.service.evaluation.fit import Fit, Sample, Thresholds, Top, fit, folds_of, thresholds, to_text
 from trainmedic.service.ranking.features import AGAINST, EITHER, NAMES, NONE_NAMES
 from trainmedic.service.ranking.weights import Weights, from_json, shipped
 
@@ -66,10 +66,12 @@ def test_a_part_of_a_sample_keeps_the_rows_of_its_questions() -> None:
     assert len(part.questions) == 2
 
 
-def test_a_question_is_judged_by_weights_that_have_not_seen_it() -> None:
-    # Only the first question says that the rule speaks for its case: without it nothing does.
-    odd = sample([(1, 0, 1), (0, 0, 0)], *([[(0, 0, 1), (0, 0, 0)]] * 4))
-    assert unseen(odd)[0] < fit(odd).probabilities(odd)[0]
+def test_a_family_is_left_out_as_a_whole() -> None:
+    groups = ["trl", "verl", "trl", "peft", "verl", "trl"]
+    folds = folds_of(groups)
+    assert sorted(number for _, left_out in folds for number in left_out) == list(range(len(groups)))
+    for inside, left_out in folds:
+        assert not {groups[n] for n in inside} & {groups[n] for n in left_out}
 
 
 def test_fitting_twice_gives_the_same() -> None:
@@ -80,14 +82,18 @@ def test_fitting_twice_gives_the_same() -> None:
     assert first.bias == second.bias
 
 
+def tops(*pairs: tuple[float, bool]) -> list[Top]:
+    return [Top(probability=p, right=right, likelihood=p) for p, right in pairs]
+
+
 def test_the_answer_threshold_keeps_out_what_must_not_be_answered() -> None:
-    limits = thresholds([(0.6, True), (0.9, True)] * 20, [0.5])
+    limits = thresholds(tops(*[(0.6, True), (0.9, True)] * 20), tops((0.5, False)))
     assert 0.5 < limits.answer <= 0.6
     assert limits.medium <= limits.high
 
 
 def test_a_word_is_only_given_from_where_it_is_earned() -> None:
-    limits = thresholds([(0.9, True)] * 19 + [(0.7, False), (0.7, False), (0.7, True)], [0.1])
+    limits = thresholds(tops(*[(0.9, True)] * 19, (0.7, False), (0.7, False), (0.7, True)), tops((0.1, False)))
     assert 0.7 < limits.high <= 0.9
     assert limits.medium == limits.high
 

@@ -19,7 +19,6 @@ MAX_LABEL = 64
 MAX_FOLLOW = 4
 MAX_KEPT = 400_000
 """Code points of one text kept for a "what if"; configurations are far smaller."""
-VERSION_FILE = "versions.txt"
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 FOLDED = frozenset(("config", "log", "dataset"))
 
@@ -58,7 +57,7 @@ def follow_ups(
             FollowUp(id="patch", label=t["follow_patch"], question=t_answer["patched_question"], files=files)
         )
     if case is not None and answer.verdict == "answered":
-        buttons += _upgrades(answer, case, sources, (t["follow_upgrade"], t_answer["follow_upgrade"]))
+        buttons += _upgrades(answer, case, (t["follow_upgrade"], t_answer["follow_upgrade"]))
         buttons.append(FollowUp(id="still", label=t["follow_still"], question=t_answer["follow_still"]))
     if model and answer.verdict != "no_fault" and not answer.steps:
         buttons.append(
@@ -118,7 +117,7 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
     return tuple(Attachment(name=name, content="\n".join(body)) for name, body in changed.items())
 
 
-def _upgrades(answer: Answer, case: Case, sources: Sequence[Source], texts: tuple[str, str]) -> list[FollowUp]:
+def _upgrades(answer: Answer, case: Case, texts: tuple[str, str]) -> list[FollowUp]:
     """What if a package had the version in which the first cause is fixed?"""
     versions = answer.run.versions
     for package, fixed in case.fixed.items():
@@ -126,17 +125,6 @@ def _upgrades(answer: Answer, case: Case, sources: Sequence[Source], texts: tupl
         number = fixed.lstrip(">=~ ").split(",")[0].strip()
         if package not in versions or not re.fullmatch(r"\d[\w.+!-]*", number) or versions[package] == number:
             continue
-        values = {"package": package, "version": number}
-        files = (upgraded(package, number, sources),)
-        label, question = (text.format(**values) for text in texts)
-        return [FollowUp(id="upgrade", label=label, question=question, files=files)]
+        label, question = (text.format(package=package, version=number) for text in texts)
+        return [FollowUp(id="upgrade", label=label, question=question)]
     return []
-
-
-def upgraded(package: str, version: str, sources: Sequence[Source]) -> Attachment:
-    """The file that names the package's version, with ``version`` instead; a new file if there is none."""
-    named = re.compile(rf"^(\s*{re.escape(package)}\s*(?:==|[ \t]+)\s*)(\d[\w.+!-]*)", re.MULTILINE | re.IGNORECASE)
-    for source in sources:
-        if source.name is not None and named.search(source.text):
-            return Attachment(name=source.name, content=named.sub(lambda m: f"{m[1]}{version}", source.text))
-    return Attachment(name=VERSION_FILE, content=f"{package}=={version}\n")

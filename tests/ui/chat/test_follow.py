@@ -11,7 +11,7 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.question.request import Ask
-from trainmedic.ui.chat.follow import FollowUp, applied, follow_ups, kept_sources, short, upgraded
+from trainmedic.ui.chat.follow import FollowUp, applied, follow_ups, kept_sources, short
 from trainmedic.ui.chat.texts import examples, words
 
 
@@ -49,31 +49,17 @@ def test_the_question_goes_on_in_the_answers_language(advisor: Advisor) -> None:
     assert found["patch"].question == words("zh")["patched_question"]
 
 
-def test_an_upgrade_is_tried_in_the_users_own_list(advisor: Advisor) -> None:
+def test_an_upgrade_is_only_supposed(advisor: Advisor) -> None:
     example = examples("en")[0]
     follow = offered(advisor, example.question, example.files)["upgrade"]
-    (changed,) = follow.files
-    assert changed.name == "pip.txt"
-    assert "openrlhf==0.3.3" not in str(changed.content)
-    assert "torch==2.3.1" in str(changed.content)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("trl==0.12.0\ntorch==2.5.1\n", "trl==0.13.0\ntorch==2.5.1\n"),
-        ("Package Version\ntrl     0.12.0\n", "Package Version\ntrl     0.13.0\n"),
-        ("- trl 0.12.0", "trl==0.13.0\n"),
-    ],
-)
-def test_a_version_is_changed_where_it_is_written_else_stated(text: str, expected: str) -> None:
-    assert upgraded("trl", "0.13.0", [source("pip.txt", text)]).content == expected
+    assert not follow.files
+    assert "openrlhf to 0.3.5" in follow.question
 
 
 def test_a_missing_fact_becomes_the_beginning_of_an_answer(advisor: Advisor) -> None:
     found = offered(advisor, "DPO rewards/chosen is nan, what is wrong?", ())
     assert [each.fill for each in found.values()] == ["framework: "]
-    assert "`" not in found["fact-2"].label
+    assert all("`" not in each.label for each in found.values())
 
 
 def test_a_closer_look_is_offered_only_with_a_model_and_never_at_a_healthy_run(advisor: Advisor) -> None:
