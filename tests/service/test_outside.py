@@ -13,9 +13,9 @@ from tests.eval.outside.split import UNSEEN_FAMILIES, side
 from tests.service.test_evaluate import answer as answer_with
 from tests.service.values import both, case
 from trainmedic.kb.errors import InvalidRequest
-from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.case import Case, Level
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, CauseView, MissingView
+from trainmedic.service.answer import Answer, CauseView, MissingView, Verdict
 from trainmedic.service.evaluation.causes import Share
 from trainmedic.service.evaluation.outside import (
     MESSAGES,
@@ -78,15 +78,15 @@ def view(case_id: str, rank: int = 1, confidence: str = "medium", score: float =
     return CauseView(**(values | changes))  # type: ignore[arg-type]
 
 
-def answer(*causes: CauseView, verdict: str = "answered", missing: tuple[str, ...] = ()) -> Answer:
+def answer(*causes: CauseView, verdict: Verdict = "answered", missing: tuple[str, ...] = ()) -> Answer:
     empty = answer_with(verdict)
     asked = tuple(MissingView(fact=fact, why="", ask=f"{fact}?") for fact in missing)
     return replace(empty, causes=causes, missing=asked, conversation_id="conversation")
 
 
-def page(id: str, cause: str, fix: str = "", zh: str = "", **changes: object) -> Case:
+def page(id: str, cause: str, fix: str = "", zh: str = "", level: Level = "case") -> Case:
     sections = {"en": {"cause": cause, "fix": fix}, "zh": {"cause": zh, "fix": ""}}
-    return case(id, title=both(f"title of {id}"), sections=sections, **changes)
+    return case(id, title=both(f"title of {id}"), sections=sections, level=level)
 
 
 RIGHT = page("right", "The pad token is the EOS token, so EOS is masked.")
@@ -232,7 +232,9 @@ def test_every_incident_is_asked_in_every_language() -> None:
 # Figures
 
 
-def outcome(id: str, *causes: str, verdict: str = "answered", confidence: str = "medium", score: float = 0.7) -> Result:
+def outcome(
+    id: str, *causes: str, verdict: Verdict = "answered", confidence: str = "medium", score: float = 0.7
+) -> Result:
     listed = [view(cause, n, confidence, score) for n, cause in enumerate(causes, start=1)]
     return scorer().result(incident(id), "en", answer(*listed, verdict=verdict))
 
@@ -272,11 +274,9 @@ def test_the_table_names_families_kinds_and_languages() -> None:
 
 
 def test_the_risk_coverage_curve_takes_ties_as_one_step() -> None:
-    assert risk_coverage([(0.9, True), (0.5, False), (0.5, True), (0.1, False)]) == (
-        (0.25, 0.0),
-        (0.75, pytest.approx(1 / 3)),
-        (1.0, 0.5),
-    )
+    curve = risk_coverage([(0.9, True), (0.5, False), (0.5, True), (0.1, False)])
+    assert [coverage for coverage, _ in curve] == [0.25, 0.75, 1.0]
+    assert [risk for _, risk in curve] == pytest.approx([0.0, 1 / 3, 0.5])
     assert risk_coverage([]) == ()
 
 
