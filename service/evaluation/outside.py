@@ -93,7 +93,8 @@ class Incident:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One answer to one incident. ``rank`` is the place of the first right cause, ``mechanism_rank`` of the first that
-    at least states what is going on; None if none does. ``covered``: some cause of the knowledge is right."""
+    at least states what is going on; None if none does. ``covered``: some cause of the knowledge is right. ``cited``: a
+    page names the thread as its source, so that the incident is no surprise to it."""
 
     incident: Incident
     language: str
@@ -105,6 +106,7 @@ class Result:
     covered: bool
     empty: bool
     asked_given: tuple[str, ...]
+    cited: bool = False
 
     @property
     def first(self) -> bool:
@@ -184,6 +186,7 @@ class Scorer:
 
     def __init__(self, causes: Mapping[str, Case]) -> None:
         self._passages = {cause_id: passages(cause) for cause_id, cause in causes.items()}
+        self._sources = {reference.url.partition("#")[0] for cause in causes.values() for reference in cause.sources}
         self._right: dict[tuple[Group, ...], frozenset[str]] = {}
 
     def right(self, groups: tuple[Group, ...]) -> frozenset[str]:
@@ -220,6 +223,7 @@ class Scorer:
             covered=bool(self.right(incident.required)),
             empty=first is None and not any(finding.status == "fired" for finding in answer.findings),
             asked_given=tuple(item.fact for item in answer.missing if was_given(item.fact, incident)),
+            cited=incident.thread.partition("#")[0] in self._sources,
         )
 
 
@@ -427,6 +431,8 @@ def outside_table(results: Sequence[Result]) -> str:
     groups: dict[str, list[Result]] = {"all": list(results)}
     for language in sorted({result.language for result in results}):
         groups[f"asked in {language}"] = [result for result in results if result.language == language]
+    groups["thread cited by a page"] = [result for result in results if result.cited]
+    groups["thread not cited"] = [result for result in results if not result.cited]
     for name in ("family", "kind"):
         for value in sorted({getattr(result.incident, name) for result in results}):
             groups[f"{name} {value}"] = [r for r in results if getattr(r.incident, name) == value]

@@ -164,6 +164,11 @@ def test_a_mechanism_counts_with_the_first_origin_of_the_answer_alone() -> None:
     assert not scorer(mechanism).states(replace(first, level="case"), incident().required)
 
 
+def test_a_thread_that_a_page_names_as_its_source_is_marked() -> None:
+    for thread, cited in (("https://example.org/1#comment", True), ("https://example.org/2", False)):
+        assert scorer().result(incident(thread=thread), "en", answer(view("right"))).cited is cited
+
+
 def test_without_required_words_nothing_is_right() -> None:
     assert scorer().right(()) == frozenset()
     assert not scorer().states(view("right", level="mechanism"), ())
@@ -267,7 +272,8 @@ def test_figures_count_what_they_say() -> None:
 def test_the_table_names_families_kinds_and_languages() -> None:
     text = outside_table([outcome("a", "right", score=0.9), outcome("b", "wrong", score=0.3)])
     heads = [line.split("  ")[0].strip() for line in text.splitlines()]
-    assert heads[1:5] == ["all", "asked in en", "family trl", "kind setting"]
+    assert heads[1:3] == ["all", "asked in en"]
+    assert heads[3:7] == ["thread cited by a page", "thread not cited", "family trl", "kind setting"]
     assert "0.50 → 0.000" in text
     assert "1.00 → 0.500" in text
     assert "coverage at a risk of at most 0.05: 0.500" in text
