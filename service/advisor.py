@@ -200,7 +200,7 @@ class Advisor:
         text = f"{intent.text}\n{restated}" if restated else intent.text
         hits = self._retrieve(build_query(evidence, report, text, glossary=glossary), CANDIDATES)
         watch.lap("retrieve")
-        context = context_of(evidence, report, intent, self.knowledge)
+        context = context_of(evidence, report, intent, hits, self.knowledge)
         return candidates_of(hits, context, self.knowledge), context
 
     def _as_it_is_now(self, message: Message) -> Evidence:

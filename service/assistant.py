@@ -24,8 +24,11 @@ from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.query_rewrite import rewritten_query
 from trainmedic.service.llm.rerank import choices_of, is_uncertain
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
+from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.request import Ask
 
+SHORT = (Relation.ACKNOWLEDGEMENT, Relation.SOLVED)
+"""Messages that need no model: nothing is asked."""
 Investigate: TypeAlias = Callable[[PreparedAnswer, ChatModel, Advisor, float, Executor], Parts]
 """The text of one answer by an agent with tools; see `service.agent.agent.investigate`."""
 
@@ -59,10 +62,12 @@ class Assistant:
         The streamed text is the model's before verification; the answer's text replaces it.
         """
         prepared = await run(lambda: self.advisor.prepare(request, trace_id))
-        if self.model is None or request.mode == "deterministic":
+        relation = prepared.context.intent.relation
+        if self.model is None or request.mode == "deterministic" or relation in SHORT:
             answer = prepared.answer
             if self.model is not None:
-                answer = replace(answer, notices=(messages("as_asked", answer.language), *answer.notices[1:]))
+                reason = () if relation in SHORT else (messages("as_asked", answer.language),)
+                answer = replace(answer, notices=(*reason, *answer.notices[1:]))
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             for delta in deltas(answer.sections):
                 yield delta

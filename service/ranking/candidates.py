@@ -12,7 +12,7 @@ from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.service.question.intent import Intent
-from trainmedic.service.ranking.features import Candidate, Context
+from trainmedic.service.ranking.features import Candidate, Context, overlap
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit
 
@@ -53,8 +53,21 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
     return tuple(with_mechanism(candidates[cause_id]) for cause_id in sorted(candidates))
 
 
-def context_of(evidence: Evidence, report: Report, intent: Intent, knowledge: Knowledge) -> Context:
-    """What all candidates of one question share."""
+def context_of(
+    evidence: Evidence, report: Report, intent: Intent, hits: Sequence[Hit], knowledge: Knowledge
+) -> Context:
+    """What all candidates of one question share.
+
+    Only the mechanisms that could matter are weighed: those of retrieved causes and of findings, and those that predict
+    an observed symptom.
+    """
+    named = {hit.case_id for hit in hits} | {case_id for finding in report.findings for case_id in finding.cases}
+    mechanisms = {place.mechanism for cause_id in named for place in knowledge.places.get(cause_id, ())}
+    weighed = [
+        mechanism
+        for mechanism in knowledge.mechanisms.mechanisms
+        if mechanism.id in mechanisms or overlap(mechanism.predicts, intent.symptoms)
+    ]
     facts = Facts(evidence, concepts=frozenset(intent.concepts) - intent.negated)
     return Context(
         evidence=evidence,
@@ -63,7 +76,7 @@ def context_of(evidence: Evidence, report: Report, intent: Intent, knowledge: Kn
         concepts=rarity(intent.concepts, knowledge.concepts),
         case_concepts=knowledge.concepts,
         case_titles=knowledge.titles,
-        weighed=MappingProxyType(dict(weigh_all(knowledge.mechanisms.mechanisms, facts))),
+        weighed=MappingProxyType(dict(weigh_all(weighed, facts))),
         places=knowledge.places,
         fix_values=knowledge.fix_values,
     )
