@@ -9,6 +9,7 @@ from pathlib import Path
 from trainmedic.ingest.authoring.coverage import HEAD, coverage
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.mechanism import load_mechanisms
 from trainmedic.kb.pages.rule import load_rules
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +33,13 @@ def test_every_published_case_and_every_rule_is_named() -> None:
     text = coverage(CASES, RULES)
     assert [case.id for case in CASES.published if f"[{case.id}](../kb/cases/" not in text] == []
     assert [rule.id for rule in RULES.rules if f"[{rule.id}](../kb/rules/" not in text] == []
+
+
+def test_every_mechanism_is_named_and_linked() -> None:
+    mechanisms = load_mechanisms()
+    text = coverage(CASES, RULES, mechanisms)
+    assert [item.id for item in mechanisms.mechanisms if f"[{item.id}](../kb/mechanisms/" not in text] == []
+    assert f"| mechanisms | {len(mechanisms.mechanisms)} |" in text
 
 
 def test_a_draft_is_not_named() -> None:

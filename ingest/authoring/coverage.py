@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from trainmedic.ingest.authoring.case_lint import FAMILIES, FRAMEWORKS
+from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.pages.case import CaseSet
 
+NO_MECHANISMS = MechanismSet()
 FEW = 5
 """A framework or class with fewer cases is listed as a gap."""
 HEAD = """# What is covered
 
 Written by `trainmedic kb coverage` for each release; the command prints the current state. Every case and every rule is
-a page of its own under [kb/cases](../kb/cases) and [kb/rules](../kb/rules); each names the other.
+a page of its own under [kb/cases](../kb/cases) and [kb/rules](../kb/rules); each names the other. A mechanism, under
+[kb/mechanisms](../kb/mechanisms), names the cases and rules that are instances of it.
 """
 
 
@@ -31,6 +34,9 @@ class Pages:
     def rule(self, rule_id: str) -> str:
         return self._link("rule", rule_id)
 
+    def mechanism(self, mechanism_id: str) -> str:
+        return self._link("mechanism", mechanism_id)
+
     def folder(self, case: Case) -> str:
         parts = self._paths.get(("case", case.id), "").split("/")
         return parts[-2] if len(parts) > 1 else case.frameworks[0]
@@ -39,19 +45,21 @@ class Pages:
         return f"[{page}](../{self._paths[kind, page]})" if (kind, page) in self._paths else page
 
 
-def coverage(caseset: CaseSet, ruleset: RuleSet) -> str:
+def coverage(caseset: CaseSet, ruleset: RuleSet, mechanisms: MechanismSet = NO_MECHANISMS) -> str:
     """The page. Built-in pages only: links are relative to `docs/`."""
     # A case and a rule may have the same id.
     links = {("case", case_id): page.name for case_id, page in caseset.pages.items()}
     links |= {("rule", rule.id): rule.page.name for rule in ruleset.rules}
+    links |= {("mechanism", mechanism_id): page.name for mechanism_id, page in mechanisms.pages.items()}
     pages = Pages(links)
     cases = sorted((case for case in caseset.cases if case.status == "published"), key=lambda case: case.id)
     rules = sorted(ruleset.rules, key=lambda rule: rule.id)
-    parts = [HEAD, _totals(cases, rules), _matrix(cases), _by_framework(cases, rules, pages), _rules(rules, pages)]
+    parts = [HEAD, _totals(cases, rules, mechanisms), _matrix(cases), _mechanisms(mechanisms, pages)]
+    parts += [_by_framework(cases, rules, pages), _rules(rules, pages)]
     return "\n".join([*parts, _gaps(cases, pages)])
 
 
-def _totals(cases: Sequence[Case], rules: Sequence[Rule]) -> str:
+def _totals(cases: Sequence[Case], rules: Sequence[Rule], mechanisms: MechanismSet) -> str:
     grades = Counter(case.evidence for case in cases)
     severities = Counter(rule.severity.value for rule in rules)
     both = sum(
@@ -69,6 +77,8 @@ def _totals(cases: Sequence[Case], rules: Sequence[Rule]) -> str:
         f"| … that a rule detects | {sum(bool(case.rules) for case in cases)} |",
         f"| sources named by cases | {len(threads)} |",
         f"| refutations | {refuted} |",
+        f"| mechanisms | {len(mechanisms.mechanisms)} |",
+        f"| … origins | {sum(len(mechanism.origins) for mechanism in mechanisms.mechanisms)} |",
         f"| rules | {len(rules)} |",
         *(f"| … severity: {name} | {severities[name]} |" for name in ("error", "warning", "info")),
         "",
@@ -87,6 +97,15 @@ def _matrix(cases: Sequence[Case]) -> str:
         lines.append(f"| {family} | {' | '.join(cells)} | {total} |")
     sums = (str(sum(framework in case.frameworks for case in cases)) for framework in FRAMEWORKS)
     return "\n".join([*lines, f"| all | {' | '.join(sums)} | {len(cases)} |", ""])
+
+
+def _mechanisms(mechanisms: MechanismSet, pages: Pages) -> str:
+    lines = ["## Mechanisms", "", "| mechanism | class | origins | cases |", "|---|---|---|---|"]
+    for mechanism in mechanisms.mechanisms:
+        title = f"{pages.mechanism(mechanism.id)}<br>{_cell(mechanism.title.en)}<br>{_cell(mechanism.title.zh)}"
+        named = ", ".join(pages.case(case) for case in mechanism.all_cases) or "–"
+        lines.append(f"| {title} | {mechanism.family} | {len(mechanism.origins)} | {named} |")
+    return "\n".join([*lines, ""])
 
 
 def _by_framework(cases: Sequence[Case], rules: Sequence[Rule], pages: Pages) -> str:

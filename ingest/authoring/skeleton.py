@@ -154,9 +154,90 @@ status: draft
 ### 如何确认
 """
 
-SKELETONS: Mapping[str, str] = {"case": CASE, "rule": RULE}
+MECHANISM = """---
+id: {id}
+title:
+  en: "What is going on, whatever the framework"
+  zh: "正在发生什么，与框架无关"
+family: {folder}
+predicts: [loss_nan]
+symptoms:
+  en:
+    - "how a user words it"
+    - "another way to say it"
+    - "with the numbers that users quote"
+    - "with the usual wrong explanation"
+    - "in a few words"
+  zh:
+    - "用户会怎么描述"
+    - "另一种说法"
+    - "带上用户引用的数值"
+    - "带上常见的错误解释"
+    - "只有几个词"
+explains:
+  - when: "signal('grad_norm_spike')"
+    says:
+      en: "what can be observed if it is this"
+      zh: "如果是它，能观察到什么"
+    weight: strong
+against:
+  - when: "onset('loss_nan') <= 1"
+    says:
+      en: "what speaks against it"
+      zh: "什么与它不符"
+    weight: strong
+origins:
+  - id: first-origin
+    title:
+      en: "The setting, version, datum or machine it comes from"
+      zh: "来自哪个设置、版本、数据或机器"
+    common: often
+    fix:
+      en: "The smallest change."
+      zh: "最小的改动。"
+sources:
+  - {{url: "https://github.com/OWNER/REPO/issues/NUMBER", says: maintainer, note: "who said what"}}
+---
+
+## en
+
+### What happens
+
+### How to confirm
+
+## zh
+
+### 发生了什么
+
+### 如何确认
+
+## Explained
+
+### A sentence that says what is special about this example
+
+```text train.log
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 1.9, 'grad_norm': 1.0}}
+{{'loss': 2.9, 'grad_norm': 90.0}}
+```
+
+## Excluded
+
+### A near miss
+
+```text train.log
+{{'loss': nan, 'grad_norm': nan, 'step': 1}}
+```
+"""
+
+SKELETONS: Mapping[str, str] = {"case": CASE, "mechanism": MECHANISM, "rule": RULE}
 
 
-def skeleton(kind: str, page_id: str, version: str, today: date) -> str:
-    """``kind`` is ``case`` or ``rule``."""
-    return SKELETONS[kind].format(id=page_id, version=version, today=today.isoformat())
+def skeleton(kind: str, page_id: str, version: str, today: date, folder: str = "numerics") -> str:
+    """``kind`` is one of `SKELETONS`, ``folder`` the name of the page's folder, which is a mechanism's family."""
+    return SKELETONS[kind].format(id=page_id, version=version, today=today.isoformat(), folder=folder)

@@ -127,12 +127,25 @@ def _no_version(fact: str) -> bool:
 
 
 def _applies(rule: Rule, facts: Facts) -> bool:
-    """Whether every listed scope is recognised with certainty and among the rule's words."""
+    """Whether every listed scope is recognised with certainty and among the rule's words.
+
+    A rule of a program that stops before it trains has nothing to say of a run whose log shows steps.
+    """
+    if rule.stops and facts.once(__name__, _trained):
+        return False
     for scope, words in rule.applies.items():
         word = facts.fact(("name", scope)).value
         if word is UNKNOWN or word not in words:
             return False
     return True
+
+
+def _trained(facts: Facts) -> bool:
+    """Whether a log shows that this run trained, and no error."""
+    evidence = facts.evidence
+    if facts.run is not evidence.run or evidence.tracebacks:
+        return False
+    return any(row.style != "user" and not row.evaluation for row in evidence.rows)
 
 
 def _condition(condition: Expression, facts: Facts) -> Outcome:

@@ -89,6 +89,15 @@ class MechanismSet:
     def get(self, mechanism_id: str) -> Mechanism | None:
         return next((mechanism for mechanism in self.mechanisms if mechanism.id == mechanism_id), None)
 
+    def find(self, cause_id: str) -> tuple[Mechanism, Origin | None] | None:
+        """The mechanism, and the origin if the id names one (see `origin_id`); None if there is no such cause."""
+        name, _, origin_name = cause_id.partition(ORIGIN_SEPARATOR)
+        mechanism = self.get(name)
+        if mechanism is None or not origin_name:
+            return (mechanism, None) if mechanism is not None else None
+        origin = next((origin for origin in mechanism.origins if origin.id == origin_name), None)
+        return (mechanism, origin) if origin is not None else None
+
 
 GRADES: Mapping[str, str] = {
     "reproduction": "reproduced",

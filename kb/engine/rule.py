@@ -33,7 +33,10 @@ class FixSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One loaded page. ``condition`` or ``check`` decides; ``applies`` has the lists of words, not ``versions``."""
+    """One loaded page. ``condition`` or ``check`` decides; ``applies`` has the lists of words, not ``versions``.
+
+    ``stops``: with what the rule finds the program stops before the first step.
+    """
 
     id: str
     family: str
@@ -54,6 +57,7 @@ class Rule:
     sources: tuple[Reference, ...]
     when: str  # the condition's text, empty for a check
     page: Page
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
-"""Cases and rules as Markdown in one language, as documentation, search results and the channels show them."""
+"""Cases, mechanisms and rules as Markdown in one language, as documentation, search results and channels show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from trainmedic.kb.engine.mechanism import Mechanism, MechanismSet, Observation, Origin
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Reference, Text
@@ -37,6 +38,16 @@ _LABELS: Mapping[str, Text] = MappingProxyType(
         "cases": Text(en="Cases", zh="案例"),
         "fires": Text(en="Example that fires", zh="触发示例"),
         "module": Text(en="module", zh="模块"),
+        "happens": Text(en="What happens", zh="发生了什么"),
+        "origins": Text(en="What it comes from", zh="它从哪里来"),
+        "explains": Text(en="What speaks for it", zh="支持它的观察"),
+        "against": Text(en="What speaks against it", zh="不支持它的观察"),
+        "excludes": Text(en="What rules it out", zh="能排除它的观察"),
+        "origin of": Text(en="What is going on", zh="正在发生的是"),
+        "change": Text(en="Change", zh="改法"),
+        "often": Text(en="often", zh="常见"),
+        "sometimes": Text(en="sometimes", zh="偶尔"),
+        "rarely": Text(en="rarely", zh="少见"),
     }
 )
 _GRADES: Mapping[str, Text] = MappingProxyType(
@@ -98,6 +109,61 @@ def render_case(case: Case, language: str = "en") -> str:
     parts += [_heading("sources", language), "\n".join(_reference(item, language) for item in case.sources)]
     parts.append("  \n".join(_footer(case, language)))
     return "\n\n".join(parts) + "\n"
+
+
+def render_cause(cause: Case, mechanisms: MechanismSet, language: str = "en") -> str:
+    """The page of a cause of any level: a case's own, or that of its mechanism."""
+    place = mechanisms.find(cause.id) if cause.level != "case" else None
+    return render_case(cause, language) if place is None else render_mechanism(*place, language)
+
+
+def render_mechanism(mechanism: Mechanism, origin: Origin | None = None, language: str = "en") -> str:
+    """A mechanism's page; with ``origin``, its page, which begins with that origin."""
+    language = "zh" if language == "zh" else "en"
+    parts = [f"# {(mechanism if origin is None else origin).title.get(language)}"]
+    if origin is not None:
+        colon = _LABELS["colon"].get(language)
+        parts.append(_of_origin(origin, language))
+        parts.append(
+            f"**{_LABELS['origin of'].get(language)}{colon}{mechanism.title.get(language)}** (`{mechanism.id}`)"
+        )
+    for heading, text in mechanism_sections(mechanism, language):
+        parts += [f"## {heading}", text]
+    parts += [_heading("sources", language), "\n".join(_reference(item, language) for item in mechanism.sources)]
+    return "\n\n".join(parts) + "\n"
+
+
+def mechanism_sections(mechanism: Mechanism, language: str) -> tuple[tuple[str, str], ...]:
+    """Headings with their Markdown: what happens, origins, what speaks for and against it, how to confirm, cases."""
+    sections = [("happens", mechanism.section("cause", language))]
+    sections.append(("origins", "\n".join(f"- {_origin(origin, language)}" for origin in mechanism.origins)))
+    for name in ("explains", "against", "excludes"):
+        observations: tuple[Observation, ...] = getattr(mechanism, name)
+        lines = [f"- {item.says.get(language)} (`{' '.join(item.text.split())}`)" for item in observations]
+        sections.append((name, "\n".join(lines)))
+    sections.append(("confirm", mechanism.section("confirm", language)))
+    sections.append(("cases", "\n".join(f"- `{case_id}`" for case_id in mechanism.all_cases)))
+    return tuple((_LABELS[label].get(language), text) for label, text in sections if text)
+
+
+def _origin(origin: Origin, language: str) -> str:
+    stop = "。" if language == "zh" else ". "
+    return (
+        f"**{origin.title.get(language)}** ({_LABELS[origin.common].get(language)}){stop}{_of_origin(origin, language)}"
+    )
+
+
+def _of_origin(origin: Origin, language: str) -> str:
+    """Condition, change, cases and rules of an origin."""
+    colon, stop = _LABELS["colon"].get(language), "。" if language == "zh" else ". "
+    parts = []
+    if origin.text:
+        parts.append(f"{_LABELS['when'].get(language)}{colon}`{' '.join(origin.text.split())}`")
+    parts.append(f"{_LABELS['change'].get(language)}{colon}{origin.fix.get(language).rstrip('.。')}")
+    for label, ids in (("cases", origin.cases), ("detected", origin.rules)):
+        if ids:
+            parts.append(f"{_LABELS[label].get(language)}{colon}{_code(ids)}")
+    return stop.join(parts) + stop.strip()
 
 
 def _heading(label: str, language: str) -> str:

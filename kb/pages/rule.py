@@ -23,7 +23,7 @@ STATUSES = ("preview", "stable", "deprecated")
 CONCLUSIONS = ("fault", "no_fault")
 SCOPES = ("framework", "algorithm", "stage", "model_family")
 REQUIRED = ("id", "title", "severity", "status", "message")
-OPTIONAL = ("since", "concludes", "symptoms", "applies", "when", "check", "fix", "cases", "sources")
+OPTIONAL = ("since", "concludes", "stops", "symptoms", "applies", "when", "check", "fix", "cases", "sources")
 
 
 def load_rules(paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None) -> RuleSet:
@@ -68,6 +68,7 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
         status=fields["status"].choice(STATUSES),
         since=fields.text("since"),
         concludes=fields.choice("concludes", CONCLUSIONS, "fault"),
+        stops=fields.choice("stops", ("start", ""), "") == "start",
         symptoms=_symptoms(fields, words),
         applies=scopes,
         versions=versions,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from trainmedic.kb.engine.mechanism import Mechanism
     from trainmedic.kb.pages.case import CaseSet
     from trainmedic.service.ranking import retrieve
 
@@ -63,6 +64,68 @@ class RuleSummary:
     status: str
     frameworks: tuple[str, ...]
     cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OriginSummary:
+    """What a mechanism can come from. ``when`` is its condition, empty if no text can decide it."""
+
+    id: str
+    title: str
+    fix: str
+    when: str
+    cases: tuple[str, ...]
+    rules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismSummary:
+    """One line of the list of mechanisms. ``cases`` are those of its origins too."""
+
+    id: str
+    title: str
+    family: str
+    predicts: tuple[str, ...]
+    origins: tuple[OriginSummary, ...]
+    cases: tuple[str, ...]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, language: str) -> MechanismSummary:
+        return cls(
+            id=mechanism.id,
+            title=mechanism.title.get(language),
+            family=mechanism.family,
+            predicts=mechanism.predicts,
+            origins=tuple(
+                OriginSummary(
+                    id=f"{mechanism.id}.{origin.id}",
+                    title=origin.title.get(language),
+                    fix=origin.fix.get(language),
+                    when=origin.text,
+                    cases=origin.cases,
+                    rules=origin.rules,
+                )
+                for origin in mechanism.origins
+            ),
+            cases=mechanism.all_cases,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismPage:
+    """A page of the list of mechanisms."""
+
+    items: tuple[MechanismSummary, ...]
+    total: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismDocument:
+    """One mechanism: its summary, and its page as Markdown."""
+
+    mechanism: MechanismSummary
+    markdown: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

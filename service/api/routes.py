@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
-from trainmedic.kb.pages.render import render_case, render_rule
+from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, ReportView, StepView
@@ -27,6 +27,9 @@ from trainmedic.service.api.resources import (
     CaseSummary,
     FeedbackReceipt,
     Hits,
+    MechanismDocument,
+    MechanismPage,
+    MechanismSummary,
     RuleDocument,
     RulePage,
     RuleSummary,
@@ -154,6 +157,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
 def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
     """The knowledge itself, paged."""
     add_case_routes(router, advisor)
+    add_mechanism_routes(router, advisor)
     add_rule_routes(router, advisor)
 
 
@@ -190,13 +194,40 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
 
     @router.get("/cases/{case_id}")
     async def get_case(case_id: str, language: Language = "en") -> CaseDocument:
-        """One case: its fields, and its page as Markdown in ``language``."""
+        """One case, mechanism or origin (``mechanism.origin``): its fields, and its page in ``language``."""
         case = cases.get(case_id)
         if case is None:
             raise NotFound(f"no case {case_id!r}")
         fields = plain(case)
         assert isinstance(fields, dict)
-        return CaseDocument(case=fields, markdown=render_case(case, language))
+        return CaseDocument(case=fields, markdown=render_cause(case, advisor.knowledge.mechanisms, language))
+
+
+def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
+    """What goes on in failing runs, whatever the framework."""
+    mechanisms = advisor.knowledge.mechanisms
+
+    @router.get("/mechanisms")
+    async def list_mechanisms(
+        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        family: str | None = None,
+        language: Language = "en",
+    ) -> MechanismPage:
+        """Mechanisms by id."""
+        chosen = [item for item in mechanisms.mechanisms if family is None or family == item.family]
+        items = tuple(MechanismSummary.of(item, language) for item in chosen[offset : offset + limit])
+        return MechanismPage(items=items, total=len(chosen), offset=offset)
+
+    @router.get("/mechanisms/{mechanism_id}")
+    async def get_mechanism(mechanism_id: str, language: Language = "en") -> MechanismDocument:
+        """One mechanism: its summary, and its page as Markdown in ``language``."""
+        mechanism = mechanisms.get(mechanism_id)
+        if mechanism is None:
+            raise NotFound(f"no mechanism {mechanism_id!r}")
+        return MechanismDocument(
+            mechanism=MechanismSummary.of(mechanism, language), markdown=render_mechanism(mechanism, None, language)
+        )
 
 
 def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:

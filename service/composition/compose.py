@@ -21,7 +21,7 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
 from trainmedic.service.composition.views import finding_view, joined, missing_view
 from trainmedic.service.composition.what_if import supposition
-from trainmedic.service.ranking.diagnose import Diagnosis, complaint
+from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
 from trainmedic.service.what_if.apply import Effect, WhatIf
@@ -176,6 +176,13 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
 
 
 def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str:
+    receipt = context.evidence.receipt
+    if nothing_readable(context.evidence) and not diagnosis.causes:
+        names = [shown_name(item.name) for item in receipt.inputs if item.name is not None]
+        return messages("lead.unreadable", language, names=("、" if language == "zh" else ", ").join(names))
+    unread = unread_log(context.evidence)
+    if unread is not None and unread.name is not None and diagnosis.verdict == "need_input" and not diagnosis.causes:
+        return messages("lead.unread", language, name=shown_name(unread.name))
     wrong = any(f.severity is Severity.ERROR and f.concludes == "fault" for f in context.report.fired)
     if diagnosis.verdict == "not_in_kb" and wrong:
         return messages("lead.not_in_kb_found", language)

@@ -248,7 +248,7 @@ class Reasons:
         signals.sort(key=lambda signal: signal.stated)
         if signals:
             return self._say("symptom_seen", [signals[0].span], quoted=_short(signals[0].span.text))
-        return self._say("symptom", symptom=self._meaning(self.cause.case.signals[0]))
+        return self._say("symptom")
 
     def _facts(self, feature: str) -> Iterator[Recognised | None]:
         """What was recognised of the run where the feature is set: framework, algorithm, model family."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from trainmedic.kb.model.evidence import Evidence, InputReceipt
 from trainmedic.kb.model.report import Finding, Missing, Severity, Status
 from trainmedic.service.answer import Verdict
-from trainmedic.service.ranking.features import ODD_BUT_HARMLESS, Candidate, Context, finding_weight
+from trainmedic.service.ranking.features import LOGS, ODD_BUT_HARMLESS, Candidate, Context, finding_weight
 from trainmedic.service.ranking.inference import ASK, Cause, Differential, MechanismBelief, contradicted, infer
 from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
@@ -26,6 +27,8 @@ CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 LIKELY = 0.3
 """The least probability of a first cause that is already named while asking back."""
+TELLING = 60
+"""Width from which a question tells of something and does not just hand over a configuration."""
 CONCERNS = frozenset({"symptom", "error"})
 """Kinds of concepts that say what is wrong."""
 LEAST = 3
@@ -121,6 +124,17 @@ def complaint(context: Context) -> bool:
     return bool(evidence.tracebacks or context.observed or context.symptoms or context.intent.says_failed)
 
 
+def unread_log(evidence: Evidence) -> InputReceipt | None:
+    """The first log of which only a part was read."""
+    return next((item for item in evidence.receipt.inputs if item.truncated and item.kind in LOGS), None)
+
+
+def nothing_readable(evidence: Evidence) -> bool:
+    """Whether files came and none of them could be read or held anything."""
+    files = [item for item in evidence.receipt.inputs if item.name is not None]
+    return bool(files) and not any(item.read and item.bytes for item in files)
+
+
 def _telling(finding: Finding, context: Context) -> tuple[float, int, str]:
     """Sort key: findings about the question first, then by severity."""
     return -finding_weight(finding, context), list(Severity).index(finding.severity), finding.rule_id
@@ -130,7 +144,7 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
     intent = context.intent
     first = differential.causes[0] if differential.causes else None
     if intent.domain_score < weights.field and (first is None or first.probability < TROUBLED):
-        return "not_in_kb"
+        return "need_input" if nothing_readable(context.evidence) else "not_in_kb"
     if intent.out_of_scope and not _failed(first, context):
         # Bad answers may be the training's doing; nothing says so, and nothing says that there was any.
         worth_asking = intent.bad_output and first is not None and first.probability >= ASK
@@ -209,6 +223,8 @@ def _healthy(context: Context) -> bool:
     What is only said to fail does not count if the question merely asks whether a log without trouble is normal.
     """
     evidence, intent = context.evidence, context.intent
+    if unread_log(evidence) is not None:
+        return False
     if any(problem.code not in TOLERATED for problem in evidence.receipt.problems):
         return False  # what could not be read cannot be called healthy
     reassured = context.healthy_log and intent.asks_if_normal
@@ -217,6 +233,8 @@ def _healthy(context: Context) -> bool:
     logged = any(row.style != "user" for row in evidence.rows)
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
+    if not logged and (evidence.run.partial or (intent.width >= TELLING and not intent.asks_if_normal)):
+        return False  # a configuration proves nothing about what is told of its run
     # Within the warm-up the learning rate is next to nothing: a loss that does not move yet is as it must be.
     excused = ODD_BUT_HARMLESS | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
     if context.observed - excused:

@@ -32,12 +32,16 @@ LEAST_GAIN = 0.05
 """Bits below which a fact is not worth a question."""
 PREDICTED, BACKGROUND = 0.9, 0.3
 """How likely a fact is as a cause predicts it: under this cause, and under any other."""
+NOTHING_LIKELY = 0.05
+"""Probability of the first cause below which every general question is worth asking."""
 WHOLE = 1.25
 """A whole configuration or log against the best single fact in it."""
 WHOLE_FACTS = ("config", "log")
 SHORT = 150
 """Width of a question below which the framework, the algorithm and the model are asked for by themselves."""
 GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
+SAID_BY = {"weights_dtype": ("fp16", "bf16")}
+"""A setting → others that say as much of the run."""
 NAMED_BY = {
     "framework": frozenset({"framework"}),
     "algorithm": frozenset({"algorithm"}),
@@ -73,7 +77,8 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
     for fact in GENERIC if told_little else WHOLE_FACTS:
         if known(fact, context) or _pointless(fact, evidence):
             continue
-        gain = max(whole, LEAST_GAIN) if fact in WHOLE_FACTS else _gain_of_words(fact, causes, other)
+        open_question = fact in WHOLE_FACTS or (max(chances, default=0.0) < NOTHING_LIKELY and fact != "model")
+        gain = max(whole, LEAST_GAIN) if open_question else _gain_of_words(fact, causes, other)
         if gain >= LEAST_GAIN and gain > gains.get(fact, (0.0,))[0]:
             gains[fact] = (gain, _generic(fact))
     if not evidence.run.options:
@@ -190,7 +195,7 @@ def known(fact: str, context: Context) -> bool:
     if kind == "version":
         return name in evidence.versions and evidence.versions[name].exact is not None
     if kind == "setting":
-        return name in run.settings
+        return name in run.settings or any(other in run.settings for other in SAID_BY.get(name, ()))
     if kind == "option":
         return any(option.key == name for option in run.options)
     if kind == "metric":

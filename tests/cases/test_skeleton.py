@@ -11,18 +11,20 @@ from trainmedic.ingest.authoring.lint import lint
 from trainmedic.ingest.authoring.skeleton import skeleton
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.case import load_cases
+from trainmedic.kb.pages.mechanism import load_mechanisms
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
 TODAY = date(2026, 11, 22)
 
 
-@pytest.mark.parametrize(("kind", "empty"), [("case", 8), ("rule", 6)])
+@pytest.mark.parametrize(("kind", "empty"), [("case", 8), ("mechanism", 4), ("rule", 6)])
 def test_lint_asks_for_the_empty_sections_of_a_skeleton(kind: str, empty: int, tmp_path: Path) -> None:
-    page = tmp_path / "my-page.md"
+    page = tmp_path / "numerics" / "my-page.md"
+    page.parent.mkdir()
     page.write_text(skeleton(kind, "my-page", "0.1.0", TODAY), encoding="utf-8")
-    rules, cases = load_rules((page,)), load_cases((page,))
-    problems = lint(rules, cases, parse, vocabulary(), only={page.as_posix()}, today=TODAY)
+    rules, cases, mechanisms = load_rules((page,)), load_cases((page,)), load_mechanisms((page,))
+    problems = lint(rules, cases, parse, vocabulary(), mechanisms=mechanisms, only={page.as_posix()}, today=TODAY)
     sections = [problem for problem in problems if "missing or empty" in problem.message]
     assert len(sections) == empty
     assert len({problem.line for problem in sections}) == empty

@@ -443,14 +443,15 @@ def test_the_knowledge_is_listed_by_kind_and_language(capsys: pytest.CaptureFixt
     everything = out_of(capsys, "kb", "list").splitlines()
     cases = out_of(capsys, "kb", "list", "--kind", "cases").splitlines()
     rules = out_of(capsys, "kb", "list", "--kind", "rules").splitlines()
-    assert everything == cases + rules
+    mechanisms = out_of(capsys, "kb", "list", "--kind", "mechanisms").splitlines()
+    assert everything == mechanisms + cases + rules
     assert any(line.startswith(f"rule  {RULE}  ") for line in rules)
     assert out_of(capsys, "kb", "list", "--kind", "cases", "--language", "zh").splitlines() != cases
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_case_and_a_rule_are_shown_as_markdown(language: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in (INCIDENTS[0].case, RULE):
+    for name in (INCIDENTS[0].case, RULE, "update-blow-up", "update-blow-up.clipping-off"):
         shown = out_of(capsys, "kb", "show", name, "--language", language)
         assert shown.startswith("# ")
         assert any("\u4e00" <= c <= "\u9fff" for c in shown) is (language == "zh")

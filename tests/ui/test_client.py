@@ -186,6 +186,11 @@ def test_the_knowledge_can_be_searched_listed_and_read(client: Client, knowledge
     assert client.case(hits[0].case_id, language="zh").markdown.startswith("# ")
     cases = list(client.cases())
     assert [case.id for case in cases] == sorted(knowledge_advisor.knowledge.case_pages)
+    mechanisms = list(client.mechanisms())
+    assert [item.id for item in mechanisms] == [m.id for m in knowledge_advisor.knowledge.mechanisms.mechanisms]
+    origin = mechanisms[0].origins[0]
+    assert client.mechanism(mechanisms[0].id).mechanism == mechanisms[0]
+    assert client.case(origin.id).markdown.startswith(f"# {origin.title}")
     rules = list(client.rules())
     assert len(rules) == len(knowledge_advisor.knowledge.rules.rules)
     assert client.rule(rules[0].id).rule["id"] == rules[0].id

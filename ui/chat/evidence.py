@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -11,10 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.model.place import Span
 from trainmedic.service.answer import (
     Answer,
     CauseView,
     Citation,
+    DifferentialNode,
     FindingView,
     RefutationView,
     RunView,
@@ -105,14 +107,38 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         max_patches=MAX_PATCHES,
         signals=signals(answer.signals),
         sparks=sparks(answer, language),
+        tree=Markup(tree(answer, language)),
         causes=[(cause, reasons(cause, language)) for cause in causes],
         steps=STEPS,
         refuted=refuted(answer),
         refuted_shown=REFUTED_SHOWN,
         rules=rules,
         counts=counts(answer.findings),
-        pasted=any(item.name is not None for item in answer.receipt.inputs),
+        pasted=any(item.name is not None for item in answer.receipt.inputs)
+        or any(not signal.stated for signal in answer.signals),
     )
+
+
+def tree(answer: Answer, language: Language) -> str:
+    """The differential as nested folds. A place links to the finding that shows the pasted line."""
+    rules = {
+        (span.attachment, span.line): f"tm-rule-{finding.rule_id}"
+        for finding in reversed(answer.findings)
+        for span in finding.evidence
+        if not span.default and finding.status == "fired"
+    }
+    spans = [span for node in answer.differential.nodes for span in spans_of(node)]
+    spans += [span for item in answer.differential.excluded for reason in item.excluded_by for span in reason.evidence]
+    anchors = {span: rules.get((span.attachment, span.line), "") for span in spans}
+    return render("tree.html", language, tree=answer.differential, anchors=anchors)
+
+
+def spans_of(node: DifferentialNode) -> Iterator[Span]:
+    """The places of a node and of everything below it."""
+    for reason in (*node.supports, *node.contradicts, *node.excluded_by):
+        yield from reason.evidence
+    for child in node.nodes:
+        yield from spans_of(child)
 
 
 def tail(answer: Answer, language: Language) -> str:

@@ -1,4 +1,4 @@
-"""The knowledge page: search, filters, and one case or rule as an article. Widgets and events only."""
+"""The knowledge page: search, filters, and one case, mechanism or rule as an article. Widgets and events only."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import gradio as gr
 
+from trainmedic.kb.engine.mechanism import Mechanism, Origin
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.body import SECTIONS, read_body
+from trainmedic.kb.pages.render import mechanism_sections
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.frame import QUIET, header, html_options
 from trainmedic.ui.chat.texts import Language, words
@@ -32,6 +34,7 @@ class KnowledgePage:
         knowledge = context.advisor.knowledge
         self._cases = dict(sorted(knowledge.case_pages.items()))
         self._rules = {rule.id: rule for rule in knowledge.rules.rules}
+        self._mechanisms = knowledge.mechanisms
 
     def build(self) -> gr.Blocks:
         t = self._words
@@ -54,14 +57,19 @@ class KnowledgePage:
         return page
 
     def _intro(self) -> str:
-        return evidence.render("intro.html", self._language, cases=len(self._cases), rules=len(self._rules))
+        return evidence.render(
+            "intro.html",
+            self._language,
+            cases=len(self._cases),
+            rules=len(self._rules),
+            mechanisms=len(self._mechanisms.mechanisms),
+        )
 
     def _filters(self) -> list[Any]:
         t = self._words
         frameworks = sorted({name for case in self._cases.values() for name in case.frameworks})
-        families = sorted(
-            {case.family for case in self._cases.values()}, key=lambda name: t["families"].get(name, name)
-        )
+        families = {case.family for case in self._cases.values()}
+        families |= {mechanism.family for mechanism in self._mechanisms.mechanisms}
         with gr.Row(elem_id="tm-kb-filters"):
             query = gr.Textbox(
                 label=t["kb_search_label"],
@@ -74,7 +82,7 @@ class KnowledgePage:
                 scale=4,
             )
             kind = gr.Dropdown(
-                [(t["kb_cases"], "cases"), (t["kb_rules"], "rules")],
+                [(t["kb_cases"], "cases"), (t["kb_mechanisms"], "mechanisms"), (t["kb_rules"], "rules")],
                 value="cases",
                 label=t["kb_kind"],
                 filterable=False,
@@ -96,7 +104,7 @@ class KnowledgePage:
                 min_width=150,
             )
             family = gr.Dropdown(
-                [(t["kb_all_classes"], ALL), *((t["families"].get(name, name), name) for name in families)],
+                [(t["kb_all_classes"], ALL), *sorted((t["families"].get(name, name), name) for name in families)],
                 value=ALL,
                 label=t["kb_class"],
                 show_label=False,
@@ -111,11 +119,13 @@ class KnowledgePage:
         query = (query or "").strip()[:MAX_QUERY]
         if kind == "rules":
             return self._list_rules(query, framework, family)
+        if kind == "mechanisms":
+            return self._list_mechanisms(query, family)
         cases = self._found(query) if query else list(self._cases.values())
         rows = [
             case for case in cases if framework in (ALL, None, *case.frameworks) and family in (ALL, None, case.family)
         ]
-        return evidence.render("list.html", self._language, cases=rows, rules=None, ranked=bool(query))
+        return evidence.render("list.html", self._language, cases=rows, ranked=bool(query))
 
     def _found(self, query: str) -> list[Case]:
         """Cases that contain all the words, then the nearest by meaning."""
@@ -140,17 +150,33 @@ class KnowledgePage:
                 and (family in (ALL, None) or family in {families.get(case_id) for case_id in rule.cases})
             ):
                 rows.append(rule)
-        return evidence.render("list.html", self._language, cases=None, rules=rows, ranked=False)
+        return evidence.render("list.html", self._language, rules=rows)
+
+    def _list_mechanisms(self, query: str, family: str) -> str:
+        query_words = query.casefold().split()
+        rows = [
+            mechanism
+            for mechanism in self._mechanisms.mechanisms
+            if family in (ALL, None, mechanism.family)
+            and all(word in mechanism_haystack(mechanism) for word in query_words)
+        ]
+        return evidence.render("list.html", self._language, mechanisms=rows)
 
     def opened(self, request: gr.Request) -> tuple[Any, Any, Any, Any]:
-        """The case or rule in the address as an article instead of the list."""
+        """The case, mechanism or rule in the address as an article instead of the list.
+
+        An answer links to its causes as cases, whatever their level.
+        """
         query: Mapping[str, str] = request.query_params
         case, rule = self._cases.get(query.get("case", "")), self._rules.get(query.get("rule", ""))
+        place = self._mechanisms.find(query.get("mechanism", query.get("case", "")))
         if case is not None:
             head, body, foot = self._case(case)
         elif rule is not None:
             head, body, foot = self._rule(rule)
-        elif "case" in query or "rule" in query:
+        elif place is not None:
+            head, body, foot = self._mechanism(*place)
+        elif query.keys() & {"case", "mechanism", "rule"}:
             head, body, foot = evidence.render("missing.html", self._language), "", ""
         else:
             return gr.skip(), gr.skip(), gr.skip(), gr.skip()
@@ -168,6 +194,16 @@ class KnowledgePage:
         rules = [self._rules[item] for item in case.rules if item in self._rules]
         head = evidence.render("case_head.html", language, case=case)
         foot = evidence.render("case_foot.html", language, case=case, rules=rules, related=related)
+        return head, article(parts), foot
+
+    def _mechanism(self, mechanism: Mechanism, origin: Origin | None) -> tuple[str, str, str]:
+        language = self._language
+        parts = [(heading, text) for heading, text in mechanism_sections(mechanism, language)]
+        if origin is not None:
+            parts.insert(0, (self._words["kb_fix"], origin.fix.get(language)))
+        cases = [self._cases[item] for item in mechanism.all_cases if item in self._cases]
+        head = evidence.render("mechanism_head.html", language, mechanism=mechanism, origin=origin)
+        foot = evidence.render("rule_foot.html", language, rule=mechanism, cases=cases)
         return head, article(parts), foot
 
     def _rule(self, rule: Rule) -> tuple[str, str, str]:
@@ -200,3 +236,10 @@ def haystack(case: Case) -> str:
     """The text of a case for the search by words."""
     symptoms = " ".join(text for texts in case.symptoms.values() for text in texts)
     return f"{case.id} {case.title.en} {case.title.zh} {' '.join(case.frameworks)} {symptoms}".casefold()
+
+
+def mechanism_haystack(mechanism: Mechanism) -> str:
+    """The text of a mechanism for the search by words."""
+    symptoms = " ".join(text for texts in mechanism.symptoms.values() for text in texts)
+    origins = " ".join(f"{origin.title.en} {origin.title.zh}" for origin in mechanism.origins)
+    return f"{mechanism.id} {mechanism.title.en} {mechanism.title.zh} {origins} {symptoms}".casefold()

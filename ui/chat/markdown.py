@@ -14,6 +14,7 @@ from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.service.answer import Answer, Section, markdown
 from trainmedic.ui.chat.evidence import lines, sorted_findings
 from trainmedic.ui.chat.texts import Language, words
+from trainmedic.ui.present.verdict import shown_verdict
 
 INLINE = re.compile(r"([\\`*_\[\]<>&~|!$])|(:)(?=//)|(?<=www)(\.)|(@)|(?<=mailto)(:)|(?<=xmpp)(:)", re.IGNORECASE)
 """Punctuation that begins something within a line: behind a backslash it is text and nothing else (CommonMark 2.4)."""
@@ -134,8 +135,9 @@ def title(view: Answer, text: str, known: frozenset[int]) -> str:
 def heading(view: Answer, language: Language) -> str:
     """The verdict as the first line, which the page's style turns into a chip."""
     t = words(language)
-    line = t[f"verdict_{view.verdict}"]
-    if view.verdict in ("answered", "no_fault") and view.causes:
+    name = shown_verdict(view)
+    line = t[f"verdict_{name}"]
+    if name in ("answered", "no_fault") and view.causes:
         line += f" · {t['confidence_' + view.causes[0].confidence]}"
     return f"## [{line}](#tm-v-{view.verdict})"
 

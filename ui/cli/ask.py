@@ -22,6 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("question", metavar="QUESTION", help="what you see; - reads it from standard input")
     parser.add_argument("-f", "--file", action="append", default=[], metavar="FILE", help="config, log, pip list …")
     parser.add_argument("--json", action="store_true", help="the whole answer object")
+    parser.add_argument("--why", action="store_true", help="also print what was considered, for and against each")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
     parser.add_argument("--mode", choices=("auto", "deterministic", "investigate"), default="auto", help=MODES)
     parser.add_argument("--top-k", type=int, default=5, choices=range(1, 21), metavar="N", help="causes listed (1–20)")
@@ -41,6 +42,10 @@ def run(options: argparse.Namespace) -> int:
     )
     answer = answer_of(options, request, _print_step)
     sys.stdout.write(to_json(answer, indent=2) + "\n" if options.json else answer.answer + "\n")
+    if options.why and not options.json:
+        from trainmedic.ui.present.text import differential
+
+        sys.stdout.write(f"\n{differential(answer.differential, answer.language)}")
     return 0
 
 

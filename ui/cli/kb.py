@@ -1,9 +1,9 @@
 """Work with the knowledge base: lint, list, show, new, coverage.
 
 lint      check pages (all, or the given ones): format, links, both languages; run the rules' examples
-list      list cases and rules, or the names that pages use (signals, settings)
-show      print one case or rule as Markdown
-new       write the skeleton of a case or rule page
+list      list cases, mechanisms and rules, or the names that pages use (signals, settings, concepts)
+show      print one case, mechanism, origin (mechanism.origin) or rule as Markdown
+new       write the skeleton of a case, mechanism or rule page
 coverage  print what is covered by framework and class, with links and gaps, as Markdown
 """
 
@@ -19,14 +19,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     lint = actions.add_parser("lint", help="check pages")
     lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
     lint.add_argument("--kb", action="append", default=[], type=Path, metavar="FOLDER", help="a folder of your pages")
-    listing = actions.add_parser("list", help="list cases and rules")
+    listing = actions.add_parser("list", help="list cases, mechanisms and rules")
     listing.add_argument("--kind", choices=("cases", "rules", "mechanisms", "signals", "settings", "concepts"))
     listing.add_argument("--language", choices=("en", "zh"), default="en")
     show = actions.add_parser("show", help="print one page")
     show.add_argument("id")
     show.add_argument("--language", choices=("en", "zh"), default="en")
     new = actions.add_parser("new", help="write a skeleton page")
-    new.add_argument("kind", choices=("case", "rule"))
+    new.add_argument("kind", choices=("case", "mechanism", "rule"))
     new.add_argument("id", help="lower-case words joined by dashes; names the problem, not the remedy")
     new.add_argument("--folder", required=True, type=Path, help="where the page goes")
     new.add_argument("--new-folder", action="store_true", help="create the folder if it does not exist")
@@ -108,9 +108,10 @@ def _configured() -> tuple[Path, ...]:
 def _coverage(_: argparse.Namespace) -> int:
     from trainmedic.ingest.authoring.coverage import coverage
     from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.mechanism import load_mechanisms
     from trainmedic.kb.pages.rule import load_rules
 
-    sys.stdout.write(coverage(load_cases(), load_rules()))
+    sys.stdout.write(coverage(load_cases(), load_rules(), load_mechanisms()))
     return 0
 
 
@@ -149,8 +150,9 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import NotFound
     from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.mechanism import load_mechanisms
     from trainmedic.kb.pages.page import suggestion
-    from trainmedic.kb.pages.render import render_case, render_rule
+    from trainmedic.kb.pages.render import render_case, render_mechanism, render_rule
     from trainmedic.kb.pages.rule import load_rules
 
     folders = _configured()
@@ -159,11 +161,18 @@ def _show(options: argparse.Namespace) -> int:
     if case is not None:
         sys.stdout.write(render_case(case, options.language) + "\n")
         return 0
+    mechanisms = load_mechanisms(folders)
+    place = mechanisms.find(options.id)
+    if place is not None:
+        sys.stdout.write(render_mechanism(*place, options.language))
+        return 0
     rules = load_rules(folders)
     rule = rules.get(options.id)
     if rule is None:
         known = {case.id for case in cases.cases} | {rule.id for rule in rules.rules}
-        raise NotFound(f"no case and no rule {options.id!r}{suggestion(options.id, known)}", hint="trainmedic kb list")
+        known |= {mechanism.id for mechanism in mechanisms.mechanisms}
+        message = f"no case, mechanism or rule {options.id!r}{suggestion(options.id, known)}"
+        raise NotFound(message, hint="trainmedic kb list")
     sys.stdout.write(render_rule(rule, options.language) + "\n")
     return 0
 
@@ -187,7 +196,7 @@ def _new(options: argparse.Namespace) -> int:
         message = f"the folder {folder} does not exist{suggestion(folder.name, siblings)}"
         raise InvalidRequest(message, hint="--new-folder creates it")
     folder.mkdir(parents=True, exist_ok=True)
-    text = skeleton(options.kind, options.id, version("trainmedic"), date.today())
+    text = skeleton(options.kind, options.id, version("trainmedic"), date.today(), folder.resolve().name)
     path.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{path}\n")
     return 0

@@ -17,6 +17,9 @@ from trainmedic.service.api.resources import (
     CaseSummary,
     FeedbackReceipt,
     Hits,
+    MechanismDocument,
+    MechanismPage,
+    MechanismSummary,
     Readiness,
     RuleDocument,
     RulePage,
@@ -37,7 +40,7 @@ from trainmedic.ui.client.requests import (
 )
 
 T = TypeVar("T")
-Page = TypeVar("Page", CasePage, RulePage)
+Page = TypeVar("Page", CasePage, MechanismPage, RulePage)
 PAGE_SIZE = 100
 """Items fetched at once; the service allows 200."""
 
@@ -145,6 +148,19 @@ class AsyncClient:
     async def case(self, case_id: str, *, language: PageLanguage = "en") -> CaseDocument:
         path = f"/v1/cases/{segment(case_id)}"
         return await self._send(Call(method="GET", path=path, kind=CaseDocument, params={"language": language}))
+
+    async def mechanisms(
+        self, *, family: str | None = None, language: PageLanguage = "en"
+    ) -> AsyncGenerator[MechanismSummary, None]:
+        """All mechanisms by id, fetched page by page."""
+        filters = {"family": family, "language": language}
+        async for page in self._pages(MechanismPage, "/v1/mechanisms", filters):
+            for item in page.items:
+                yield item
+
+    async def mechanism(self, mechanism_id: str, *, language: PageLanguage = "en") -> MechanismDocument:
+        path = f"/v1/mechanisms/{segment(mechanism_id)}"
+        return await self._send(Call(method="GET", path=path, kind=MechanismDocument, params={"language": language}))
 
     async def rules(
         self, *, framework: str | None = None, language: PageLanguage = "en"

@@ -21,6 +21,7 @@ Missing = answer.MissingView
 Finding = answer.FindingView
 Cause = answer.CauseView
 Citation = answer.Citation
+Differential = answer.DifferentialView
 Step = answer.StepView
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 

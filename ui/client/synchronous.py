@@ -102,6 +102,8 @@ class Client:
     search = _blocking(AsyncClient.search)
     cases = _iterating(AsyncClient.cases)
     case = _blocking(AsyncClient.case)
+    mechanisms = _iterating(AsyncClient.mechanisms)
+    mechanism = _blocking(AsyncClient.mechanism)
     rules = _iterating(AsyncClient.rules)
     rule = _blocking(AsyncClient.rule)
     feedback = _blocking(AsyncClient.feedback)

@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.render import render_case, render_rule
+from trainmedic.kb.pages.render import render_cause, render_rule
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.question.request import Ask
@@ -182,7 +182,8 @@ language model, nothing stored."""
         return CaseHits.model_validate(Hits.of(hits, advisor.knowledge.cases, language))
 
     async def get_case(self, case_id: Id, language: TextLanguage = "en") -> CasePage:
-        """One case by its id: symptom, cause, fix, what does not help, how to confirm, versions, sources."""
+        """One case, mechanism or origin by its id: symptom, cause, fix, what does not help, how to confirm, versions, \
+sources."""
         case = self._advisor.case(case_id)
         if case is None:
             raise NotFound(f"no case {case_id[:MAX_ID]!r}", hint="search_cases finds them")
@@ -194,7 +195,7 @@ language model, nothing stored."""
             frameworks=list(case.frameworks),
             evidence=case.evidence,
             rules=list(case.rules),
-            markdown=render_case(case, language),
+            markdown=render_cause(case, self._advisor.knowledge.mechanisms, language),
         )
 
     async def explain_rule(self, rule_id: Id, language: TextLanguage = "en") -> RulePage:

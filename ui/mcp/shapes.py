@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
 
-from trainmedic.service.answer import Citation, InputView, MaskedView, MissingView, RefutationView
+from trainmedic.service.answer import Citation, InputView, MaskedView, MechanismRef, MissingView, RefutationView
 from trainmedic.service.api.resources import Hit
 
 
@@ -65,6 +65,35 @@ class Cause(Part):
     evidence_grade: str = Field(description="how well the case is established: reproduced, maintainer, reporter ...")
     findings: list[str]
     refutations: list[RefutationView]
+    level: str = Field(description="how much it commits to: mechanism, origin or case")
+    mechanism: MechanismRef | None
+
+
+class Statement(Part):
+    """Something that speaks for or against a cause."""
+
+    text: str
+
+
+class Considered(Part):
+    """A mechanism, an origin or a case that was considered; ``nodes`` are what it comes from."""
+
+    id: str
+    level: str = Field(description="mechanism, origin or case")
+    title: str
+    probability: float
+    supports: list[Statement]
+    contradicts: list[Statement]
+    excluded_by: list[Statement]
+    state: str | None = Field(description="of an origin: holds, does_not_hold or open")
+    nodes: list[Considered]
+
+
+class Differential(Part):
+    """Everything considered, most probable first; ``other`` is the probability of something else."""
+
+    nodes: list[Considered]
+    other: float
 
 
 class Step(Part):
@@ -90,6 +119,7 @@ class Diagnosis(Part):
     mode: str = Field(description="llm: the text was written by a model and verified; deterministic: without one")
     answer: str = Field(description="Markdown with citation markers [1], [2] ...")
     causes: list[Cause]
+    differential: Differential
     findings: list[Finding]
     missing: list[MissingView]
     citations: list[Citation]

@@ -19,6 +19,7 @@ from trainmedic.service.answer import markdown as markdown_of
 from trainmedic.service.composition.messages import messages as answer_messages
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack_text import escape, fallback, link, neutral, split_markdown, wrapped
+from trainmedic.ui.present.verdict import shown_verdict
 
 Block = dict[str, Any]
 MESSAGE = 11_500
@@ -29,6 +30,8 @@ BLOCKS = 45
 ELEMENT = 1_000
 """Characters of one line of small print; a longer line continues in the next element."""
 ELEMENTS = 10
+CONSIDERED = 4
+"""Lines on what else was considered."""
 FEEDBACK, RESOLVED, HUMAN, SHARE = (f"trainmedic_{name}" for name in ("feedback", "resolved", "human", "share"))
 """What clicks are called."""
 GROUNDED = ("answered", "no_fault")
@@ -67,7 +70,28 @@ def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...
 
 
 def footer(answer: Answer, extras: Extras) -> list[Block]:
-    return [*small_print(sources(answer, extras)), *small_print(remarks(answer, extras)), *buttons(answer, extras)]
+    return [
+        *also_considered(answer),
+        *small_print(sources(answer, extras)),
+        *small_print(remarks(answer, extras)),
+        *buttons(answer, extras),
+    ]
+
+
+def also_considered(answer: Answer) -> list[Block]:
+    """What was considered besides the answer's causes, and what was ruled out, in one section."""
+    language = answer.language
+    listed = {cause.case_id for cause in answer.causes}
+    listed |= {cause.mechanism.id for cause in answer.causes if cause.mechanism is not None}
+    lines = [f"{node.title} ({node.probability:.0%})" for node in answer.differential.nodes if node.id not in listed]
+    lines += [
+        messages("slack.excluded", language, title=item.title, why=item.excluded_by[0].text)
+        for item in answer.differential.excluded
+    ]
+    if not lines:
+        return []
+    head = messages("slack.also", language)
+    return [section("\n".join((head, *(f"• {escape(line)}" for line in lines[:CONSIDERED]))))]
 
 
 def packed(blocks: Sequence[Block], text: str) -> tuple[Reply, ...]:
@@ -99,7 +123,7 @@ def verdict_line(answer: Answer) -> str:
 
 
 def verdict_name(answer: Answer) -> str:
-    return messages(f"slack.verdict.{answer.verdict}", answer.language)
+    return messages(f"slack.verdict.{shown_verdict(answer)}", answer.language)
 
 
 def lead(answer: Answer) -> str:

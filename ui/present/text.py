@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import FindingView, ReceiptView, ReportView
+from trainmedic.service.answer import (
+    DifferentialNode,
+    DifferentialView,
+    FindingView,
+    ReceiptView,
+    ReportView,
+    StatementView,
+)
 from trainmedic.ui.present.messages import messages
 
 # A finding over many lines of a log is clear after a few of them.
@@ -47,6 +54,38 @@ def pointed(span: Span, language: str) -> Iterable[str]:
         return
     first, *rest = span.text.split("\n")
     yield f"{where}: {first.strip()}{' …' if rest else ''}"
+
+
+def differential(view: DifferentialView, language: str) -> str:
+    """What was considered as an indented tree, with what speaks for (✓) and against (✗) each, and where."""
+    lines = [line for node in view.nodes for line in branch(node, language)]
+    lines.append(f"{view.other:>4.0%} {messages('other', language)}")
+    if view.excluded:
+        lines += ["", f"{messages('ruled_out', language)}:"]
+        for item in view.excluded:
+            lines += [f"  {item.title} ({item.id})", *statements(item.excluded_by, "✗", "    ")]
+    return "\n".join(lines) + "\n"
+
+
+def branch(node: DifferentialNode, language: str, depth: int = 0) -> Iterable[str]:
+    """A node with everything below it."""
+    indent = "     " * depth
+    state = f" [{messages(f'state.{node.state}', language)}]" if node.state is not None else ""
+    level = messages(f"level.{node.level}", language)
+    yield f"{indent}{node.probability:>4.0%} {level} {node.title} ({node.id}){state}"
+    inner = f"{indent}     "
+    yield from statements(node.supports, "✓", inner)
+    yield from statements((*node.contradicts, *node.excluded_by), "✗", inner)
+    for missing in node.missing:
+        yield f"{inner}? {missing.ask}"
+    for child in node.nodes:
+        yield from branch(child, language, depth + 1)
+
+
+def statements(items: Iterable[StatementView], mark: str, indent: str) -> Iterable[str]:
+    for item in items:
+        places = ", ".join(f"{span.attachment or '-'}:{span.line}" for span in item.evidence)
+        yield f"{indent}{mark} {item.text}" + (f" ({places})" if places else "")
 
 
 def problems(receipt: ReceiptView, language: str) -> Iterable[str]:

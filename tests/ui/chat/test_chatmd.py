@@ -189,7 +189,8 @@ def test_a_models_text_gets_the_causes_title_with_its_marker(advisor: Advisor) -
     text = Section(kind="model_text", body="The loss is NaN [2].")
     found = replace(answer_of(advisor), mode="llm", answer=text.body, sections=(text,))
     _, second, third, *_ = markdown.answer(found, "en").split("\n\n")
-    assert second == f"**{found.causes[0].title}** [1](#tm-c1)"
+    marker = next(item.marker for item in found.citations if item.id == found.causes[0].case_id)
+    assert second == f"**{found.causes[0].title}** [{marker}](#tm-c{marker})"
     assert third == "The loss is NaN [2](#tm-c2)."
     assert markdown.streamed(found, "The lo", "en").split("\n\n")[1:] == [
         f"**{found.causes[0].title}**",

@@ -1,0 +1,153 @@
+"""Answers that once misled: each is a class of paste, made as small as it still shows the point."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer import Answer
+from trainmedic.service.question.request import Ask
+from trainmedic.ui.chat.texts import examples
+
+FULL_FP16 = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: full
+deepspeed: ds_z3_config.json
+template: qwen
+per_device_train_batch_size: 1
+learning_rate: 1.0e-3
+lr_scheduler_type: cosine
+warmup_ratio: 0.03
+fp16: true
+flash_attn: fa2
+"""
+ZERO_ROW = "{'loss': '0', 'grad_norm': '0', 'learning_rate': '2e-05', 'epoch': '0.01'}\n"
+
+
+def row(loss: object, grad_norm: object, epoch: float) -> str:
+    return f"{{'loss': {loss}, 'grad_norm': {grad_norm}, 'learning_rate': 0.0009, 'epoch': {epoch:.2f}}}\n"
+
+
+def grows_and_breaks() -> str:
+    """A log of 640 good steps, the gradients growing over the last 80, then NaN."""
+    steady = "".join(row(1.6 - n / 90, 1.4 + (n % 3) / 10, n / 40) for n in range(56))
+    grown = (1.7, 2.9, 4.4, 7.8, 13.1, 22.5, 37.9, 56.0)
+    growing = "".join(row(1.2 + n / 4, norm, 1.4 + n / 40) for n, norm in enumerate(grown))
+    scale = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2, reducing to 1\n"
+    return steady + growing + "".join(row(0.0, "nan", 1.6 + n / 40) + scale for n in range(6))
+
+
+def files(**contents: str) -> tuple[Attachment, ...]:
+    return tuple(Attachment(name=name.replace("__", "."), content=content) for name, content in contents.items())
+
+
+def fired(answer: Answer) -> set[str]:
+    return {finding.rule_id for finding in answer.findings if finding.status == "fired"}
+
+
+def test_gradients_that_grew_for_eighty_steps_are_no_failure_of_the_first_step(advisor: Advisor) -> None:
+    pasted = files(sft__yaml=FULL_FP16, train__log=grows_and_breaks())
+    for question in ("loss became nan, why?", "loss became nan, weights are fp16, card is A100 80G"):
+        answer = advisor.ask(Ask(question=question, attachments=pasted))
+        assert answer.causes[0].case_id != "llamafactory-sdpa-first-step-nan"
+        assert "update-blow-up" in {node.id for node in answer.differential.nodes}
+        assert not {"setting:weights_dtype", "setting:attention"} & {item.fact for item in answer.missing}
+        confident = [cause for cause in answer.causes if cause.confidence == "high"]
+        assert all(cause.evidence_grade != "reported" for cause in confident)
+
+
+@pytest.mark.parametrize("question", ["", "loss is 0 from the first step, grad_norm 0", "SFT with TRL: loss is 0"])
+def test_a_loss_of_exactly_zero_is_not_blamed_on_images_that_nobody_spoke_of(advisor: Advisor, question: str) -> None:
+    answer = advisor.ask(Ask(question=question, attachments=files(train__log=ZERO_ROW * 24)))
+    assert answer.verdict in ("answered", "need_input")
+    assert answer.causes[0].case_id != "swift-multimodal-loss-zero-truncated"
+    assert "no-trained-token" in {node.id for node in answer.differential.nodes}
+
+
+def test_a_log_that_was_not_read_as_a_whole_is_not_called_healthy(advisor: Advisor) -> None:
+    rows = "".join(row(2.0 - n / 40_000, 1.0 + (n % 5) / 10, n / 9_000) for n in range(27_000))
+    answer = advisor.ask(Ask(question="is this run ok?", attachments=files(big__log=rows)))
+    assert any(item.truncated for item in answer.receipt.inputs)
+    assert answer.verdict != "no_fault"
+    assert "big.log" in answer.answer
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "my training is bad, help",
+        "something is wrong with my run, please help",
+        "my training does not work",
+        "training problem",
+        "it doesn't train properly",
+        "我的训练效果不好，帮帮我",
+    ],
+)
+def test_a_vague_complaint_is_asked_back(advisor: Advisor, question: str) -> None:
+    answer = advisor.ask(Ask(question=question))
+    assert answer.verdict == "need_input"
+    assert {"framework", "algorithm", "config", "log"} <= {item.fact for item in answer.missing}
+
+
+@pytest.mark.parametrize("question", ["hello", "What does gradient clipping do?", "what can you do?", "你好"])
+def test_a_greeting_and_a_general_question_are_told_what_this_is_for(advisor: Advisor, question: str) -> None:
+    answer = advisor.ask(Ask(question=question))
+    assert answer.verdict == "not_in_kb"
+    assert not answer.causes
+    assert "pip list" in answer.answer
+    assert len(answer.answer) < 400
+
+
+def test_another_field_is_still_none_of_ours(advisor: Advisor) -> None:
+    answer = advisor.ask(Ask(question="how do I make pizza?"))
+    assert (answer.verdict, answer.causes) == ("not_in_kb", ())
+
+
+def test_a_faulty_configuration_alone_is_answered_with_its_faults(advisor: Advisor) -> None:
+    answer = advisor.ask(Ask(question="", attachments=files(x__yaml=FULL_FP16 + "bf16: true\n")))
+    assert "trainer-fp16-and-bf16" in fired(answer)
+    assert answer.verdict != "not_in_kb"
+    assert "fp16" in answer.answer
+
+
+@pytest.mark.parametrize(
+    "question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"]
+)
+def test_a_symptom_alone_makes_no_cause_more_than_a_candidate(advisor: Advisor, question: str) -> None:
+    answer = advisor.ask(Ask(question=question))
+    assert answer.verdict == "need_input"
+    assert {cause.confidence for cause in answer.causes} == {"low"}
+
+
+def test_what_a_log_shows_to_train_was_not_refused_at_the_start(advisor: Advisor) -> None:
+    kto = examples("en")[0]
+    pasted = tuple(Attachment(name=file.name, content=str(file.content)) for file in kto.files)
+    assert "option-of-other-command" not in fired(advisor.ask(Ask(question=kto.question, attachments=pasted)))
+    unstarted = tuple(file for file in pasted if file.name != "train.log")
+    assert "option-of-other-command" in fired(advisor.ask(Ask(question=kto.question, attachments=unstarted)))
+
+
+@pytest.mark.parametrize(
+    "file", [Attachment(name="model.bin", content=bytes(range(256)) * 40), Attachment(name="empty.log", content="")]
+)
+def test_a_file_without_text_is_named(advisor: Advisor, file: Attachment) -> None:
+    answer = advisor.ask(Ask(question="", attachments=(file,)))
+    assert answer.verdict == "need_input"
+    assert f"cannot read {file.name}" in answer.answer
+    assert answer.missing
+
+
+def test_the_sign_of_a_traceback_is_the_line_that_names_the_exception(advisor: Advisor) -> None:
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/train.py", line 88, in <module>\n'
+        "    trainer.train()\n"
+        '  File "/opt/site-packages/trl/trainer/grpo_trainer.py", line 812, in _get_per_token_logps\n'
+        "    logits = model(input_ids=input_ids).logits\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 18.55 GiB.\n"
+    )
+    answer = advisor.ask(Ask(question=f"Why does this happen?\n\n{trace}"))
+    assert {signal.evidence.line for signal in answer.signals if signal.kind == "oom"} == {8}
+    assert not {"algorithm", "stage", "framework"} & {item.fact for item in answer.missing}

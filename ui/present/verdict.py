@@ -1,0 +1,14 @@
+"""What the channels call a verdict: one without certainty, and one about a config alone, have names of their own."""
+
+from __future__ import annotations
+
+from trainmedic.service.answer import Answer
+
+
+def shown_verdict(answer: Answer) -> str:
+    """``likely``, ``faults``, or the verdict itself."""
+    if any(section.kind == "problems" for section in answer.sections):
+        return "faults"
+    if answer.verdict == "answered" and answer.causes and answer.causes[0].confidence == "low":
+        return "likely"
+    return answer.verdict
