@@ -31,6 +31,7 @@ from trainmedic.service.ranking.candidates import candidates_of, context_of
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, shown_by_log
 from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
@@ -58,6 +59,7 @@ class PreparedAnswer:
     answer: Answer
     supposed: WhatIf | None = None
     changes: Difference | None = None
+    restated: str = ""
 
 
 class Advisor:
@@ -77,11 +79,13 @@ class Advisor:
         self.remember(prepared, prepared.answer)
         return prepared.answer
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
+    def prepare(
+        self, request: Ask, trace_id: str = "", restated: str = "", choices: Sequence[Choice] = ()
+    ) -> PreparedAnswer:
         """The answer without a model, with everything that it rests on; nothing is stored yet.
 
-        ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` if the
-        request is empty.
+        ``restated`` is the question in other words, searched for beside the user's own; ``choices`` are the causes that
+        a model would put first (see `service.ranking.reranked`). Raises `InvalidRequest` if the request is empty.
         """
         watch = Stopwatch()
         request = request.validated()
@@ -97,6 +101,8 @@ class Advisor:
             ruled_out = {cause_id for case in changes.ruled_out for cause_id in self._same_fix(case)}
             candidates = tuple(candidate for candidate in candidates if candidate.cause.id not in ruled_out)
         diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
+        if choices:
+            diagnosis = _reordered(diagnosis, choices, context)
         intent = context.intent
         supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
         language = intent.language if request.language == "auto" else request.language
@@ -120,6 +126,7 @@ class Advisor:
             answer=answer,
             supposed=supposed,
             changes=changes,
+            restated=restated,
         )
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
@@ -268,3 +275,11 @@ class Advisor:
 
 def _fired(case: Case, report: Report) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings_of(case, report) if finding.status is Status.FIRED)
+
+
+def _reordered(diagnosis: Diagnosis, choices: Sequence[Choice], context: Context) -> Diagnosis:
+    """The diagnosis with the valid choices first; as many causes as before, and the same verdict."""
+    evidence = context.evidence
+    lines = [line for text in (evidence.question, *(s.text for s in evidence.sources)) for line in text.splitlines()]
+    differential = reranked(diagnosis.differential, choices, lines)
+    return replace(diagnosis, differential=differential, causes=differential.causes[: len(diagnosis.causes)])

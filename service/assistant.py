@@ -1,6 +1,7 @@
 """The advisor with a language model beside it: the same answer, its text written by the model, streamed and verified.
 
-Verdict, causes, findings, questions and patch are the advisor's and never change. If the model is absent, fails or has
+Verdict, causes, findings, questions and patch are the advisor's; the model may only reorder uncertain causes, each with
+a pasted line that bears it out (`service.ranking.reranked`). If the model is absent, fails or has
 nothing to add, the answer is the advisor's own, with a notice that says which.
 """
 
@@ -21,6 +22,7 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.generation import Generation
 from trainmedic.service.llm.model import ChatModel, ModelError
 from trainmedic.service.llm.query_rewrite import rewritten_query
+from trainmedic.service.llm.rerank import choices_of, is_uncertain
 from trainmedic.service.llm.verified_answer import failure_notice, opening_sections, verified_answer
 from trainmedic.service.question.intent import Relation
 from trainmedic.service.question.request import Ask
@@ -40,13 +42,18 @@ class Assistant:
         model: ChatModel | None = None,
         *,
         restate: bool = True,
+        rerank: bool = False,
         load_agent: Callable[[], Investigate] | None = None,
     ) -> None:
-        """``load_agent`` imports the agent on first use (LangGraph takes about a second to load); without it, the mode
-        ``investigate`` writes like any other."""
+        """``rerank`` lets the model reorder uncertain causes (see `service.llm.rerank`).
+
+        ``load_agent`` imports the agent on first use (LangGraph takes about a second to load); without it, the mode
+        ``investigate`` writes like any other.
+        """
         self.advisor = advisor
         self.model = model
         self._restate = restate
+        self._rerank = rerank
         self._load_agent = load_agent
 
     async def stream(self, request: Ask, trace_id: str = "", run: Executor = run_inline) -> Parts:
@@ -68,6 +75,8 @@ class Assistant:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
                 prepared = await self._restated(prepared, self.model, trace_id, run)
+            if self._rerank and is_uncertain(prepared):
+                prepared = await self._reranked(prepared, self.model, trace_id, run)
             answer = replace(prepared.answer, notices=())  # the final ones depend on the model
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
@@ -94,6 +103,20 @@ class Assistant:
             return prepared
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
+
+    async def _reranked(
+        self, prepared: PreparedAnswer, model: ChatModel, trace_id: str, run: Executor
+    ) -> PreparedAnswer:
+        """Prepare again with the causes that the model puts first; the same if it puts none or time is short."""
+        choices = await choices_of(prepared, model)
+        if not choices:
+            return prepared
+        try:
+            return await run(
+                lambda: self.advisor.prepare(prepared.request, trace_id, restated=prepared.restated, choices=choices)
+            )
+        except TrainmedicError:  # overloaded, but there is an answer already
+            return prepared
 
     async def _investigated(self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor) -> Parts:
         """The steps and the text of an investigation; the advisor's text if it fails."""

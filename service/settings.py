@@ -91,6 +91,9 @@ class Settings(BaseSettings):
     model_first_token_s: float = Field(10.0, gt=0, description="deadline for its first word")
     model_concurrency: int = Field(8, ge=1, le=256, description="texts that it writes at once")
     model_restate: bool = Field(True, description="let it rephrase an unclear question, and search with both wordings")
+    model_rerank: bool = Field(
+        True, description="let it put other causes first where none is sure, each with a pasted line that bears it out"
+    )
     language: str = Field("auto", pattern="^(auto|en|zh)$", description="language of answers; auto: the question's")
     top_k: int = Field(5, ge=1, le=20, description="causes listed in an answer")
     max_request_mb: int = Field(80, ge=1, le=1024, description="largest request body, in MiB")

@@ -56,6 +56,7 @@ PURE = (
     "service/ranking/diagnose.py",
     "service/ranking/features.py",
     "service/llm/prompts/sources.py",
+    "service/ranking/reranked.py",
     "service/composition/series.py",
     "service/llm/verify",
     "service/composition/views.py",

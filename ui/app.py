@@ -126,7 +126,9 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
-        answerer = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
+        answerer = Assistant(
+            advisor, model, restate=settings.model_restate, rerank=settings.model_rerank, load_agent=load_agent
+        )
         background.append(partial(serving, model))
     worker = Worker(settings.concurrency, settings.request_timeout_s)
     context = AppContext(

@@ -67,6 +67,8 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "excluded": -4.0,
         "fails": -2.0,
         "framework_clash": -1.0,
+        "framework_unsaid": -2.0,
+        "presupposed": -1.0,
         "algorithm_clash": -1.5,
         "family_clash": -1.5,
         "version_outside": -2.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -86,24 +86,28 @@ def pasted_terms(evidence: Evidence) -> Mapping[str, float]:
 
     Errors weigh most. Values and paths are left out: they are the user's own.
     """
-    parts: list[tuple[float, str]] = []
-    for trace in evidence.tracebacks:
-        parts.append((ERROR_WEIGHT, f"{trace.exception} {trace.message[:MAX_MESSAGE]}"))
-        frames = [frame.rpartition("/")[2] for frame in trace.frames[-INNERMOST:]]
-        parts.append((FRAME_WEIGHT, " ".join(frames)))
-    parts += [(ERROR_WEIGHT, signal.span.text[:MAX_MESSAGE]) for signal in evidence.signals if not signal.stated]
-    for call in evidence.calls:
-        names = " ".join(argument.key for argument in call.arguments)
-        parts.append((WRITTEN_WEIGHT, f"{call.name} {names}"))
-    for option in evidence.run.options:
-        value = option.value if isinstance(option.value, str) and len(option.value) <= MAX_VALUE else ""
-        parts.append((WRITTEN_WEIGHT, f"{option.key} {'' if '/' in value else value}"))
     terms: dict[str, float] = {}
-    for weight, text in parts:
+    for weight, text in pasted_parts(evidence):
         for term in tokens(text):
             if not term.startswith(GRAM):
                 terms[term] = max(terms.get(term, 0.0), weight)
     return MappingProxyType(terms)
+
+
+def pasted_parts(evidence: Evidence) -> Iterator[tuple[float, str]]:
+    """What a paste says, with the weight of each part."""
+    for trace in evidence.tracebacks:
+        yield ERROR_WEIGHT, f"{trace.exception} {trace.message[:MAX_MESSAGE]}"
+        frames = [frame.rpartition("/")[2] for frame in trace.frames[-INNERMOST:]]
+        yield FRAME_WEIGHT, " ".join(frames)
+    for signal in evidence.signals:
+        if not signal.stated:
+            yield ERROR_WEIGHT, signal.span.text[:MAX_MESSAGE]
+    for call in evidence.calls:
+        yield WRITTEN_WEIGHT, f"{call.name} {' '.join(argument.key for argument in call.arguments)}"
+    for option in evidence.run.options:
+        value = option.value if isinstance(option.value, str) and len(option.value) <= MAX_VALUE else ""
+        yield WRITTEN_WEIGHT, f"{option.key} {'' if '/' in value else value}"
 
 
 def evidence_facts(evidence: Evidence) -> str:

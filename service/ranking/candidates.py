@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.service.question.intent import Intent
+from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, overlap
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit
+
+MAX_SOURCE = 20_000
+"""Code points of each pasted text that are searched for names of frameworks."""
+_WORD = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -> tuple[Candidate, ...]:
@@ -79,7 +86,22 @@ def context_of(
         weighed=MappingProxyType(dict(weigh_all(weighed, facts))),
         places=knowledge.places,
         fix_values=knowledge.fix_values,
+        named=named_frameworks(evidence, intent),
+        pasted_concepts=frozenset(
+            knowledge.glossary.ids("\n".join(text for _, text in pasted_parts(evidence))[:MAX_QUESTION])
+        ),
+        concept_kinds=knowledge.concept_kinds,
     )
+
+
+def named_frameworks(evidence: Evidence, intent: Intent) -> frozenset[str]:
+    """The frameworks that the question or the paste names in any form."""
+    run = evidence.run
+    words = set(_WORD.findall("\n".join(source.text[:MAX_SOURCE] for source in evidence.sources).lower()))
+    listed = profiles().values()
+    named = {p.name for p in listed if not words.isdisjoint((p.name, p.title.lower(), *p.aliases))}
+    named |= {concept for concept, kind in intent.concepts.items() if kind == "framework"}
+    return frozenset(named | evidence.versions.keys() | ({run.framework.value} if run.framework is not None else set()))
 
 
 def rarity(concepts: Iterable[str], case_concepts: Mapping[str, frozenset[str]]) -> Mapping[str, float]:

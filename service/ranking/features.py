@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
@@ -47,11 +49,14 @@ FOR = (
 """What speaks for a candidate."""
 AGAINST = (
     *("rule_clear", "denied", "symptom_missed", "contradiction", "excluded", "fails", "framework_clash"),
+    *("framework_unsaid", "presupposed"),
     *("algorithm_clash", "family_clash", "version_outside", "worked_before", "tried", "already_so", "healthy_log"),
 )
 """What speaks against a candidate."""
 EITHER = ("is_origin", "is_mechanism")
 """What a candidate commits to, compared with a case; may count either way."""
+SETUP = frozenset({"component", "algorithm", "model", "hardware", "setting", "data"})
+"""Kinds of concepts that are part of a set-up."""
 LOGS = frozenset({"log", "metrics", "traceback"})
 """Kinds of text that a run printed."""
 ENOUGH = 2.0
@@ -94,6 +99,9 @@ class Context:
     weighed: Mapping[str, Weighed] = field(default_factory=lambda: MappingProxyType({}))  # by mechanism id
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
 
+    named: frozenset[str] = frozenset()  # frameworks that the question or the paste names
+    pasted_concepts: frozenset[str] = frozenset()  # glossary concepts of the paste
+    concept_kinds: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
 
     def placed(self, cause_id: str) -> tuple[Place, ...]:
@@ -181,6 +189,8 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
         "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
         "settings": _share(written, case.settings),
         "healthy_log": float(context.healthy_log and not context.observed),
+        "framework_unsaid": float(case.level == "case" and _unsaid(case, context)),
+        "presupposed": _presupposed(case, context),
         **_of_mechanism(case, context),
         **_of_versions(case, evidence),
         **_of_remedies(case, context),
@@ -194,6 +204,10 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     ):
         values[f"{name}_match"] = float(fact is not None and fact.value in known)
         values[f"{name}_clash"] = float(_clash(fact, known))
+    if values["framework_clash"] and not below(run.framework.value if run.framework else "").isdisjoint(
+        case.frameworks
+    ):
+        values["framework_clash"] = 0.0  # the case is about a library that this framework runs on
     if run.model is not None and run.model_family is None and case.model_families:
         values["family_clash"] = 1.0  # a model of no family we know is none of those named
     return MappingProxyType({name: values[name] for name in NAMES})
@@ -284,6 +298,32 @@ def in_range(fact: VersionFact, affected: str) -> bool | None:
     if exact is not None:
         return holds(exact, parse_range(affected))
     return interval_holds(Interval(parse_version(fact.low), parse_version(fact.high)), parse_range(affected))
+
+
+@cache
+def below(framework: str) -> frozenset[str]:
+    """The libraries that a framework runs on: what is wrong with them is wrong with it. For none: all libraries."""
+    listed = profiles()
+    libraries = {profile.name for profile in listed.values() if profile.kind == "library"}
+    own = listed.get(framework)
+    on_trainer = own is not None and "transformers" in (own.inherits, own.base)
+    return frozenset(libraries | ({"trl"} if on_trainer else set()))
+
+
+def _unsaid(case: Case, context: Context) -> bool:
+    """Whether a case is about frameworks of which neither the question nor the paste shows a sign."""
+    run = context.evidence.run
+    libraries = below(run.framework.value if run.framework is not None else "")
+    frameworks = set(case.frameworks)
+    return bool(frameworks) and frameworks.isdisjoint(libraries) and frameworks.isdisjoint(context.named)
+
+
+def _presupposed(case: Case, context: Context) -> float:
+    """The share of the set-up in a cause's title (components, algorithms, models, cards) that is mentioned nowhere."""
+    titles = context.case_titles.get(case.id, frozenset())
+    setup = [concept for concept in titles if context.concept_kinds.get(concept) in SETUP]
+    said = context.intent.concepts.keys() | context.pasted_concepts
+    return sum(concept not in said for concept in setup) / len(setup) if setup else 0.0
 
 
 def _clash(fact: Recognised | None, known: Sequence[str]) -> bool:

@@ -76,9 +76,9 @@ def test_everything_has_its_place(knowledge_advisor: Advisor) -> None:
     text = user(built(about(knowledge_advisor)))
     landmarks = [
         "# Sources",
-        f"[1] case {KTO.case}",
-        "More of [1]:\ndoes not help:",
-        f"[2] rule {KTO.rule}",
+        f"] case {KTO.case}",
+        "]:\ndoes not help:",
+        f"] rule {KTO.rule}",
         "] pasted at ",
         "# Settled\nverdict: answered",
         "# Pasted: ",
@@ -132,7 +132,7 @@ def test_the_language_of_the_answer_is_the_last_word(knowledge_advisor: Advisor,
     for question in (KTO.en, KTO.zh):
         prompt = built(about(knowledge_advisor, question, language=language))
         assert name in user(prompt).rpartition("\n\n")[2]
-        (case, *_) = prompt.sources
+        case = next(source for source in prompt.sources if source.id == KTO.case)
         assert case.title == knowledge_advisor.knowledge.published[KTO.case].title.get(language)
 
 
@@ -242,7 +242,9 @@ def test_the_least_important_goes_first_and_is_no_source_any_more(advisor: Advis
         unseen = {source.marker for source in sources_of(prepared)} - {source.marker for source in prompt.sources}
         assert not any(f"\n[{marker}] " in user(prompt) for marker in unseen)
         assert all(f"\n[{source.marker}] " in user(prompt) for source in prompt.sources)
-    assert gone[:4] == ["earlier turns", other[-1].case.id, "train.sh", "places in your input"]
+    assert gone[0] == "earlier turns"
+    order = [gone.index(name) for name in (other[-1].case.id, "train.sh", "places in your input")]
+    assert order == sorted(order)
     assert gone[-1] == causes[0].case.id
 
 

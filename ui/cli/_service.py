@@ -45,7 +45,9 @@ async def _model_answer(
 
     model = build_model(settings)
     try:
-        assistant = Assistant(advisor, model, restate=settings.model_restate, load_agent=load_agent)
+        assistant = Assistant(
+            advisor, model, restate=settings.model_restate, rerank=settings.model_rerank, load_agent=load_agent
+        )
         async with aclosing(assistant.stream(request, "", run_inline)) as parts:
             async for part in parts:
                 if isinstance(part, Answer):

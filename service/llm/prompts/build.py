@@ -14,11 +14,12 @@ from importlib.resources import files
 
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.service.advisor import PreparedAnswer
+from trainmedic.service.composition.differential import Reasons
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.what_if import settled
 from trainmedic.service.llm.model import Message
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
-from trainmedic.service.llm.prompts.sources import Source, case_text, more_text, seen_at, sources_of
+from trainmedic.service.llm.prompts.sources import Source, case_text, considered, more_text, seen_at, sources_of
 
 FEWEST_BYTES = 2
 """The fewest bytes a token: no tokenizer in use makes more tokens, except of long rows of digits."""
@@ -123,7 +124,7 @@ def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptP
             for place in places
         )
         parts.append(_PromptPart(2, messages("places", language), lines, tuple(source.marker for source in places)))
-    parts.append(_PromptPart(0, "", _decided(prepared, mark)))
+    parts.append(_PromptPart(0, "", _decided(prepared, sources, mark)))
     for age, turn in enumerate(prepared.earlier[: -EARLIER - 1 : -1]):
         text = f"# Asked before\n{delimited(mark, turn.question[:MAX_EARLIER])}"
         parts.insert(len(parts) - age, _PromptPart(5 + age / 100, messages("earlier", language), text))
@@ -141,8 +142,8 @@ def _cases(prepared: PreparedAnswer, sources: Sequence[Source]) -> Iterator[_Pro
     by_id = {source.id: source for source in sources if source.kind == "case"}
     places = {cause.case.id: place for place, cause in enumerate(prepared.diagnosis.causes)}
     # By id and not by rank: two questions with the same candidates then share the cached prefix.
-    for cause in sorted(prepared.diagnosis.causes, key=lambda cause: cause.case.id):
-        case, place = cause.case, places[cause.case.id]
+    for case in considered(prepared):
+        place = places.get(case.id, 0)
         source = by_id[case.id]
         text = f"{_heading(source)}\n{case_text(case, language)}"
         yield _PromptPart(4 + place / 100 if place else 1, case.id, text, (source.marker,))
@@ -165,13 +166,19 @@ def _pasted(prepared: PreparedAnswer) -> Iterator[Pasted]:
             yield pasted
 
 
-def _decided(prepared: PreparedAnswer, mark: str) -> str:
-    causes = [f"{cause.case.id} (confidence {cause.confidence})" for cause in prepared.diagnosis.causes]
-    lines = [
-        "# Settled",
-        f"verdict: {prepared.answer.verdict}",
-        f"causes, likeliest first: {'; '.join(causes) or 'none'}",
-    ]
+def _decided(prepared: PreparedAnswer, sources: Sequence[Source], mark: str) -> str:
+    """The verdict and the differential: each cause with what speaks for and against it."""
+    diagnosis, language = prepared.diagnosis, prepared.answer.language
+    markers = {source.id: source.marker for source in sources if source.kind == "case"}
+    lines = ["# Settled", f"verdict: {prepared.answer.verdict}"]
+    if diagnosis.mechanism is not None:
+        lines.append(f"what is going on: [{markers[diagnosis.mechanism.id]}]; where it comes from is not certain")
+    lines.append("causes, likeliest first:" if diagnosis.causes else "causes, likeliest first: none")
+    for cause in diagnosis.causes:
+        lines.append(f"- [{markers[cause.case.id]}] {cause.case.id} (confidence {cause.confidence})")
+        reasons = Reasons(cause, prepared.context, language)
+        for name, statements in (("for", reasons.supports()), ("against", reasons.contradicts())):
+            lines += [f"  {name}: {delimited(mark, statement.text)}" for statement in statements]
     lines += [f"missing fact: {delimited(mark, f'{view.ask} {view.why}')}" for view in prepared.answer.missing]
     if prepared.supposed is not None:
         changes, *effects = settled(prepared.supposed, next(iter(prepared.diagnosis.causes), None))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from trainmedic.kb.engine.mechanism import causes_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding
@@ -30,11 +31,20 @@ class Source:
     quote: str | None = None
 
 
+def considered(prepared: PreparedAnswer) -> tuple[Case, ...]:
+    """The causes that the model may cite, by id: those of the answer, and the mechanism that it is about."""
+    cases = {cause.case.id: cause.case for cause in prepared.diagnosis.causes}
+    belief = prepared.diagnosis.mechanism
+    if belief is not None:
+        cases.setdefault(belief.id, causes_of(belief.weighed.mechanism)[0])
+    return tuple(sorted(cases.values(), key=lambda case: case.id))
+
+
 def sources_of(prepared: PreparedAnswer) -> tuple[Source, ...]:
     """The cases by id (for a common prompt prefix), then findings, then pasted places; numbered from 1."""
     language = prepared.answer.language
     first = prepared.diagnosis.causes[0].case.id if prepared.diagnosis.causes else ""
-    cases = sorted((cause.case for cause in prepared.diagnosis.causes), key=lambda case: case.id)
+    cases = considered(prepared)
     sources: list[Source] = []
     for case in cases:
         url = case.sources[0].url if case.sources else None
