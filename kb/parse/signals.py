@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.model.evidence import Metric, Row, Signal, Traceback
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.metrics import (
     LENGTHS,
     LOSSES,
@@ -440,4 +441,18 @@ def traceback_signals(tracebacks: Sequence[Traceback]) -> Iterator[Signal]:
             if message.kind not in kinds and find(message, f"{short}: {traceback.message}") is not None:
                 kinds.append(message.kind)
         for kind in kinds:
-            yield Signal(kind=kind, span=traceback.span, detail=f"{traceback.exception}: {traceback.message}"[:200])
+            span, detail = _raised(traceback), f"{traceback.exception}: {traceback.message}"
+            yield Signal(kind=kind, span=span, detail=detail[:200])
+
+
+def _raised(traceback: Traceback) -> Span:
+    """The line of a traceback that names its exception."""
+    span = traceback.span
+    lines = span.text.split("\n")
+    for number in range(len(lines) - 1, 0, -1):
+        if traceback.exception in lines[number]:
+            line = span.line + number
+            return replace(
+                span, line=line, column=1, end_line=line, end_column=len(lines[number]) + 1, text=lines[number]
+            )
+    return span

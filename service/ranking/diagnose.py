@@ -27,6 +27,8 @@ CERTAIN = 0.55
 """The least weight (`finding_weight`) of a fired finding that decides by itself."""
 LIKELY = 0.3
 """The least probability of a first cause that is already named while asking back."""
+TELLING = 60
+"""Width from which a question tells of something and does not just hand over a configuration."""
 CONCERNS = frozenset({"symptom", "error"})
 """Kinds of concepts that say what is wrong."""
 LEAST = 3
@@ -231,6 +233,8 @@ def _healthy(context: Context) -> bool:
     logged = any(row.style != "user" for row in evidence.rows)
     if not (logged or evidence.run.options) or evidence.tracebacks:
         return False
+    if not logged and (evidence.run.partial or (intent.width >= TELLING and not intent.asks_if_normal)):
+        return False  # a configuration proves nothing about what is told of its run
     # Within the warm-up the learning rate is next to nothing: a loss that does not move yet is as it must be.
     excused = ODD_BUT_HARMLESS | ({"loss_flat"} if evidence.has("lr_in_warmup") else frozenset())
     if context.observed - excused:

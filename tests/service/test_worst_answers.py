@@ -137,3 +137,17 @@ def test_a_file_without_text_is_named(advisor: Advisor, file: Attachment) -> Non
     assert answer.verdict == "need_input"
     assert f"cannot read {file.name}" in answer.answer
     assert answer.missing
+
+
+def test_the_sign_of_a_traceback_is_the_line_that_names_the_exception(advisor: Advisor) -> None:
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/train.py", line 88, in <module>\n'
+        "    trainer.train()\n"
+        '  File "/opt/site-packages/trl/trainer/grpo_trainer.py", line 812, in _get_per_token_logps\n'
+        "    logits = model(input_ids=input_ids).logits\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 18.55 GiB.\n"
+    )
+    answer = advisor.ask(Ask(question=f"Why does this happen?\n\n{trace}"))
+    assert {signal.evidence.line for signal in answer.signals if signal.kind == "oom"} == {8}
+    assert not {"algorithm", "stage", "framework"} & {item.fact for item in answer.missing}

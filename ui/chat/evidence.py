@@ -114,7 +114,8 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         refuted_shown=REFUTED_SHOWN,
         rules=rules,
         counts=counts(answer.findings),
-        pasted=any(item.name is not None for item in answer.receipt.inputs),
+        pasted=any(item.name is not None for item in answer.receipt.inputs)
+        or any(not signal.stated for signal in answer.signals),
     )
 
 

@@ -23,6 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="all")
     parser.add_argument("--outside", type=Path, metavar="FILE", help="measure incidents of outside threads instead")
+    parser.add_argument(
+        "--replay", action="store_true", help="with --outside: answer what is asked back, as far as the thread does"
+    )
     parser.add_argument("--misses", action="store_true", help="list the questions answered wrongly")
     parser.add_argument("--json", action="store_true")
     parser.add_argument(
@@ -67,7 +70,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _outside(options: argparse.Namespace) -> int:
     """Every incident, asked in both languages."""
-    from trainmedic.service.evaluation.outside import Scorer, ask_all, outside_table, read_incidents
+    from trainmedic.service.evaluation.outside import (
+        Scorer,
+        ask_all,
+        outside_table,
+        read_incidents,
+        replay,
+        replay_table,
+    )
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
 
@@ -83,6 +93,13 @@ def _outside(options: argparse.Namespace) -> int:
         print(f"{options.fit}: fitted on {len(incidents)} incidents", file=sys.stderr)
         return 0
     scorer = Scorer(advisor.knowledge.published)
+    if options.replay:
+        from trainmedic.service.advisor import Advisor
+        from trainmedic.service.storage.history import History
+
+        remembering = Advisor(advisor.knowledge, History("sqlite://"))
+        sys.stdout.write(replay_table(replay(incidents, remembering.ask, scorer, ("en", "zh"))))
+        return 0
     results = ask_all(incidents, advisor.ask, scorer, ("en", "zh"))
     sys.stdout.write(outside_table(results))
     if options.misses:
