@@ -27,7 +27,9 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _COMMANDED = ("num_gpus", "num_processes", "num_nodes", "visible_devices")
-_SHARING = frozenset(load_table("parse/data/words.toml")["devices"]["shared_out"])
+_WORDS = load_table("parse/data/words.toml")["devices"]
+_SHARING = frozenset(_WORDS["shared_out"])
+_COMPARED = tuple(_WORDS["compared"])
 _LAUNCHERS = (None, "torchrun", "accelerate", "deepspeed", "srun")
 _LONGEST = 200_000
 _MOST_PER_NODE = 8
@@ -43,15 +45,19 @@ class DeviceCount:
 
 
 def read(piece: Piece, *, logged: bool = False) -> tuple[DeviceCount, ...]:
-    """Every number of devices that is said; of a log (``logged``) only the world size it prints."""
+    """Every number of devices that is said; of a log (``logged``) only the world size it prints.
+
+    "A single GPU works, several hang" compares: the single device is not this run's.
+    """
     text = piece.text[:_LONGEST]
+    compares = any(word in text.lower() for word in _COMPARED)
     counts = []
     for match in _SAID.finditer(text):
         if logged and not match["world"]:
             continue
         nodes = _number(match["nodes"]) if match["nodes"] else None
         each = _number(match["per"] or match["gpus"] or match["world"] or "1")
-        if each and nodes != 0:
+        if each and nodes != 0 and not (each == 1 and compares and not match["world"]):
             span = piece.span(match.start(), match.end())
             total = each if each > _MOST_PER_NODE else each * (nodes or 1)  # "双机16卡": of both nodes together
             counts.append(DeviceCount(total, nodes, span))

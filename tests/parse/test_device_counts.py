@@ -45,6 +45,9 @@ def test_the_number_of_processes_is_known_and_has_a_place(text: str, processes: 
     "text",
     [
         "single GPU works, 8 GPUs hang",
+        "single gpu works, multi gpu hangs",
+        "one gpu is slower than the others",
+        "单卡正常，多卡卡死",
         "verl on 8xA100",
         "GRPO with trl on 8 GPUs",
         "the loss is 8 at step 100",
