@@ -51,6 +51,7 @@ ANSWER_KEYS = [
     "steps",
     "sections",
     "differential",
+    "changes",
 ]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {

@@ -19,6 +19,12 @@ from trainmedic.service.ranking.inference import Cause, Differential
 from trainmedic.service.ranking.reranked import REORDERED, Choice, reranked
 
 LINES = ("CUDA out of memory. Tried to allocate 2.00 GiB", "   per_device_train_batch_size: 8")
+UNCERTAIN = (
+    "GRPO reward collapses after 200 steps and the completions get longer and longer",
+    "CUDA out of memory at step 300 on a long sample, qwen2.5 7b full finetune zero3, why?",
+    "training loss becomes nan after a few hundred steps",
+    "the loss does not go down and the answers are garbage after fine-tuning",
+)
 MASKED = "trl SFT with train_on_responses_only: loss is 0 from the very first step, all labels are -100. Why?"
 
 
@@ -86,7 +92,7 @@ def test_an_unknown_cause_and_one_far_down_are_ignored(knowledge_advisor: Adviso
 
 def answered(advisor: Advisor, question: str, *forms: Reply) -> tuple[list[str], int]:
     async def scenario() -> tuple[list[str], int]:
-        with FakeModel(forms=forms) as server:
+        with FakeModel(Reply("Every label is masked [1]."), forms=forms) as server:
             model = ChatModel(ModelOptions(base_url=server.url))
             parts = Assistant(advisor, model, restate=False, rerank=True).stream(Ask(question=question), "", run_inline)
             answer = await final_answer(parts)
@@ -96,21 +102,36 @@ def answered(advisor: Advisor, question: str, *forms: Reply) -> tuple[list[str],
     return asyncio.run(scenario())
 
 
+def uncertain(advisor: Advisor) -> tuple[str, list[str]]:
+    """A question whose first cause is not sure, with its causes."""
+    prepared = (advisor.prepare(Ask(question=question)) for question in UNCERTAIN)
+    first = next(item for item in prepared if is_uncertain(item))
+    text = prompt(first)
+    names = [cause.case.id for cause in first.diagnosis.causes]
+    assert all(f"\n{name}: " in text for name in names)
+    return first.request.question, names
+
+
 def test_the_models_choice_leads_the_answer(advisor: Advisor) -> None:
-    prepared = advisor.prepare(Ask(question=MASKED))
-    assert is_uncertain(prepared)
-    before = [cause.case.id for cause in prepared.diagnosis.causes]
-    text = prompt(prepared)
-    assert all(f"\n{name}: " in text for name in before)
-    choice = {"id": before[1], "quote": "loss is 0 from the very first step"}
-    assert answered(advisor, MASKED, form({"choices": [choice]})) == ([before[1], before[0], *before[2:]], 1)
-    choice["quote"] = "the prompt is longer than max_length"
-    assert answered(advisor, MASKED, form({"choices": [choice]})) == (before, 1)
+    question, before = uncertain(advisor)
+    evidence = advisor.prepare(Ask(question=question))
+    after = [
+        cause.case.id
+        for name in before[1:]
+        for cause in reranked(
+            evidence.diagnosis.differential, [Choice(cause_id=name, quote=question)], [question]
+        ).causes[:1]
+    ]
+    name = next(name for name in after if name != before[0])
+    rest = [other for other in before if other != name]
+    assert answered(advisor, question, form({"choices": [{"id": name, "quote": question}]})) == ([name, *rest], 1)
+    invented = {"id": name, "quote": "a line that nobody pasted"}
+    assert answered(advisor, question, form({"choices": [invented]})) == (before, 1)
 
 
 def test_a_model_that_fails_changes_nothing(advisor: Advisor) -> None:
-    before = [cause.case.id for cause in advisor.prepare(Ask(question=MASKED)).diagnosis.causes]
-    assert answered(advisor, MASKED, form({"choices": "none"})) == (before, 1)
+    question, before = uncertain(advisor)
+    assert answered(advisor, question, form({"choices": "none"})) == (before, 1)
 
 
 def test_a_cause_with_a_check_behind_it_is_not_asked_about(advisor: Advisor) -> None:
