@@ -97,7 +97,7 @@ def test_the_unpacked_wheel_has_every_page_without_the_repository(wheel: Path, t
     assert done.returncode == 0, done.stderr
     listed = {tuple(line.split()[:2]) for line in done.stdout.splitlines()}
     # Pages lie in a folder of their family; a Markdown file right below is a note about the folder.
-    pages = {(kind, name) for kind in ("case", "rule") for name in _pages(kind)}
+    pages = {(kind, name) for kind in ("case", "rule", "mechanism") for name in _pages(kind)}
     assert listed == pages
 
 

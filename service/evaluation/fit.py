@@ -37,18 +37,18 @@ from trainmedic.service.ranking.weights import Weights, from_json, shipped
 
 PRIOR: Mapping[str, float] = MappingProxyType(
     {
-        "fused": 6.0,
-        "page": 4.0,
-        "words": 1.0,
-        "meaning": 2.0,
-        "agreed": 2.0,
+        "fused": 15.0,
+        "page": 2.0,
+        "words": 0.5,
+        "meaning": 1.0,
+        "agreed": 1.0,
         "pasted": 1.0,
         "pasted_agreed": 2.0,
-        "mechanism_fused": 3.0,
+        "mechanism_fused": 1.0,
         "rule_fired": 4.5,
         "rule_unsure": 0.6,
-        "concepts": 2.0,
-        "focus": 2.0,
+        "concepts": 1.0,
+        "focus": 0.5,
         "symptom": 0.8,
         "predicted": 0.6,
         "support": 2.0,
@@ -76,16 +76,16 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "tried": -1.5,
         "already_so": -1.5,
         "healthy_log": -1.0,
-        "is_origin": -0.5,
+        "is_origin": -1.0,
         "is_mechanism": -1.0,
     }
 )
-FLOORS: Mapping[str, float] = MappingProxyType({"fused": 3.0})
+FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0})
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )
-BIAS = -13.0
-PENALTY = 15.0
+BIAS = -17.0
+PENALTY = 30.0
 FOLDS = 6
 STEPS = 1200
 RATE = 0.8
