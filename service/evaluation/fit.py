@@ -80,7 +80,9 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "is_mechanism": -1.0,
     }
 )
-FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0})
+FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0, "family_match": 0.4})
+CEILINGS: Mapping[str, float] = MappingProxyType({"family_clash": -1.5, "framework_unsaid": -0.7})
+"""What a case about another model family, or about a framework of which nothing shows a sign, loses at least."""
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )
@@ -234,7 +236,7 @@ def fit(sample: Sample, start: Fit | None = None) -> Fit:
 def _bounds(scale: Array) -> tuple[Array, Array]:
     """The least and the greatest weight of each feature, in units of its spread."""
     low = np.array([-np.inf if name in (*AGAINST, *EITHER) else FLOORS.get(name, 0.0) for name in NAMES])
-    high = np.array([0.0 if name in AGAINST else np.inf for name in NAMES])
+    high = np.array([CEILINGS.get(name, 0.0) if name in AGAINST else np.inf for name in NAMES])
     units = np.where(scale > 0, scale, 1.0)
     return low / units, high / units
 
