@@ -14,7 +14,7 @@ from trainmedic.service.answer import DifferentialNode, DifferentialView, Exclud
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import missing_view
 from trainmedic.service.ranking.diagnose import Diagnosis
-from trainmedic.service.ranking.features import Context, in_range, remedies_for
+from trainmedic.service.ranking.features import ENOUGH, Context, in_range, remedies_for
 from trainmedic.service.ranking.fix_values import plain_name
 from trainmedic.service.ranking.inference import Cause, Differential, MechanismBelief
 from trainmedic.service.ranking.questions import deciding_facts
@@ -60,7 +60,9 @@ class Tree:
         beliefs = [
             belief
             for belief in self._differential.mechanisms
-            if belief.probability >= LEAST or answered & {cause.case.id for cause in belief.causes}
+            if belief.probability >= LEAST
+            or belief.weighed.support >= max(ENOUGH, belief.weighed.contradiction)
+            or answered & {cause.case.id for cause in belief.causes}
         ]
         loose = [
             cause

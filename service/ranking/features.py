@@ -60,7 +60,7 @@ SETUP = frozenset({"component", "algorithm", "model", "hardware", "setting", "da
 LOGS = frozenset({"log", "metrics", "traceback"})
 """Kinds of text that a run printed."""
 ENOUGH = 2.0
-"""The weight of observations for or against a mechanism above which more of them say no more."""
+"""The weight of observations for or against a mechanism that counts as one; more than twice as much says no more."""
 NAMES = (*FOR, *AGAINST, *EITHER)
 """Every feature, in the order of the weights."""
 NONE_FOR = ("vague", "reassurance", "healthy", "request")
@@ -224,18 +224,21 @@ def _of_mechanism(case: Case, context: Context) -> dict[str, float]:
     best = {"support": 0.0, "contradiction": 0.0, "excluded": 0.0, "holds": 0.0, "fails": 0.0, "predicted": 0.0}
     best["common"] = 0.0
     ranked = []
+    fired = {finding.rule_id for finding in context.report.fired}
     for place in context.placed(case.id):
         weighed = context.weighed.get(place.mechanism)
         if weighed is None:
             continue
         state = next((state for state in weighed.origins if state.origin.id == place.origin), None)
+        # A rule of the origin that fired knows more than the origin's own condition.
+        proven = state is not None and not fired.isdisjoint(state.origin.rules)
         values = {
-            "support": min(1.0, weighed.support / ENOUGH),
-            "contradiction": min(1.0, weighed.contradiction / ENOUGH),
+            "support": min(2.0, weighed.support / ENOUGH),
+            "contradiction": min(2.0, weighed.contradiction / ENOUGH),
             "excluded": float(bool(weighed.excluded_by)),
             "predicted": overlap(weighed.mechanism.predicts, context.symptoms) if context.symptoms else 0.0,
-            "holds": float(state is not None and state.value is True),
-            "fails": float(state is not None and state.value is False),
+            "holds": float(state is not None and (state.value is True or proven)),
+            "fails": float(state is not None and state.value is False and not proven),
             "common": COMMONNESS[state.origin.common] if state is not None and case.level == "origin" else 0.0,
         }
         net = values["support"] + values["holds"] - values["contradiction"] - 2 * values["excluded"] - values["fails"]

@@ -73,11 +73,12 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
         if gain >= LEAST_GAIN:
             gains[fact] = (gain, question.missing)
     whole = WHOLE * max((gain for gain, _ in gains.values()), default=0.0)
+    likeliest = max(chances, default=0.0)
     told_little = context.intent.vague or context.intent.bare or context.intent.width < SHORT
     for fact in GENERIC if told_little else WHOLE_FACTS:
         if known(fact, context) or _pointless(fact, evidence):
             continue
-        open_question = fact in WHOLE_FACTS or (max(chances, default=0.0) < NOTHING_LIKELY and fact != "model")
+        open_question = fact in WHOLE_FACTS or context.intent.vague or (likeliest < NOTHING_LIKELY and fact != "model")
         gain = max(whole, LEAST_GAIN) if open_question else _gain_of_words(fact, causes, other)
         if gain >= LEAST_GAIN and gain > gains.get(fact, (0.0,))[0]:
             gains[fact] = (gain, _generic(fact))
