@@ -81,9 +81,8 @@ PRIOR: Mapping[str, float] = MappingProxyType(
     }
 )
 FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0, "support": 1.5, "family_match": 0.4})
-CEILINGS: Mapping[str, float] = MappingProxyType({"family_clash": -1.5, "framework_unsaid": -1.6, "presupposed": -1.0})
-"""What a case loses at least that is about another model family, a framework of which nothing shows a sign, or a set-up
-that is mentioned nowhere."""
+CEILINGS: Mapping[str, float] = MappingProxyType({"family_clash": -1.5, "framework_unsaid": -0.7})
+"""What a case about another model family, or about a framework of which nothing shows a sign, loses at least."""
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )

@@ -79,7 +79,9 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
         if known(fact, context) or _pointless(fact, evidence):
             continue
         open_question = fact in WHOLE_FACTS or context.intent.vague or (likeliest < NOTHING_LIKELY and fact != "model")
-        gain = max(whole, LEAST_GAIN) if open_question else _gain_of_words(fact, causes, other)
+        gain = max(_gain_of_words(fact, causes, other), whole if fact in WHOLE_FACTS else 0.0)
+        if open_question:
+            gain = max(gain, LEAST_GAIN)
         if gain >= LEAST_GAIN and gain > gains.get(fact, (0.0,))[0]:
             gains[fact] = (gain, _generic(fact))
     if not evidence.run.options:
