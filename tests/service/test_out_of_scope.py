@@ -84,6 +84,7 @@ def test_bad_answers_of_a_served_model_are_asked_about() -> None:
 
 def test_a_pasted_failure_that_a_case_knows_is_answered_all_the_same() -> None:
     sure = replace(WEIGHTS, bias=6.0)
-    asked = context(evidence("loss_nan", framework=None, options=False), domain_score=3.0, out_of_scope=True)
+    pasted = evidence("loss_nan", framework=None, options=False)
+    asked = context(pasted, domain_score=3.0, out_of_scope=True, vague=False)
     assert diagnose([scored(case("a"))], asked, sure).verdict == "answered"
     assert diagnose([], asked, sure).verdict == "not_in_kb"

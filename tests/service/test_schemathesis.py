@@ -27,6 +27,8 @@ OPERATIONS = [
     "POST /v1/feedback",
     "GET /v1/cases",
     "GET /v1/cases/{case_id}",
+    "GET /v1/mechanisms",
+    "GET /v1/mechanisms/{mechanism_id}",
     "GET /v1/rules",
     "GET /v1/rules/{rule_id}",
     "GET /v1/models",
