@@ -23,7 +23,7 @@ ASK = 0.15
 PROOF = 0.75
 """The least weight of a fired finding (`features.finding_weight`) that proves its cause: an error or a warning about
 the very symptom asked about. On the outside incidents such a first cause was right in all of 22."""
-PROVEN = 0.3
+PROVEN = 0.6
 """The least probability of a cause that a rule proves: below it another cause fits the question better."""
 CLASHES = ("framework_clash", "framework_unsaid", "algorithm_clash", "family_clash", "version_outside", "worked_before")
 """Features that say that a case is about another run than this one."""
