@@ -23,7 +23,10 @@ KTO = INCIDENTS[0]
 ITEM = Item(id="kto", question=KTO.en, attachments=KTO.files, verdict="answered", cases=(KTO.case,))
 NOTHING = Item(id="cake", question="How do I bake a cake?", verdict="not_in_kb")
 GOOD = "The flag `--vanilla_loss` was blamed for NaN by a maintainer [{case}]. "
-BAD = "My cat sat on the keyboard again [{case}]. Lower the learning rate [77]. Keep `--vanilla_loss`. Try `--magic_wand`."
+BAD = (
+    "My cat sat on the keyboard again [{case}]. Lower the learning rate [77]. "
+    "Keep `--vanilla_loss`. Try `--magic_wand`."
+)
 
 
 def written(advisor: Advisor, *pieces: str) -> Reply:
