@@ -562,7 +562,9 @@ def test_no_secret_ever_reaches_the_model(knowledge_advisor: Advisor, question: 
 def test_what_did_not_fit_is_named(knowledge_advisor: Advisor) -> None:
     long = Attachment(name="notes.txt", content="\n".join(f"line {n} about nothing at all" for n in range(500)))
     request = Ask(question=KTO.en, attachments=(*KTO.files, long))
-    asked = ask(knowledge_advisor, request, Reply("The mean over an empty class is NaN [1]."), context_tokens=2600)
+    marker = marker_of(knowledge_advisor, request, KTO.case)
+    said = f"The mean over an empty class is NaN [{marker}]."
+    asked = ask(knowledge_advisor, request, Reply(said), context_tokens=2600)
     (said,) = asked.answer.notices
     assert said.startswith("Not shown to the model, to fit its context: ")
     assert "notes.txt" in said

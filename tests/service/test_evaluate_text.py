@@ -13,16 +13,27 @@ from tests.fake_model import FakeModel, Reply, failing, form
 from tests.incidents import INCIDENTS
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.causes import Evaluation, Item, Share
+from trainmedic.service.evaluation.causes import Evaluation, Item, Share, request_of
 from trainmedic.service.evaluation.texts import ModelAnswer, TextFigures, evaluate_texts, text_figures, text_table
 from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.llm.prompts import sources_of
 from trainmedic.ui.cli import main
 
 KTO = INCIDENTS[0]
 ITEM = Item(id="kto", question=KTO.en, attachments=KTO.files, verdict="answered", cases=(KTO.case,))
 NOTHING = Item(id="cake", question="How do I bake a cake?", verdict="not_in_kb")
-GOOD = "The flag `--vanilla_loss` was blamed for NaN by a maintainer [1]. "
-BAD = "My cat sat on the keyboard again [1]. Lower the learning rate [77]. Keep `--vanilla_loss`. Try `--magic_wand`."
+GOOD = "The flag `--vanilla_loss` was blamed for NaN by a maintainer [{case}]. "
+BAD = (
+    "My cat sat on the keyboard again [{case}]. Lower the learning rate [77]. "
+    "Keep `--vanilla_loss`. Try `--magic_wand`."
+)
+
+
+def written(advisor: Advisor, *pieces: str) -> Reply:
+    """The model's text about `ITEM`, whose citations are of the case that is expected."""
+    sources = sources_of(advisor.prepare(request_of(ITEM)))
+    marker = next(source.marker for source in sources if source.id == KTO.case)
+    return Reply(*(piece.replace("{case}", str(marker)) for piece in pieces))
 
 
 def evaluated(advisor: Advisor, *items: Item, script: tuple[Reply, ...]) -> tuple[Evaluation, TextFigures]:
@@ -39,7 +50,7 @@ def evaluated(advisor: Advisor, *items: Item, script: tuple[Reply, ...]) -> tupl
 
 
 def test_citations_sentences_and_names_are_counted(knowledge_advisor: Advisor) -> None:
-    evaluation, figures = evaluated(knowledge_advisor, ITEM, script=(Reply(GOOD, BAD),))
+    evaluation, figures = evaluated(knowledge_advisor, ITEM, script=(written(knowledge_advisor, GOOD, BAD),))
     assert evaluation.overall.first == Share(right=1, total=1)
     assert figures.texts == 1
     assert figures.citation_precision == Share(right=1, total=3)
@@ -60,13 +71,13 @@ def test_failures_are_counted_by_kind_and_the_answer_still_counts(knowledge_advi
 
 
 def test_a_question_with_nothing_to_write_about_is_no_failure(knowledge_advisor: Advisor) -> None:
-    evaluation, figures = evaluated(knowledge_advisor, NOTHING, script=(Reply(GOOD),))
+    evaluation, figures = evaluated(knowledge_advisor, NOTHING, script=(written(knowledge_advisor, GOOD),))
     assert evaluation.overall.verdict == Share(right=1, total=1)
     assert (figures.texts, figures.unasked, figures.failures) == (0, 1, {})
 
 
 def test_the_table_names_every_figure(knowledge_advisor: Advisor) -> None:
-    _, figures = evaluated(knowledge_advisor, ITEM, script=(Reply(GOOD, BAD),))
+    _, figures = evaluated(knowledge_advisor, ITEM, script=(written(knowledge_advisor, GOOD, BAD),))
     table = text_table(figures)
     assert "citation precision     0.333 (1/3)" in table
     assert "unsupported sentences  0.667 (2/3)" in table
@@ -89,13 +100,16 @@ def _indexed(knowledge_folder: Path, knowledge_advisor: Advisor, monkeypatch: py
 
 @pytest.mark.usefixtures("_indexed")
 def test_the_command_line_measures_the_model_of_the_settings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    knowledge_advisor: Advisor,
 ) -> None:
     questions = tmp_path / "questions.jsonl"
     files = [{"name": file.name, "content": file.content} for file in KTO.files]
     expect = {"verdict": "answered", "cases": [KTO.case]}
     questions.write_text(json.dumps({"id": "a", "question": KTO.en, "attachments": files, "expect": expect}))
-    with FakeModel(Reply(GOOD)) as fake:
+    with FakeModel(written(knowledge_advisor, GOOD)) as fake:
         monkeypatch.setenv("TRAINMEDIC_MODEL_BASE_URL", fake.url)
         monkeypatch.setenv("TRAINMEDIC_MODEL_CONTEXT_TOKENS", "16384")
         monkeypatch.setenv("TRAINMEDIC_MODEL_TIMEOUT_S", "60")
@@ -114,8 +128,6 @@ def test_without_a_model_it_says_what_to_set(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_written_answer_without_times_is_not_timed(knowledge_advisor: Advisor) -> None:
-    from trainmedic.service.evaluation.causes import request_of
-
     answer = replace(knowledge_advisor.ask(request_of(ITEM)), timings_ms={})
     figures = text_figures([ModelAnswer(answer=answer, stats={"sentences": 1})])
     assert (figures.texts, figures.first_token_ms, figures.total_ms) == (1, None, None)
