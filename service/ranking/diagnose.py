@@ -169,10 +169,10 @@ def answerable(context: Context) -> bool:
 
     A request, a question whether something is normal, and a few words that fit every cause of a symptom cannot.
     """
-    intent = context.intent
-    if intent.vague or intent.bare or intent.requests or intent.asks_if_normal:
+    intent, evidence = context.intent, context.evidence
+    failed = bool(evidence.tracebacks or context.observed)  # a pasted failure says what the few words do not
+    if intent.bare or intent.requests or intent.asks_if_normal or (intent.vague and not failed):
         return False
-    evidence = context.evidence
     pasted = evidence.run.options or evidence.rows or evidence.tracebacks
     return bool(complaint(context) or pasted or CONCERNS & set(intent.concepts.values()))
 
