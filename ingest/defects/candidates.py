@@ -33,8 +33,11 @@ _SILENT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefectCandidate:
-    """One fix commit. ``introduced`` is empty where it cannot be told, and ``how`` says why or by what it was computed
-    (see `History.introduced`); ``fixed`` is empty where no release has it. ``weight`` puts likely wrong results first."""
+    """One fix commit.
+
+    ``introduced`` is empty where it cannot be told, ``fixed`` where no release has it; ``how`` is what `History.introduced`
+    says of it. ``weight`` puts likely wrong results first.
+    """
 
     package: str
     commit: str

@@ -123,9 +123,9 @@ class History:
     def introduced(self, commit: str, changes: tuple[Hunk, ...], fixed: str) -> tuple[str, str]:
         """(release, how) of the defect that a commit repairs.
 
-        By blame of the removed lines: all of them exist from the latest of their releases on. Where nothing was removed,
-        the lines around the insertion bound it from below (``how`` is then ``around``). ("", "unknown") if neither can
-        be told, ("", "never released") if what was removed first appears in the release that repairs it.
+        By blame of the removed lines: all of them exist from the latest of their releases on. Where nothing was
+        removed, the lines around the insertion bound it from below (``how`` is then ``around``). ("", "unknown") if
+        neither can be told, ("", "never released") if what was removed first appears in the release that repairs it.
         """
         removed = [hunk for hunk in changes if any(_is_code(line) for _, line in hunk.removed)]
         how = "removed" if removed else "around"
