@@ -35,8 +35,8 @@ _SILENT = re.compile(
 class DefectCandidate:
     """One fix commit.
 
-    ``introduced`` is empty where it cannot be told, ``fixed`` where no release has it; ``how`` is what `History.introduced`
-    says of it. ``weight`` puts likely wrong results first.
+    ``introduced`` is empty where it cannot be told, ``fixed`` where no release has it; ``how`` is what
+    `History.introduced` says of it. ``weight`` puts likely wrong results first.
     """
 
     package: str
