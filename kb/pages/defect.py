@@ -90,9 +90,7 @@ def _entries(path: Path, name: str) -> list[Field]:
     except (OSError, UnicodeDecodeError) as error:
         raise PageError(PageProblem(name, 1, f"cannot be read: {error}")) from None
     whole = read_yaml(text, name)
-    if whole.node is None:
-        return []
-    return list(whole.items())
+    return [] if whole is None else list(whole.items())
 
 
 def read_defect(entry: Field, package: str, words: Vocabulary | None = None) -> Defect:

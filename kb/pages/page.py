@@ -184,16 +184,17 @@ def read_page(text: str, name: str) -> tuple[Page, Field]:
     if not text.startswith(f"{_FENCE}\n") or end == 0:
         raise PageError(PageProblem(name, 1, f"the page must start with front matter between two lines {_FENCE!r}"))
     front = read_yaml(text[len(_FENCE) + 1 : end], name, 2)
-    if not isinstance(front.node, yaml.MappingNode):
+    if front is None or not isinstance(front.node, yaml.MappingNode):
         raise PageError(PageProblem(name, 2, "the front matter must be a mapping"))
     lines = {str(key.value): int(key.start_mark.line) + 2 for key, _ in front.node.value}
     return Page(name=name, text=text, body_line=text.count("\n", 0, end) + 2, lines=lines), front
 
 
-def read_yaml(text: str, name: str, first: int = 1) -> Field:
-    """A YAML text that starts on the line ``first`` of a file. Raises `PageError`."""
+def read_yaml(text: str, name: str, first: int = 1) -> Field | None:
+    """A YAML text that starts on the line ``first`` of a file; None if it is empty. Raises `PageError`."""
     try:
-        return Field(name, "", yaml.compose(text, Loader=_Loader), first)
+        node = yaml.compose(text, Loader=_Loader)
+        return None if node is None else Field(name, "", node, first)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise PageError(PageProblem(name, mark.line + first if mark else 1, f"not YAML: {error.problem}")) from None
