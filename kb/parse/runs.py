@@ -47,7 +47,6 @@ _TRAINING = frozenset(_OPTIONS["training"])
 _SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
 _TOKENIZER = frozenset(_OPTIONS["tokenizer"])
 _GENERATION = frozenset(_OPTIONS["generation"])
-_ENGINE = ("bf16.enabled", "fp16.enabled")
 _ACCELERATE = (
     "compute_environment",
     "distributed_type",

@@ -65,8 +65,3 @@ class Knowledge:
     def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:
         """What each cause's fix asks to write, by the cause's id."""
         return MappingProxyType({cause_id: fix_values(cause) for cause_id, cause in self.published.items()})
-
-    @cached_property
-    def concept_kinds(self) -> Mapping[str, str]:
-        """The kind of each concept of the glossary."""
-        return MappingProxyType({concept.id: concept.kind for concept in self.glossary.concepts.values()})
