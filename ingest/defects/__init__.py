@@ -1,0 +1,1 @@
+"""Candidates for known defects, harvested from the fix commits of the packages' own history."""

@@ -1,0 +1,112 @@
+"""Fix commits as candidates for known defects, for a person to read: each with its range of releases and its diff.
+
+A candidate is no knowledge: what goes wrong for a user, and whether anything does, is for the person to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from trainmedic.ingest.defects.history import UNRELEASED, History, Hunk, pull_of
+
+MAX_DIFF = 7_000
+"""Characters of a candidate's diff, tests left out."""
+MAX_BODY = 1_500
+_FIX = re.compile(
+    r"fix|bug|wrong|incorrect|silent|crash|hang|deadlock|stuck|nan\b|inf\b|oom|leak|regress|broken|race|mismatch|missing"
+    r"|prevent|avoid|handle|correct|restore|revert|respect|ignor|support .* resum|properly|ensure|don't|do not|修复",
+    re.IGNORECASE,
+)
+_NOT_TRAINING = re.compile(
+    r"\b(docs?|doc-builder|docstrings?|typos?|ci|lint|ruff|style|readme|changelog|tests?|testing|flaky|notebooks?|badge"
+    r"|type hints?|typing|mypy|pre-commit|workflow|webui|gradio|studio|benchmarks?)\b",
+    re.IGNORECASE,
+)
+_SILENT = re.compile(
+    r"wrong|incorrect|silent|loss|mask|scal|normaliz|gradient|grad_|accum|shift|advantage|reward|kl\b|logprob|log_prob|ratio"
+    r"|clip|position|packing|padding|truncat|eos|template|label|weight|merge|precision|dtype|seed|shuffle|sampler|sync",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefectCandidate:
+    """One fix commit.
+
+    ``introduced`` is empty where it cannot be told, ``fixed`` where no release has it; ``how`` is what
+    `History.introduced` says of it. ``weight`` puts likely wrong results first.
+    """
+
+    package: str
+    commit: str
+    pull: str
+    date: str
+    subject: str
+    body: str
+    files: tuple[str, ...]
+    introduced: str
+    how: str
+    fixed: str
+    weight: int
+    diff: str
+
+
+def candidates(history: History, since: str = "", known: Collection[str] = ()) -> Iterator[DefectCandidate]:
+    """The fix commits of the training code since a date (``2024-06-01``), newest first.
+
+    Left out are those whose commit or pull request (``#4140``) is in ``known``, and defects that no release ever had.
+    """
+    options = [f"--since={since}"] if since else []
+    log = history.git(
+        "log", "--first-parent", "--format=%H%x1f%cs%x1f%s%x1f%b%x1e", *options, "HEAD", "--", *history.entry["code"]
+    )
+    for record in log.split("\x1e"):
+        commit, _, rest = record.strip().partition("\x1f")
+        date, _, rest = rest.partition("\x1f")
+        subject, _, body = rest.partition("\x1f")
+        pull = pull_of(subject) or ""
+        if not commit or commit in known or f"#{pull}" in known or not is_fix(subject):
+            continue
+        changes = history.hunks(commit)
+        if not changes or sum(len(hunk.added) + len(hunk.removed) for hunk in changes) > 1_500:
+            continue
+        fixed = history.release_of(commit, subject)
+        introduced, how = history.introduced(commit, changes, fixed)
+        if how == "never released":
+            continue
+        text = f"{subject}\n{body}"
+        yield DefectCandidate(
+            package=history.package,
+            commit=commit,
+            pull=pull,
+            date=date,
+            subject=subject,
+            body=body.strip()[:MAX_BODY],
+            files=tuple(dict.fromkeys(hunk.path for hunk in changes)),
+            introduced=introduced,
+            how=how,
+            fixed=fixed or UNRELEASED,
+            weight=len(set(_SILENT.findall(text.lower()))),
+            diff=shown(changes)[:MAX_DIFF],
+        )
+
+
+def is_fix(subject: str) -> bool:
+    """Whether a commit's subject speaks of a repair of what training runs."""
+    return bool(_FIX.search(subject)) and not _NOT_TRAINING.search(subject)
+
+
+def shown(changes: tuple[Hunk, ...]) -> str:
+    """The changes as a diff, one header per file."""
+    lines: list[str] = []
+    path = ""
+    for hunk in changes:
+        if hunk.path != path:
+            path = hunk.path
+            lines.append(f"--- {path}")
+        lines.append(f"@@ {hunk.start}")
+        lines += [f"-{line}" for _, line in hunk.removed]
+        lines += [f"+{line}" for line in hunk.added]
+    return "\n".join(lines)
