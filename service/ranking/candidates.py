@@ -90,7 +90,7 @@ def context_of(
         pasted_concepts=frozenset(
             knowledge.glossary.ids("\n".join(text for _, text in pasted_parts(evidence))[:MAX_QUESTION])
         ),
-        concept_kinds=knowledge.concept_kinds,
+        glossary=knowledge.glossary.concepts,
     )
 
 

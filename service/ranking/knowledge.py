@@ -70,8 +70,3 @@ class Knowledge:
     def concept_counts(self) -> Mapping[str, int]:
         """How many causes name each concept."""
         return MappingProxyType(Counter(concept for names in self.concepts.values() for concept in names))
-
-    @cached_property
-    def concept_kinds(self) -> Mapping[str, str]:
-        """The kind of each concept of the glossary."""
-        return MappingProxyType({concept.id: concept.kind for concept in self.glossary.concepts.values()})
