@@ -126,8 +126,9 @@ def _named(document: Any) -> Iterator[tuple[str, str]]:
     if isinstance(document, dict) and "_meta" in document:  # Pipfile.lock
         for group in ("default", "develop"):
             for name, entry in _mapping(document.get(group)).items():
-                if isinstance(version := _mapping(entry).get("version"), str):
-                    yield name, version
+                pinned = _mapping(entry).get("version")
+                if isinstance(pinned, str):
+                    yield name, pinned
         return
     lists = [document] if isinstance(document, list) else [_mapping(document).get(key) for key in _LISTS]
     for entries in lists:
