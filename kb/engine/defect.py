@@ -83,3 +83,7 @@ class DefectSet:
     by_package: Mapping[str, tuple[Defect, ...]] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     failures: tuple[PageProblem, ...] = ()
+
+    @property
+    def all(self) -> tuple[Defect, ...]:
+        return tuple(defect for defects in self.by_package.values() for defect in defects)
