@@ -18,7 +18,8 @@ from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
-from trainmedic.service.answer import Answer, ReportView
+from trainmedic.service.answer import Answer, AuditView, DefectView, ReportView
+from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
 from trainmedic.service.observers.observer import Observer
@@ -108,6 +109,7 @@ class Advisor:
         language = intent.language if request.language == "auto" else request.language
         version = self.knowledge.cases.version
         answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
+        answer = replace(answer, defects=self._defects(context.evidence, answer))
         watch.lap("compose")
         answer = replace(
             answer,
@@ -151,6 +153,7 @@ class Advisor:
             conversation_id=previous.conversation_id,
             trace_id=previous.trace_id,
             timings_ms=previous.timings_ms,
+            defects=previous.defects,
         )
         return replace(prepared, diagnosis=diagnosis, answer=answer)
 
@@ -164,6 +167,21 @@ class Advisor:
         """Rules only: no retrieval, no model, nothing stored."""
         evidence = parse("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
+
+    def audit(
+        self,
+        attachments: Sequence[Attachment],
+        language: str = "en",
+        *,
+        good: Sequence[Attachment] = (),
+        question: str = "",
+        with_possible: bool = False,
+    ) -> AuditView:
+        """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
+        evidence = parse(question, safely_named(attachments))
+        versions = parse("", safely_named(good)).versions if good else None
+        defects = self.knowledge.defects.of(evidence.versions)
+        return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why."""
@@ -280,6 +298,13 @@ class Advisor:
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
+
+    def _defects(self, evidence: Evidence, answer: Answer) -> tuple[DefectView, ...]:
+        if answer.verdict == "no_fault":
+            return ()
+        mechanisms = {cause.mechanism.id for cause in answer.causes if cause.mechanism is not None}
+        defects = self.knowledge.defects.of(evidence.versions)
+        return defects_beside(evidence, defects.all, mechanisms, answer.language)
 
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules

@@ -17,7 +17,7 @@ from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, ReportView, StepView
+from trainmedic.service.answer import Answer, AuditView, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -38,6 +38,7 @@ from trainmedic.service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
     AttachmentIn,
+    AuditIn,
     CheckIn,
     ErrorOut,
     FeedbackIn,
@@ -136,6 +137,18 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         bounded(body.attachments)
         attachments = tuple(attachment.value() for attachment in body.attachments)
         return json_response(await worker.run(lambda: advisor.check(attachments, body.language)))
+
+    @router.post("/audit", response_model=AuditView)
+    async def audit(body: AuditIn) -> Response:
+        """The known defects of an environment's packages, and the versions without them."""
+        bounded([*body.attachments, *body.good])
+        attachments, good = ([item.value() for item in items] for items in (body.attachments, body.good))
+        view = await worker.run(
+            lambda: advisor.audit(
+                attachments, body.language, good=good, question=body.question, with_possible=body.possible
+            )
+        )
+        return json_response(view)
 
     @router.post("/search")
     async def search(body: SearchIn) -> Hits:
