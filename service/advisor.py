@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
+from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
@@ -18,7 +19,8 @@ from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
-from trainmedic.service.answer import Answer, ReportView
+from trainmedic.service.answer import Answer, MessagesView, ReportView
+from trainmedic.service.composition.error_messages import explained, with_messages
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
 from trainmedic.service.observers.observer import Observer
@@ -48,7 +50,8 @@ class PreparedAnswer:
     """One question as far as it can be answered without a model: ``answer`` is complete by itself.
 
     ``earlier`` holds the earlier turns of the conversation that were read, ``supposed`` what the rules say of a change
-    that the question only supposes, ``changes`` the difference to the previous answer.
+    that the question only supposes, ``changes`` the difference to the previous answer. ``printed`` are messages of
+    frameworks in the evidence, ``cases`` the published cases.
     """
 
     request: Ask
@@ -60,6 +63,8 @@ class PreparedAnswer:
     supposed: WhatIf | None = None
     changes: Difference | None = None
     restated: str = ""
+    printed: tuple[MessageMatch, ...] = ()
+    cases: Mapping[str, Case] = field(default_factory=dict)
 
 
 class Advisor:
@@ -106,9 +111,17 @@ class Advisor:
         intent = context.intent
         supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
         language = intent.language if request.language == "auto" else request.language
+        printed = explain(context.evidence)
         answer = template_answer(
-            message, context, diagnosis, supposed, language, self.knowledge.cases.version, changes=changes
+            message,
+            context,
+            diagnosis,
+            supposed,
+            language,
+            self.knowledge.cases.version,
+            changes=changes,
         )
+        answer = with_messages(answer, printed, self._published)
         watch.lap("compose")
         answer = replace(
             answer,
@@ -127,6 +140,8 @@ class Advisor:
             supposed=supposed,
             changes=changes,
             restated=restated,
+            printed=printed,
+            cases=self._published,
         )
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
@@ -139,6 +154,10 @@ class Advisor:
         """Rules only: no retrieval, no model, nothing stored."""
         evidence = parse("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
+
+    def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
+        """What the error messages in a text and in files say; nothing is stored."""
+        return explained(parse(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why."""
