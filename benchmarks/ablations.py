@@ -15,12 +15,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-
-from benchmarks.retrieval import stock_over
+from benchmarks.retrieval import stock_over_pages
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
@@ -73,20 +69,13 @@ def one_list(advisor: Advisor, rank: str) -> Order:
 
 
 def stock(advisor: Advisor, *, paste: bool) -> Order:
-    """LangChain's pair over the text of all our cases."""
-    known = advisor.knowledge
-    documents = [
-        Document(page_content=chunk.text, metadata={"case": chunk.cases[0]})
-        for chunk in known.index.chunks
-        if chunk.part != "rule"
-    ]
-    vectors = known.embedder.vectors([d.page_content for d in documents])
-    pair = stock_over(documents, vectors, cast(Embeddings, known.embedder))
+    """LangChain's pair over the text of all our pages."""
+    pair = stock_over_pages(advisor.knowledge.index, advisor.knowledge.embedder)
 
     def order(item: Item) -> Sequence[str]:
         files = [str(attachment.content) for attachment in item.attachments] if paste else []
         hits = pair.invoke("\n".join((item.question, *files)))
-        return list(dict.fromkeys(hit.metadata["case"] for hit in hits))
+        return list(dict.fromkeys(hit.metadata["cause"] for hit in hits))
 
     return order
 

@@ -15,13 +15,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
-
-from benchmarks.retrieval import stock_over
+from benchmarks.retrieval import stock_over_pages
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Share
 from trainmedic.service.evaluation.fit import Question, stated
@@ -132,15 +129,10 @@ def before(incidents: Sequence[Incident], scorer: Scorer, path: Path = BEFORE) -
             right, alike = scorer.right(incident.required), scorer.right(incident.mechanism)
             listed = ordered(incident, language, ids, right, alike, known, score)
             results.append(
-                Result(
-                    incident=incident,
-                    language=language,
+                replace(
+                    listed,
                     verdict=row["verdict"],
-                    rank=listed.rank,
-                    mechanism_rank=listed.mechanism_rank,
                     confidence=confidence,
-                    score=score,
-                    covered=listed.covered,
                     empty=not ids and not row["fired"],
                     asked_given=tuple(fact for fact in row["missing"] if was_given(fact, incident)),
                 )
@@ -151,13 +143,7 @@ def before(incidents: Sequence[Incident], scorer: Scorer, path: Path = BEFORE) -
 def stock(incidents: Sequence[Incident], advisor: Advisor, scorer: Scorer, *, paste: bool) -> tuple[Result, ...]:
     """LangChain's pair over the text of all our pages, mechanisms and origins included; the first hit of each cause."""
     known = advisor.knowledge
-    documents = [
-        Document(page_content=chunk.text, metadata={"cause": chunk.cases[0]})
-        for chunk in known.index.chunks
-        if chunk.part != "rule"
-    ]
-    vectors = known.embedder.vectors([document.page_content for document in documents])
-    pair = stock_over(documents, vectors, cast(Embeddings, known.embedder))
+    pair = stock_over_pages(known.index, known.embedder)
     results = []
     for incident in incidents:
         files = [str(attachment.content) for attachment in incident.attachments] if paste else []

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import faiss
 import numpy as np
@@ -41,7 +41,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk
-from trainmedic.kb.store.embedder import Identity, OnnxEmbedder
+from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder
 from trainmedic.kb.store.index import Index, Manifest
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
@@ -147,6 +147,17 @@ def stock_over(documents: Sequence[Document], vectors: Array, embedder: Embeddin
     return EnsembleRetriever(retrievers=[words, dense], weights=[0.5, 0.5])
 
 
+def stock_over_pages(index: Index, embedder: Embedder) -> Any:
+    """LangChain's pair over the text of our pages without the rules; ``metadata["cause"]`` names a hit's page."""
+    documents = [
+        Document(page_content=chunk.text, metadata={"cause": chunk.cases[0]})
+        for chunk in index.chunks
+        if chunk.part != "rule"
+    ]
+    vectors = embedder.vectors([document.page_content for document in documents])
+    return stock_over(documents, vectors, cast(Embeddings, embedder))
+
+
 def median_ms(call: Callable[[str], object], questions: Sequence[str]) -> float:
     """Median milliseconds of one call, after one to warm up."""
     call(questions[0])
@@ -194,12 +205,7 @@ def quality(glossary: Glossary) -> dict[str, tuple[int, int, int]]:
     with TemporaryDirectory() as folder:
         root = Path(folder)
         index = store.ensure(root, cases, rules, glossary, embedder)
-        documents = [
-            Document(page_content=chunk.text, metadata={"case": chunk.cases[0]})
-            for chunk in index.chunks
-            if chunk.part != "rule"
-        ]
-        pair = stock_over(documents, embedder.vectors([d.page_content for d in documents]), embedder)
+        pair = stock_over_pages(index, embedder)
         counts: dict[str, list[int]] = {}
         for question, language, right in questions:
             query = build_query(parse(question), Report(), question, glossary=glossary)
@@ -208,7 +214,7 @@ def quality(glossary: Glossary) -> dict[str, tuple[int, int, int]]:
             row = counts.setdefault(language, [0, 0, 0])
             row[0] += 1
             row[1] += bool(hits) and hits[0].case_id == right
-            row[2] += bool(stock) and stock[0].metadata["case"] == right
+            row[2] += bool(stock) and stock[0].metadata["cause"] == right
     return {language: (row[0], row[1], row[2]) for language, row in sorted(counts.items())}
 
 

@@ -49,22 +49,25 @@ COMPARED = (Relation.STILL_FAILING, Relation.CHANGED_EVIDENCE, Relation.PATCHED)
 class PreparedAnswer:
     """One question as far as it can be answered without a model: ``answer`` is complete by itself.
 
-    ``earlier`` holds the earlier turns of the conversation that were read, ``supposed`` what the rules say of a change
-    that the question only supposes, ``changes`` the difference to the previous answer. ``printed`` are messages of
-    frameworks in the evidence, ``cases`` the published cases.
+    ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
+    previous answer. ``printed`` are messages of frameworks in the evidence, ``cases`` the published cases.
     """
 
     request: Ask
     attachments: tuple[Attachment, ...]
-    earlier: tuple[Turn, ...]
+    message: Message
     context: Context
     diagnosis: Diagnosis
     answer: Answer
     supposed: WhatIf | None = None
     changes: Difference | None = None
-    restated: str = ""
     printed: tuple[MessageMatch, ...] = ()
     cases: Mapping[str, Case] = field(default_factory=dict)
+
+    @property
+    def earlier(self) -> tuple[Turn, ...]:
+        """The earlier turns of the conversation that were read."""
+        return self.message.turns
 
 
 class Advisor:
@@ -84,13 +87,11 @@ class Advisor:
         self.remember(prepared, prepared.answer)
         return prepared.answer
 
-    def prepare(
-        self, request: Ask, trace_id: str = "", restated: str = "", choices: Sequence[Choice] = ()
-    ) -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """The answer without a model, with everything that it rests on; nothing is stored yet.
 
-        ``restated`` is the question in other words, searched for beside the user's own; ``choices`` are the causes that
-        a model would put first (see `service.ranking.reranked`). Raises `InvalidRequest` if the request is empty.
+        ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` if the
+        request is empty.
         """
         watch = Stopwatch()
         request = request.validated()
@@ -106,21 +107,12 @@ class Advisor:
             ruled_out = {cause_id for case in changes.ruled_out for cause_id in self._same_fix(case)}
             candidates = tuple(candidate for candidate in candidates if candidate.cause.id not in ruled_out)
         diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
-        if choices:
-            diagnosis = _reordered(diagnosis, choices, context)
         intent = context.intent
         supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
         language = intent.language if request.language == "auto" else request.language
+        version = self.knowledge.cases.version
         printed = explain(context.evidence)
-        answer = template_answer(
-            message,
-            context,
-            diagnosis,
-            supposed,
-            language,
-            self.knowledge.cases.version,
-            changes=changes,
-        )
+        answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
         answer = with_messages(answer, printed, self._published)
         watch.lap("compose")
         answer = replace(
@@ -133,16 +125,43 @@ class Advisor:
         return PreparedAnswer(
             request=request,
             attachments=request.attachments,
-            earlier=message.turns,
+            message=message,
             context=context,
             diagnosis=diagnosis,
             answer=answer,
             supposed=supposed,
             changes=changes,
-            restated=restated,
             printed=printed,
             cases=self._published,
         )
+
+    def reordered(self, prepared: PreparedAnswer, choices: Sequence[Choice]) -> PreparedAnswer:
+        """The answer with a model's valid choices first (see `service.ranking.reranked`): as many causes as before, and
+        the same verdict."""
+        context, previous = prepared.context, prepared.answer
+        texts = (context.evidence.question, *(source.text for source in context.evidence.sources))
+        lines = [line for text in texts for line in text.splitlines()]
+        differential = reranked(prepared.diagnosis.differential, choices, lines)
+        causes = differential.causes[: len(prepared.diagnosis.causes)]
+        diagnosis = replace(prepared.diagnosis, differential=differential, causes=causes)
+        answer = template_answer(
+            prepared.message,
+            context,
+            diagnosis,
+            prepared.supposed,
+            previous.language,
+            previous.kb_version,
+            changes=prepared.changes,
+        )
+        answer = with_messages(answer, prepared.printed, prepared.cases)
+        answer = replace(
+            answer,
+            id=previous.id,
+            conversation_id=previous.conversation_id,
+            trace_id=previous.trace_id,
+            timings_ms=previous.timings_ms,
+        )
+        return replace(prepared, diagnosis=diagnosis, answer=answer)
 
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
         """What ranking works on for one question: the candidates and what they share."""
@@ -294,11 +313,3 @@ class Advisor:
 
 def _fired(case: Case, report: Report) -> tuple[Finding, ...]:
     return tuple(finding for finding in findings_of(case, report) if finding.status is Status.FIRED)
-
-
-def _reordered(diagnosis: Diagnosis, choices: Sequence[Choice], context: Context) -> Diagnosis:
-    """The diagnosis with the valid choices first; as many causes as before, and the same verdict."""
-    evidence = context.evidence
-    lines = [line for text in (evidence.question, *(s.text for s in evidence.sources)) for line in text.splitlines()]
-    differential = reranked(diagnosis.differential, choices, lines)
-    return replace(diagnosis, differential=differential, causes=differential.causes[: len(diagnosis.causes)])

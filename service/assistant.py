@@ -76,7 +76,7 @@ class Assistant:
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
                 prepared = await self._restated(prepared, self.model, trace_id, run)
             if self._rerank and is_uncertain(prepared):
-                prepared = await self._reranked(prepared, self.model, trace_id, run)
+                prepared = await self._reranked(prepared, self.model, run)
             answer = replace(prepared.answer, notices=())  # the final ones depend on the model
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
@@ -104,17 +104,13 @@ class Assistant:
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _reranked(
-        self, prepared: PreparedAnswer, model: ChatModel, trace_id: str, run: Executor
-    ) -> PreparedAnswer:
-        """Prepare again with the causes that the model puts first; the same if it puts none or time is short."""
+    async def _reranked(self, prepared: PreparedAnswer, model: ChatModel, run: Executor) -> PreparedAnswer:
+        """The answer with the causes first that the model puts first; the same if it puts none or time is short."""
         choices = await choices_of(prepared, model)
         if not choices:
             return prepared
         try:
-            return await run(
-                lambda: self.advisor.prepare(prepared.request, trace_id, restated=prepared.restated, choices=choices)
-            )
+            return await run(lambda: self.advisor.reordered(prepared, choices))
         except TrainmedicError:  # overloaded, but there is an answer already
             return prepared
 

@@ -52,7 +52,7 @@ def coverage(caseset: CaseSet, ruleset: RuleSet, mechanisms: MechanismSet = NO_M
     links |= {("rule", rule.id): rule.page.name for rule in ruleset.rules}
     links |= {("mechanism", mechanism_id): page.name for mechanism_id, page in mechanisms.pages.items()}
     pages = Pages(links)
-    cases = sorted((case for case in caseset.cases if case.status == "published"), key=lambda case: case.id)
+    cases = sorted(caseset.published, key=lambda case: case.id)
     rules = sorted(ruleset.rules, key=lambda rule: rule.id)
     parts = [HEAD, _totals(cases, rules, mechanisms), _matrix(cases), _mechanisms(mechanisms, pages)]
     parts += [_by_framework(cases, rules, pages), _rules(rules, pages)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -146,6 +146,7 @@ class Glossary:
                 position += 1
 
 
+@cache
 def load_glossary(path: Path = BUILT_IN) -> Glossary:
     """Read a glossary file. Raises `InvalidPage` with the line where it breaks its format."""
     text = path.read_text(encoding="utf-8")

@@ -79,7 +79,7 @@ def read_case(path: Path, page: Page, front: Field) -> tuple[Case, Page]:
         fixed=_versions(fields, "fixed"),
         signals=fields.texts("signals"),
         settings=fields.texts("settings"),
-        symptoms=_symptoms(fields["symptoms"]),
+        symptoms=symptom_lines(fields["symptoms"]),
         rules=fields.texts("rules"),
         no_rule=fields.text("no_rule"),
         refutations=tuple(_refutation(item) for item in fields.items("refutations")),
@@ -98,7 +98,8 @@ def _versions(fields: Fields, name: str) -> Mapping[str, str]:
     return MappingProxyType({package: value.text() for package, value in fields.mapping(name).items()})
 
 
-def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:
+def symptom_lines(field: Field) -> Mapping[str, tuple[str, ...]]:
+    """The lines of each language."""
     fields = field.fields(("en", "zh"))
     return MappingProxyType({language: fields.texts(language) for language in ("en", "zh")})
 

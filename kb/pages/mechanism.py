@@ -24,9 +24,9 @@ from trainmedic.kb.engine.mechanism import (
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.pages.body import Example, example_of
-from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.condition import condition
-from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, is_page_id, load, page_id, suggestion
+from trainmedic.kb.pages.case import CaseSet, symptom_lines
+from trainmedic.kb.pages.condition import condition, signal_kinds
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Kind, is_page_id, load, page_id
 from trainmedic.kb.pages.sections import Section, documentation, sections
 
 HEADINGS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -61,8 +61,8 @@ def read_mechanism(path: Path, page: Page, front: Field, words: Vocabulary | Non
         id=page_id(fields, path),
         title=fields["title"].both(),
         family=fields.text("family"),
-        predicts=_signals(fields, words),
-        symptoms=_symptoms(fields["symptoms"]),
+        predicts=signal_kinds(fields, "predicts", words),
+        symptoms=symptom_lines(fields["symptoms"]),
         explains=tuple(_observation(item, words) for item in fields.items("explains")),
         against=tuple(_observation(item, words) for item in fields.items("against")),
         excludes=tuple(_observation(item, words) for item in fields.items("excludes")),
@@ -104,18 +104,6 @@ def examples(page: Page) -> tuple[tuple[Example, str], ...]:
 
 def _named_origin(section: Section) -> str:
     return next((line.removeprefix("origin:").strip() for line in section.prose if line.startswith("origin:")), "")
-
-
-def _signals(fields: Fields, words: Vocabulary) -> tuple[str, ...]:
-    for item in fields.items("predicts"):
-        if (kind := item.text()) not in words.signals:
-            raise item.error(f"unknown signal kind {kind!r}{suggestion(kind, words.signals)}")
-    return fields.texts("predicts")
-
-
-def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:
-    fields = field.fields(("en", "zh"))
-    return MappingProxyType({language: fields.texts(language) for language in ("en", "zh")})
 
 
 def _observation(item: Field, words: Vocabulary) -> Observation:

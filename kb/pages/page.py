@@ -49,17 +49,20 @@ def suggestion(word: str, known: Collection[str]) -> str:
 
 
 class Field:
-    """One value of the front matter. Each reading method raises `PageError` with the value's line."""
+    """One value of a page's YAML. Each reading method raises `PageError` with the value's line.
 
-    __slots__ = ("name", "node", "page")
+    ``first`` is the line of the file on which the YAML starts; front matter starts on the second.
+    """
 
-    def __init__(self, page: str, name: str, node: yaml.Node) -> None:
-        self.page, self.name, self.node = page, name, node
+    __slots__ = ("first", "name", "node", "page")
+
+    def __init__(self, page: str, name: str, node: yaml.Node, first: int = 2) -> None:
+        self.page, self.name, self.node, self.first = page, name, node, first
 
     @property
     def line(self) -> int:
-        """The line in the file; the front matter starts on the second."""
-        return int(self.node.start_mark.line) + 2
+        """The line in the file."""
+        return int(self.node.start_mark.line) + self.first
 
     def error(self, message: str) -> PageError:
         return PageError(PageProblem(self.page, self.line, f"{self.name}: {message}" if self.name else message))
@@ -101,7 +104,7 @@ class Field:
         """The items of a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.error("must be a list")
-        return [Field(self.page, self.name, node) for node in self.node.value]
+        return [Field(self.page, self.name, node, self.first) for node in self.node.value]
 
     def texts(self) -> tuple[str, ...]:
         return tuple(item.text() for item in self.items())
@@ -112,10 +115,11 @@ class Field:
             raise self.error("must be a mapping")
         fields: dict[str, Field] = {}
         for key, value in self.node.value:
-            name = Field(self.page, self.name, key).text()
+            name_field = Field(self.page, self.name, key, self.first)
+            name = name_field.text()
             if name in fields:
-                raise Field(self.page, self.name, key).error(f"{name!r} occurs twice")
-            fields[name] = Field(self.page, f"{self.name}.{name}" if self.name else name, value)
+                raise name_field.error(f"{name!r} occurs twice")
+            fields[name] = Field(self.page, f"{self.name}.{name}" if self.name else name, value, self.first)
         return fields
 
     def fields(self, required: Sequence[str], optional: Sequence[str] = ()) -> Fields:
@@ -179,17 +183,23 @@ def read_page(text: str, name: str) -> tuple[Page, Field]:
         end = len(text) - len(_FENCE)
     if not text.startswith(f"{_FENCE}\n") or end == 0:
         raise PageError(PageProblem(name, 1, f"the page must start with front matter between two lines {_FENCE!r}"))
+    front = read_yaml(text[len(_FENCE) + 1 : end], name, 2)
+    if front is None or not isinstance(front.node, yaml.MappingNode):
+        raise PageError(PageProblem(name, 2, "the front matter must be a mapping"))
+    lines = {str(key.value): int(key.start_mark.line) + 2 for key, _ in front.node.value}
+    return Page(name=name, text=text, body_line=text.count("\n", 0, end) + 2, lines=lines), front
+
+
+def read_yaml(text: str, name: str, first: int = 1) -> Field | None:
+    """A YAML text that starts on the line ``first`` of a file; None if it is empty. Raises `PageError`."""
     try:
-        node = yaml.compose(text[len(_FENCE) + 1 : end], Loader=_Loader)
+        node = yaml.compose(text, Loader=_Loader)
+        return None if node is None else Field(name, "", node, first)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise PageError(PageProblem(name, mark.line + 2 if mark else 1, f"not YAML: {error.problem}")) from None
+        raise PageError(PageProblem(name, mark.line + first if mark else 1, f"not YAML: {error.problem}")) from None
     except yaml.YAMLError as error:
         raise PageError(PageProblem(name, 1, f"not YAML: {error}")) from None
-    if not isinstance(node, yaml.MappingNode):
-        raise PageError(PageProblem(name, 2, "the front matter must be a mapping"))
-    lines = {str(key.value): int(key.start_mark.line) + 2 for key, _ in node.value}
-    return Page(name=name, text=text, body_line=text.count("\n", 0, end) + 2, lines=lines), Field(name, "", node)
 
 
 class Entry(Protocol):

@@ -15,7 +15,7 @@ from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
 from trainmedic.kb.engine.vocabulary import Vocabulary, vocabulary
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.report import Safety, Severity
-from trainmedic.kb.pages.condition import condition, template
+from trainmedic.kb.pages.condition import condition, signal_kinds, template
 from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, Kind, PageError, load, page_id, suggestion
 from trainmedic.kb.versions import parse_range
 
@@ -69,7 +69,7 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
         since=fields.text("since"),
         concludes=fields.choice("concludes", CONCLUSIONS, "fault"),
         stops=fields.choice("stops", ("start", ""), "") == "start",
-        symptoms=_symptoms(fields, words),
+        symptoms=signal_kinds(fields, "symptoms", words),
         applies=scopes,
         versions=versions,
         condition=None if has_check else _joined_condition(fields["when"], versions, words),
@@ -85,13 +85,6 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
 
 
 RULES = Kind(folder=KNOWLEDGE / "rules", marker="severity", read=read_rule)
-
-
-def _symptoms(fields: Fields, words: Vocabulary) -> tuple[str, ...]:
-    for item in fields.items("symptoms"):
-        if (kind := item.text()) not in words.signals:
-            raise item.error(f"unknown signal kind {kind!r}{suggestion(kind, words.signals)}")
-    return fields.texts("symptoms")
 
 
 def _applies(fields: Fields) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, str]]:

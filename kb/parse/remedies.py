@@ -8,7 +8,7 @@ from functools import cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.model.evidence import Remedy
 from trainmedic.kb.parse.source import Piece
 
@@ -61,16 +61,11 @@ def _subjects(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The canonical settings and the glossary concepts that a remedy names."""
     names = _settings_of_names()
     settings = [names[word] for match in _IDENTIFIER.finditer(text) if (word := match[0]) in names]
-    concepts = [
-        concept for identity in _glossary().ids(text) if (concept := _glossary().concepts[identity]).kind in _CONCERNS
-    ]
+    glossary = load_glossary()
+    named = (glossary.concepts[name] for name in glossary.ids(text))
+    concepts = [concept for concept in named if concept.kind in _CONCERNS]
     settings += [setting for concept in concepts for setting in concept.settings]
     return tuple(dict.fromkeys(settings)), tuple(concept.id for concept in concepts)
-
-
-@cache
-def _glossary() -> Glossary:
-    return load_glossary()
 
 
 @cache

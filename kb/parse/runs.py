@@ -40,13 +40,13 @@ def _programs(what: str) -> list[str]:
 
 _IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE, "sglang.*"]))
 _TRAINS = re.compile("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
+_FILES = ("json", "yaml", "toml", "ini")
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
 _OPTIONS = load_table("parse/data/words.toml")["options"]
 _TRAINING = frozenset(_OPTIONS["training"])
 _SHAPES = {"hidden_size", "vocab_size", "num_hidden_layers", "text_config", "llm_config"}
 _TOKENIZER = frozenset(_OPTIONS["tokenizer"])
 _GENERATION = frozenset(_OPTIONS["generation"])
-_ENGINE = ("bf16.enabled", "fp16.enabled")
 _ACCELERATE = (
     "compute_environment",
     "distributed_type",
@@ -105,7 +105,7 @@ def role_of(
     if kind == "dump":
         return "dump"
     keys = {option.key for option in options} | {option.key.split(".")[0] for option in options}
-    if kind in ("yaml", "json", "toml", "ini"):
+    if kind in _FILES:
         if len(keys & set(_ACCELERATE)) > 1 or {"compute_environment"} <= keys:
             return "accelerate"
         if (
@@ -133,7 +133,7 @@ def _of_a_model(keys: Set[str]) -> str | None:
 
 def join(units: Sequence[Unit], words: Words, versions: Mapping[str, VersionFact]) -> tuple[RunConfig, ...]:
     """The runs, those that train first; one empty run if nothing configures any."""
-    mains = _mains(units)
+    mains = _without_strangers(_mains(units))
     _merge_python(mains)
     _attach_files(mains)
     rest = [unit for unit in units if unit.role in ("deepspeed", "accelerate", "env")]
@@ -167,6 +167,18 @@ def _mains(units: Sequence[Unit]) -> list[Unit]:
     return mains
 
 
+def _without_strangers(mains: list[Unit]) -> list[Unit]:
+    """Leave out files without any framework's option, unless they are all there is or another one names them."""
+    if len(mains) < 2:
+        return mains
+    named = {name for unit in mains for name in (*_named(unit), *map(_base, unit.files))}
+    return [unit for unit in mains if _base(unit.name) in named or not _is_stranger(unit)] or mains
+
+
+def _is_stranger(unit: Unit) -> bool:
+    return unit.region.kind in _FILES and not any(catalogue.is_option(option.key) for option in unit.options)
+
+
 def _trains(unit: Unit) -> bool:
     entry = unit.region.entry
     return entry is None or not _IDLE.fullmatch(entry.value)
@@ -176,7 +188,7 @@ def _rank(unit: Unit) -> int:
     entry = unit.region.entry
     if (
         entry is None
-        and unit.region.kind in ("json", "yaml", "toml", "ini")
+        and unit.region.kind in _FILES
         and not _TRAINING & {option.key.rpartition(".")[2] for option in unit.options}
     ):
         return 1  # a data sample: not before what trains

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,21 +63,6 @@ class Lexical:
             return np.zeros(0, np.int32), np.zeros(0, np.float32)
         weighted = np.concatenate(impacts) * np.repeat(np.asarray(weights, np.float32), lengths)
         return _best(np.concatenate(documents), weighted, self.size, top_k)
-
-    def ceiling(self, terms: Mapping[str, float]) -> float:
-        """The score of a chunk that matches every term as well as any chunk does; an unknown word counts as rare.
-
-        A score divided by it is the share of the query that a chunk covers (0 to 1).
-        """
-        rare = math.log1p(self.size + 0.5)
-        total = 0.0
-        for term, weight in terms.items():
-            index = self.vocabulary.get(term)
-            if index is not None:
-                total += weight * float(self.impacts[self.bounds[index] : self.bounds[index + 1]].max())
-            elif not term.startswith("3:"):
-                total += weight * rare
-        return total
 
     def explain(
         self, terms: Mapping[str, float], documents: Sequence[int], most: int = 5

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from trainmedic.kb.engine.mechanism import Mechanism
+    from trainmedic.kb.engine.rule import Rule
+    from trainmedic.kb.model.case import Case
     from trainmedic.kb.pages.case import CaseSet
     from trainmedic.service.ranking import retrieve
 
@@ -53,6 +55,17 @@ class CaseSummary:
     frameworks: tuple[str, ...]
     evidence: str
 
+    @classmethod
+    def of(cls, case: Case, language: str) -> CaseSummary:
+        return cls(
+            id=case.id,
+            title=case.title.get(language),
+            kind=case.kind,
+            family=case.family,
+            frameworks=case.frameworks,
+            evidence=case.evidence,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSummary:
@@ -64,6 +77,17 @@ class RuleSummary:
     status: str
     frameworks: tuple[str, ...]
     cases: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rule: Rule, language: str) -> RuleSummary:
+        return cls(
+            id=rule.id,
+            title=rule.title.get(language),
+            severity=rule.severity.value,
+            status=rule.status,
+            frameworks=tuple(rule.applies.get("framework", ())),
+            cases=rule.cases,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

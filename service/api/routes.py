@@ -51,6 +51,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in
 DELTA_CHARACTERS = 64
 """Size of one ``answer.delta`` of a template answer."""
 Language = Annotated[str, Query(pattern="^(en|zh)$")]
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 class Worker:
@@ -184,8 +186,8 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
 
     @router.get("/cases")
     async def list_cases(
-        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        offset: Offset = 0,
+        limit: Limit = 50,
         framework: str | None = None,
         family: str | None = None,
         language: Language = "en",
@@ -196,17 +198,7 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
             for case in sorted(advisor.knowledge.case_pages.values(), key=lambda case: case.id)
             if (framework is None or framework in case.frameworks) and (family is None or family == case.family)
         ]
-        items = tuple(
-            CaseSummary(
-                id=case.id,
-                title=case.title.get(language),
-                kind=case.kind,
-                family=case.family,
-                frameworks=case.frameworks,
-                evidence=case.evidence,
-            )
-            for case in chosen[offset : offset + limit]
-        )
+        items = tuple(CaseSummary.of(case, language) for case in chosen[offset : offset + limit])
         return CasePage(items=items, total=len(chosen), offset=offset)
 
     @router.get("/cases/{case_id}")
@@ -226,8 +218,8 @@ def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
 
     @router.get("/mechanisms")
     async def list_mechanisms(
-        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        offset: Offset = 0,
+        limit: Limit = 50,
         family: str | None = None,
         language: Language = "en",
     ) -> MechanismPage:
@@ -253,8 +245,8 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
 
     @router.get("/rules")
     async def list_rules(
-        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        offset: Offset = 0,
+        limit: Limit = 50,
         framework: str | None = None,
         language: Language = "en",
     ) -> RulePage:
@@ -264,17 +256,7 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
             for rule in sorted(rules.values(), key=lambda rule: rule.id)
             if framework is None or framework in rule.applies.get("framework", ())
         ]
-        items = tuple(
-            RuleSummary(
-                id=rule.id,
-                title=rule.title.get(language),
-                severity=rule.severity.value,
-                status=rule.status,
-                frameworks=tuple(rule.applies.get("framework", ())),
-                cases=rule.cases,
-            )
-            for rule in chosen[offset : offset + limit]
-        )
+        items = tuple(RuleSummary.of(rule, language) for rule in chosen[offset : offset + limit])
         return RulePage(items=items, total=len(chosen), offset=offset)
 
     @router.get("/rules/{rule_id}")
@@ -283,16 +265,9 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
         rule = rules.get(rule_id)
         if rule is None:
             raise NotFound(f"no rule {rule_id!r}")
-        summary = {
-            "id": rule.id,
-            "title": rule.title.get(language),
-            "severity": rule.severity.value,
-            "status": rule.status,
-            "frameworks": list(rule.applies.get("framework", ())),
-            "cases": list(rule.cases),
-            "when": rule.when,
-        }
-        return RuleDocument(rule=summary, markdown=render_rule(rule, language))
+        fields = plain(RuleSummary.of(rule, language))
+        assert isinstance(fields, dict)
+        return RuleDocument(rule={**fields, "when": rule.when}, markdown=render_rule(rule, language))
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -8,14 +8,14 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.service.answer import ChangesView, ChangeView, Section
 from trainmedic.service.composition.messages import messages
+from trainmedic.service.composition.views import joined
+from trainmedic.service.composition.what_if import cited_titles
 from trainmedic.service.question.conversation import Message
 from trainmedic.service.question.intent import Intent, Relation
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.compare import Difference
 
-MAX_TITLES = 5
-"""Findings named in one line; the others are counted."""
 MAX_REASONS = 4
 
 Sections = tuple[Section, ...]
@@ -78,8 +78,10 @@ def changes_section(changes: Difference, cite: Callable[[Finding], int], languag
     items = []
     for name, findings in (("cleared", changes.cleared), ("new", changes.new), ("left", changes.left)):
         if findings:
-            items.append(messages(f"changes.{name}", language, titles=_titles(findings, cite, markers, language)))
-    titles = ("；" if language == "zh" else "; ").join(case.title.get(language) for case in changes.ruled_out)
+            line, cited = cited_titles(findings, cite, language)
+            markers += cited
+            items.append(messages(f"changes.{name}", language, titles=line))
+    titles = joined([case.title.get(language) for case in changes.ruled_out], language)
     if titles:
         items.insert(0, messages("changes.ruled_out", language, titles=titles))
     if changes.unstarted:
@@ -104,12 +106,3 @@ def changes_view(changes: Difference | None, language: str) -> ChangesView | Non
         left=views(changes.left),
         ruled_out=tuple(ChangeView(id=case.id, title=case.title.get(language)) for case in changes.ruled_out),
     )
-
-
-def _titles(findings: Sequence[Finding], cite: Callable[[Finding], int], markers: list[int], language: str) -> str:
-    titles = []
-    for finding in findings[:MAX_TITLES]:
-        markers.append(cite(finding))
-        titles.append(f"{finding.title.get(language)} [{markers[-1]}]")
-    more = f" (+{len(findings) - MAX_TITLES})" if len(findings) > MAX_TITLES else ""
-    return ("；" if language == "zh" else "; ").join(titles) + more

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from trainmedic.kb.model.report import Status
+from trainmedic.kb.model.report import Finding, Status
 from trainmedic.service.answer import Section
 from trainmedic.service.composition.messages import messages
+from trainmedic.service.composition.views import SEPARATOR
 from trainmedic.service.ranking.features import in_range
 from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
 MAX_TITLES = 5
-"""Findings named for one effect; the others are counted."""
+"""Findings or effects named in one line; the others are counted."""
 MAX_VALUE = 80
 _PLAIN = str.maketrans("`\n", "' ")
+Titled = TypeVar("Titled", Finding, Effect)
 
 
 def supposition(what_if: WhatIf, lead: Cause | None, marker: Callable[[Effect], int], language: str) -> Section:
@@ -34,7 +37,8 @@ def supposition(what_if: WhatIf, lead: Cause | None, marker: Callable[[Effect], 
     items: list[str] = []
     for name in ("clears", "appears", "stays", "logged"):
         if effects := getattr(what_if, name):
-            titles = _titles(effects, marker, markers, language)
+            titles, cited = cited_titles(effects, marker, language)
+            markers += cited
             items.append(messages(f"supposed_effects.{name}", language, titles=titles))
     if not what_if.clears and not what_if.appears:
         items.insert(0, messages("supposed_effects.nothing", language))
@@ -76,20 +80,20 @@ def settled(what_if: WhatIf, lead: Cause | None) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def cited_titles(items: Sequence[Titled], cite: Callable[[Titled], int], language: str) -> tuple[str, tuple[int, ...]]:
+    """The titles on one line, each with its marker, and the markers; of many the first, and how many more."""
+    listed = items[:MAX_TITLES]
+    markers = tuple(cite(item) for item in listed)
+    titles = [f"{item.title.get(language)} [{marker}]" for item, marker in zip(listed, markers, strict=True)]
+    more = f" (+{len(items) - MAX_TITLES})" if len(items) > MAX_TITLES else ""
+    return SEPARATOR["zh" if language == "zh" else "en"].join(titles) + more, markers
+
+
 def _change(change: AppliedChange, language: str) -> str:
     name, after = _code(change.name), _code(change.after)
     if change.before is None:
         return messages("supposed_new", language, name=name, after=after)
     return messages("supposed_one", language, name=name, after=after, before=_code(change.before))
-
-
-def _titles(effects: Sequence[Effect], marker: Callable[[Effect], int], markers: list[int], language: str) -> str:
-    titles = []
-    for effect in effects[:MAX_TITLES]:
-        markers.append(marker(effect))
-        titles.append(f"{effect.title.get(language)} [{markers[-1]}]")
-    more = f" (+{len(effects) - MAX_TITLES})" if len(effects) > MAX_TITLES else ""
-    return ("；" if language == "zh" else "; ").join(titles) + more
 
 
 def _code(text: str) -> str:

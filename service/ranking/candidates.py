@@ -80,7 +80,7 @@ def context_of(
         evidence=evidence,
         report=report,
         intent=intent,
-        concepts=rarity(intent.concepts, knowledge.concepts),
+        concepts=rarity(intent.concepts, knowledge.concept_counts, len(knowledge.concepts)),
         case_concepts=knowledge.concepts,
         case_titles=knowledge.titles,
         weighed=MappingProxyType(dict(weigh_all(weighed, facts))),
@@ -90,7 +90,7 @@ def context_of(
         pasted_concepts=frozenset(
             knowledge.glossary.ids("\n".join(text for _, text in pasted_parts(evidence))[:MAX_QUESTION])
         ),
-        concept_kinds=knowledge.concept_kinds,
+        glossary=knowledge.glossary.concepts,
     )
 
 
@@ -104,10 +104,9 @@ def named_frameworks(evidence: Evidence, intent: Intent) -> frozenset[str]:
     return frozenset(named | evidence.versions.keys() | ({run.framework.value} if run.framework is not None else set()))
 
 
-def rarity(concepts: Iterable[str], case_concepts: Mapping[str, frozenset[str]]) -> Mapping[str, float]:
-    """The weight of each concept: the fewer cases name it, the more it tells."""
-    total = max(1, len(case_concepts))
-    counts = {concept: sum(concept in names for names in case_concepts.values()) for concept in concepts}
+def rarity(concepts: Iterable[str], counts: Mapping[str, int], cases: int) -> Mapping[str, float]:
+    """The weight of each concept: the fewer of the ``cases`` name it, the more it tells."""
+    total = max(1, cases)
     return MappingProxyType(
-        {concept: math.log((total + 1) / (count + 0.5)) for concept, count in sorted(counts.items())}
+        {concept: math.log((total + 1) / (counts.get(concept, 0) + 0.5)) for concept in sorted(concepts)}
     )

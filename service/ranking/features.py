@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.glossary.terms import Concept
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
@@ -101,7 +102,7 @@ class Context:
 
     named: frozenset[str] = frozenset()  # frameworks that the question or the paste names
     pasted_concepts: frozenset[str] = frozenset()  # glossary concepts of the paste
-    concept_kinds: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    glossary: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
     fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
 
     def placed(self, cause_id: str) -> tuple[Place, ...]:
@@ -324,7 +325,7 @@ def _unsaid(case: Case, context: Context) -> bool:
 def _presupposed(case: Case, context: Context) -> float:
     """The share of the set-up in a cause's title (components, algorithms, models, cards) that is mentioned nowhere."""
     titles = context.case_titles.get(case.id, frozenset())
-    setup = [concept for concept in titles if context.concept_kinds.get(concept) in SETUP]
+    setup = [concept for concept in titles if context.glossary[concept].kind in SETUP]
     said = context.intent.concepts.keys() | context.pasted_concepts
     return sum(concept not in said for concept in setup) / len(setup) if setup else 0.0
 

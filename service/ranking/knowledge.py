@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -67,6 +67,6 @@ class Knowledge:
         return MappingProxyType({cause_id: fix_values(cause) for cause_id, cause in self.published.items()})
 
     @cached_property
-    def concept_kinds(self) -> Mapping[str, str]:
-        """The kind of each concept of the glossary."""
-        return MappingProxyType({concept.id: concept.kind for concept in self.glossary.concepts.values()})
+    def concept_counts(self) -> Mapping[str, int]:
+        """How many causes name each concept."""
+        return MappingProxyType(Counter(concept for names in self.concepts.values() for concept in names))

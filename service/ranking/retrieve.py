@@ -8,7 +8,7 @@ list weighs as much as the embedder knows of the question's tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,7 +24,7 @@ from trainmedic.service.question.query import Facets, Query
 Numbers: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 Scores: TypeAlias = npt.NDArray[np.float32]
 Ranks: TypeAlias = Mapping[str, tuple[int, int, float]]
-"""Case → (rank among cases, its best chunk, that chunk's score)."""
+"""Case → (rank among cases, its best chunk, that chunk's score), best first."""
 CHUNK_WEIGHT = 0.5
 """The lists of single chunks against the list of whole pages."""
 DEPTH = 80
@@ -150,11 +150,18 @@ class _Lists:
 
 def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: Callable[[str], bool] | None) -> _Lists:
     numbers, cosines, known = _dense(query, index, embedder, depth)
+
+    def of_chunk(number: int) -> Sequence[str]:
+        return index.chunks[number].cases
+
+    def of_page(number: int) -> Sequence[str]:
+        return (index.page_ids[number],)
+
     return _Lists(
-        words=_by_case(*index.lexical.search(query.terms, depth), index, allowed),
-        meaning=_by_case(numbers, cosines, index, allowed),
-        page=_by_page(*index.pages.search(query.terms, depth), index, allowed),
-        pasted=_by_page(*index.pages.search(query.pasted, depth), index, allowed),
+        words=_ranks(*index.lexical.search(query.terms, depth), of_chunk, allowed),
+        meaning=_ranks(numbers, cosines, of_chunk, allowed),
+        page=_ranks(*index.pages.search(query.terms, depth), of_page, allowed),
+        pasted=_ranks(*index.pages.search(query.pasted, depth), of_page, allowed),
         fired={case_id for case_id in query.fired if allowed is None or allowed(case_id)},
         known=known,
     )
@@ -169,7 +176,8 @@ def _relative(ranks: Ranks, case_id: str) -> float:
     """A cause's score in a list, relative to the best."""
     if case_id not in ranks:
         return 0.0
-    return ranks[case_id][2] / max(score for _, _, score in ranks.values())
+    best = next(iter(ranks.values()))
+    return ranks[case_id][2] / best[2]
 
 
 def _rank(ranks: Ranks, case_id: str) -> int | None:
@@ -189,35 +197,21 @@ def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[
     return *index.vectors.ranked(vector, depth), known
 
 
-def _by_case(numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None) -> Ranks:
-    """Chunks come best first; equals share a rank, zero is no vote."""
-    ranks: dict[str, tuple[int, int, float]] = {}
-    previous, rank, chunks = None, 0, index.chunks
-    for chunk, shown in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):
-        if shown <= 0:
-            break
-        for case_id in chunks[chunk].cases:
-            if case_id in ranks or (allowed is not None and not allowed(case_id)):
-                continue
-            if shown != previous:
-                previous, rank = shown, len(ranks) + 1
-            ranks[case_id] = (rank, chunk, shown)
-    return ranks
-
-
-def _by_page(numbers: Numbers, scores: Scores, index: Index, allowed: Callable[[str], bool] | None) -> Ranks:
-    """As `_by_case`, for the index of whole pages."""
+def _ranks(
+    numbers: Numbers, scores: Scores, cases_of: Callable[[int], Sequence[str]], allowed: Callable[[str], bool] | None
+) -> Ranks:
+    """The cases of chunks or pages, which come best first; equals share a rank, zero is no vote."""
     ranks: dict[str, tuple[int, int, float]] = {}
     previous, rank = None, 0
-    for page, score in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):
-        case_id = index.page_ids[page]
+    for number, score in zip(numbers.tolist(), scores.round(5).tolist(), strict=True):
         if score <= 0:
             break
-        if allowed is not None and not allowed(case_id):
-            continue
-        if score != previous:
-            previous, rank = score, len(ranks) + 1
-        ranks[case_id] = (rank, page, score)
+        for case_id in cases_of(number):
+            if case_id in ranks or (allowed is not None and not allowed(case_id)):
+                continue
+            if score != previous:
+                previous, rank = score, len(ranks) + 1
+            ranks[case_id] = (rank, number, score)
     return ranks
 
 

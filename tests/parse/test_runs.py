@@ -185,9 +185,27 @@ def test_a_file_written_by_the_script_joins_its_command() -> None:
     assert evidence.run.settings["zero_stage"].value == 3
 
 
-def test_a_data_sample_before_the_command_is_not_what_the_paste_is_about() -> None:
+def test_a_data_sample_is_no_run_beside_a_command() -> None:
     evidence = read(f'My data:\n\n{{\n  "prompt": "a",\n  "chosen": "b"\n}}\n\n{KTO}')
+    assert kinds(evidence) == [["command"]]
+    assert [region.kind for region in evidence.regions if region.kind != "prose"] == ["json", "command"]
+
+
+def test_a_data_sample_with_a_name_of_an_option_is_not_what_the_paste_is_about() -> None:
+    evidence = read(f'My data:\n\n{{\n  "prompt": "a",\n  "system": "b"\n}}\n\n{KTO}')
     assert kinds(evidence) == [["command"], ["json"]]
+
+
+def test_a_file_without_any_option_is_a_run_only_if_nothing_else_is_or_it_is_named() -> None:
+    note = '{"verdict": "no_fault", "causes": []}'
+    assert kinds(read("", a__json=note)) == [["json"]]
+    assert kinds(read("", a__json=note, b__json='{"findings": 1}')) == [["json"], ["json"]]
+    assert kinds(read("", a__sh=KTO, b__json=note)) == [["command"]]
+    assert kinds(read("", a__sh="llamafactory-cli train b.json\n", b__json=note)) == [["command", "json"]]
+
+
+def test_a_file_with_an_option_is_a_run_beside_a_command() -> None:
+    assert kinds(read("", a__sh=KTO, b__json='{"note": "x", "learning-rate": 1e-5}')) == [["command"], ["json"]]
 
 
 def test_a_dump_that_holds_nothing_is_no_run() -> None:

@@ -23,6 +23,7 @@ WORDS_OF_TESTS = Vocabulary(
     names=frozenset((*SETTINGS, *WORDS)),
     settings=frozenset(SETTINGS),
     signals=frozenset(("loss_nan", "oom", "kl_zero")),
+    concepts=frozenset(("half-precision",)),
 )
 
 

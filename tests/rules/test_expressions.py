@@ -71,6 +71,7 @@ def value_of(text: str, **values: Value) -> Result:
         "version('trl', '>=x')",
         "version('TRL', '>=1')",
         "signal('no_kind')",
+        "said('no-concept')",
         "written('no_setting')",
         "metric('')",
         "log_says('a*b')",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +23,6 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.question.request import Ask
-from trainmedic.service.ranking.reranked import Choice
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
@@ -122,7 +121,7 @@ class Broken(Advisor):
         super().__init__(whole.knowledge, whole.history)
         self.error = error
 
-    def prepare(self, request: Ask, trace_id: str = "", restated: str = "", choices: Sequence[Choice] = ()) -> NoReturn:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> NoReturn:
         raise self.error
 
 

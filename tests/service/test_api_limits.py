@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,6 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.routes import Overloaded, Worker
 from trainmedic.service.question.request import Ask
-from trainmedic.service.ranking.reranked import Choice
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "correct-horse-battery-staple"
@@ -218,9 +217,7 @@ class Gated(Advisor):
         self.asked = 0
         self._lock = threading.Lock()
 
-    def prepare(
-        self, request: Ask, trace_id: str = "", restated: str = "", choices: Sequence[Choice] = ()
-    ) -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         with self._lock:
             self.working += 1
             self.asked += 1
@@ -228,7 +225,7 @@ class Gated(Advisor):
         self.open.wait(30)
         with self._lock:
             self.working -= 1
-        return super().prepare(request, trace_id, restated, choices)
+        return super().prepare(request, trace_id, restated)
 
 
 @pytest.fixture

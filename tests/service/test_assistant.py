@@ -25,7 +25,6 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
 from trainmedic.service.question.request import Ask
-from trainmedic.service.ranking.reranked import Choice
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
@@ -101,11 +100,9 @@ def ask(
 class Unclear(Advisor):
     """Finds nothing, unless the question comes in other words too."""
 
-    def prepare(
-        self, request: Ask, trace_id: str = "", restated: str = "", choices: Sequence[Choice] = ()
-    ) -> PreparedAnswer:
+    def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """What the real one finds, or less of it."""
-        found = super().prepare(request, trace_id, restated, choices)
+        found = super().prepare(request, trace_id, restated)
         if restated:
             return found
         answer = replace(found.answer, verdict="need_input", causes=(), answer="Not enough to tell.", citations=())

@@ -43,6 +43,8 @@ TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KEY = "correct-horse-battery-staple"
 PROGRAM = "from trainmedic.ui.cli import main; raise SystemExit(main(['mcp']))"
 RULE = "openrlhf-kto-vanilla-loss-single-class"
+START_S = 180
+"""Limit on a start of the command and its answers; 6 s on two free cores, several times that beside other tests."""
 
 
 def context(advisor: Advisor, answerer: Answerer | None = None, **settings: Any) -> AppContext:
@@ -300,7 +302,7 @@ def command(knowledge_folder: Path, tmp_path_factory: pytest.TempPathFactory, kn
 
 def test_the_command_serves_standard_input_and_output(command: Any) -> None:
     async def go() -> None:
-        async with Client(command, mode="auto", read_timeout_seconds=60) as client:
+        async with Client(command, mode="auto", read_timeout_seconds=START_S) as client:
             assert client.protocol_version == REVISIONS["auto"]
             assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
             sent = {"question": "loss 变成 nan", "attachments": [{"name": "t.sh", "content": KTO_SINGLE}]}
@@ -321,23 +323,48 @@ def test_the_command_writes_nothing_but_the_protocol_and_ends_with_its_input(com
         json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
         "this is no JSON",
     ]
-    started = subprocess.run(
-        [command.command, *command.args],
-        input="".join(f"{line}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        env=command.env,
-        cwd=ROOT,
-        timeout=60,
-        check=False,
-    )
-    assert started.returncode == 0, started.stderr
-    messages = [json.loads(line) for line in started.stdout.splitlines()]
+    returncode, messages, stderr = asyncio.run(exchange(command, lines, last_id=2))
+    assert returncode == 0, stderr
     assert all(message["jsonrpc"] == "2.0" for message in messages)
     results = {message["id"]: message["result"] for message in messages if "result" in message}
     assert results[1]["serverInfo"]["name"] == "trainmedic"
     assert results[1]["protocolVersion"] == revision
     assert [tool["name"] for tool in results[2]["tools"]] == TOOLS
+
+
+async def exchange(command: Any, lines: list[str], last_id: int) -> tuple[int | None, list[Any], bytes]:
+    """Send ``lines``, wait for the answer to ``last_id``, end the input; returns exit status, messages and errors.
+
+    The input stays open until the answer is there, because the end of the input cancels the requests in progress.
+    """
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        command.command,
+        *command.args,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env=command.env,
+        cwd=ROOT,
+        limit=1024 * 1024,  # bytes of a line
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    messages: list[Any] = []
+    try:
+        async with asyncio.timeout(START_S):
+            process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            async for line in process.stdout:
+                messages.append(json.loads(line))
+                if messages[-1].get("id") == last_id:
+                    break
+            process.stdin.close()
+            rest, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    return process.returncode, messages + [json.loads(line) for line in rest.splitlines()], errors
 
 
 def test_a_bad_setting_ends_the_command_with_its_reason(

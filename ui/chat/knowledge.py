@@ -130,7 +130,7 @@ class KnowledgePage:
     def _found(self, query: str) -> list[Case]:
         """Cases that contain all the words, then the nearest by meaning."""
         query_words = query.casefold().split()
-        literal = [case for case in self._cases.values() if all(word in haystack(case) for word in query_words)]
+        literal = [case for case in self._cases.values() if contains(haystack(case), query_words)]
         near = [self._cases[hit.case_id] for hit in self._context.advisor.search(query, FOUND)]
         ranks = {case.id: rank for rank, case in enumerate(near)}
         # Among the literal matches the nearest by meaning come first.
@@ -145,7 +145,7 @@ class KnowledgePage:
             text = f"{rule.id} {rule.title.en} {rule.title.zh} {rule.when}".casefold()
             named = rule.applies.get("framework", ())
             if (
-                all(word in text for word in query_words)
+                contains(text, query_words)
                 and (framework in (ALL, None) or framework in named or not named)
                 and (family in (ALL, None) or family in {families.get(case_id) for case_id in rule.cases})
             ):
@@ -157,8 +157,7 @@ class KnowledgePage:
         rows = [
             mechanism
             for mechanism in self._mechanisms.mechanisms
-            if family in (ALL, None, mechanism.family)
-            and all(word in mechanism_haystack(mechanism) for word in query_words)
+            if family in (ALL, None, mechanism.family) and contains(mechanism_haystack(mechanism), query_words)
         ]
         return evidence.render("list.html", self._language, mechanisms=rows)
 
@@ -198,7 +197,7 @@ class KnowledgePage:
 
     def _mechanism(self, mechanism: Mechanism, origin: Origin | None) -> tuple[str, str, str]:
         language = self._language
-        parts = [(heading, text) for heading, text in mechanism_sections(mechanism, language)]
+        parts = list(mechanism_sections(mechanism, language))
         if origin is not None:
             parts.insert(0, (self._words["kb_fix"], origin.fix.get(language)))
         cases = [self._cases[item] for item in mechanism.all_cases if item in self._cases]
@@ -230,6 +229,10 @@ class KnowledgePage:
 
 def article(parts: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join(f"### {title}\n\n{markdown.safe(text, frozenset())}" for title, text in parts if text.strip())
+
+
+def contains(text: str, query_words: Sequence[str]) -> bool:
+    return all(word in text for word in query_words)
 
 
 def haystack(case: Case) -> str:

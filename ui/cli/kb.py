@@ -1,6 +1,7 @@
 """Work with the knowledge base: lint, list, show, new, coverage.
 
-lint      check pages (all, or the given ones): format, links, both languages; run the rules' examples
+lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
+          rules' examples
 list      list cases, mechanisms and rules, or the names that pages use (signals, settings, concepts)
 show      print one case, mechanism, origin (mechanism.origin) or rule as Markdown
 new       write the skeleton of a case, mechanism or rule page
@@ -11,13 +12,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainmedic.kb.model.page import PageProblem
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     lint = actions.add_parser("lint", help="check pages")
-    lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or folders of pages (all)")
+    lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or lists of defects (all)")
     lint.add_argument("--kb", action="append", default=[], type=Path, metavar="FOLDER", help="a folder of your pages")
     listing = actions.add_parser("list", help="list cases, mechanisms and rules")
     listing.add_argument("--kind", choices=("cases", "rules", "mechanisms", "signals", "settings", "concepts"))
@@ -50,9 +56,13 @@ def _lint(options: argparse.Namespace) -> int:
     from trainmedic.kb.parse.pipeline import parse
 
     folders = [*options.kb, *_configured()]
+    lists, pages = _divided(options.page)
+    defects, listed = _defect_problems(lists, folders) if lists or not pages else ((), 0)
+    if lists and not pages:
+        return _reported(defects, _count(listed, "defect"))
     only: set[str] | None = None
-    if options.page:
-        only, loose = _selected(options.page, folders)
+    if pages:
+        only, loose = _selected(pages, folders)
         folders += loose
     cases, rules, mechanisms = load_cases(folders), load_rules(folders), load_mechanisms(folders)
     problems = lint(
@@ -65,11 +75,44 @@ def _lint(options: argparse.Namespace) -> int:
         only=only,
         today=date.today(),
     )
-    sys.stdout.write("".join(f"{problem}\n" for problem in problems))
     known = f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(mechanisms.mechanisms)} mechanisms"
     checked = known if only is None else _count(len(only), "page")
+    return _reported((*problems, *defects), f"{checked}, {_count(listed, 'defect')}" if listed else checked)
+
+
+def _reported(problems: Sequence[PageProblem], checked: str) -> int:
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems))
     print(f"{checked}, {_count(len(problems), 'problem')}", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _divided(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The paths with lists of defects, and those of pages. A folder may hold both."""
+    from trainmedic.kb.pages.defect import DEFECTS, discover_defects
+
+    built_in = DEFECTS.resolve()
+    lists = [path for path in paths if path.resolve().is_relative_to(built_in) or any(discover_defects([path]))]
+    pages = [path for path in paths if path not in lists or (path.is_dir() and any(path.rglob("*.md")))]
+    return lists, [path for path in pages if not path.resolve().is_relative_to(built_in)]
+
+
+def _defect_problems(paths: Sequence[Path], folders: Sequence[Path]) -> tuple[tuple[PageProblem, ...], int]:
+    """The problems of the lists at these paths (none given: of all), and how many defects were read."""
+    from trainmedic.kb.engine.vocabulary import vocabulary
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.kb.pages.defect import DEFECTS, discover_defects, load_defects
+
+    for path in paths:
+        if not path.exists():
+            raise InvalidRequest(f"{path} does not exist")
+    roots = [root.resolve() for root in (DEFECTS, *folders)]
+    loose = [path for path in paths if not any(path.resolve().is_relative_to(root) for root in roots)]
+    lists = {path.resolve(): name for path, name in discover_defects((*roots, *loose))}
+    only = {name for path, name in lists.items() if not paths or any(path.is_relative_to(p.resolve()) for p in paths)}
+    packages = {path.parent.name for path, name in lists.items() if name in only}
+    loaded = load_defects(packages, (*folders, *loose), vocabulary())
+    problems = tuple(sorted(problem for problem in loaded.failures if problem.page in only))
+    return problems, sum(name in only for name in loaded.places.values())
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,0 +1,70 @@
+"""Known defects of released packages (kb/defects/README.md): which releases have one, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from trainmedic.kb.model.page import PageProblem
+from trainmedic.kb.model.report import Text
+
+
+class Effect(StrEnum):
+    """The worst that a defect does, the most harmful first."""
+
+    SILENT = "silent"
+    HANG = "hang"
+    CRASH = "crash"
+    SAVE = "save"
+    RESUME = "resume"
+    MEMORY = "memory"
+    SLOW = "slow"
+    LOG = "log"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most harmful."""
+        return _RANKS[self]
+
+
+_RANKS = {effect: rank for rank, effect in enumerate(Effect)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defect:
+    """One known defect.
+
+    ``introduced`` is None if it is not known which release brought it, ``fixed`` None if no release is without it.
+    ``when`` is a condition over a run (empty: the version alone decides), checked when the page is linted.
+    ``touches`` are names as in code and configuration. ``symptoms`` by language.
+    """
+
+    id: str
+    package: str
+    title: Text
+    effect: Effect
+    touches: tuple[str, ...]
+    symptoms: Mapping[str, tuple[str, ...]]
+    introduced: str | None = None
+    fixed: str | None = None
+    when: str = ""
+    pull: int | None = None
+    commit: str = ""
+    message: str = ""
+    mechanism: str = ""
+    workaround: Text | None = None
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefectSet:
+    """Defects by package, each package's in the order of their ids; ``failures`` of entries that did not load.
+
+    ``places``: the file of each defect by its id.
+    """
+
+    by_package: Mapping[str, tuple[Defect, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    failures: tuple[PageProblem, ...] = ()

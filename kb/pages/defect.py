@@ -1,0 +1,193 @@
+"""Lists of known defects, kb/defects/<package>/<area>.yaml → `kb.engine.defect.Defect`. See kb/defects/README.md."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from trainmedic.kb.data_files import load_table
+from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
+from trainmedic.kb.engine.log_text import LEAST_LITERAL, compiled
+from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.model.page import PageProblem
+from trainmedic.kb.model.report import Text
+from trainmedic.kb.pages.condition import condition
+from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, PageError, read_yaml, suggestion
+from trainmedic.kb.versions import parse_version
+
+DEFECTS = KNOWLEDGE / "defects"
+_BUILT_IN = DEFECTS.resolve()
+REQUIRED = ("id", "title", "effect", "touches", "introduced", "fixed", "fix", "symptoms")
+OPTIONAL = ("when", "message", "mechanism", "workaround")
+UNKNOWN, UNRELEASED = "unknown", "unreleased"
+MOST_SYMPTOMS = 4
+
+
+def defect_packages() -> Mapping[str, Any]:
+    """The packages that may have known defects, by their normalised names, with their repositories."""
+    return load_table("defects/packages.toml")
+
+
+def load_defects(
+    packages: Collection[str] | None = None, folders: Iterable[Path] = (), words: Vocabulary | None = None
+) -> DefectSet:
+    """The defects of these packages (None: of all), from the built-in lists and those of further folders.
+
+    Conditions are compiled only if ``words`` are given, for the linter: a loader of all of them has no use for most.
+    """
+    by_package: dict[str, dict[str, Defect]] = {}
+    names: dict[str, str] = {}
+    problems: list[PageProblem] = []
+    for path, name in discover_defects((DEFECTS, *folders)):
+        package = path.parent.name
+        if packages is not None and package not in packages:
+            continue
+        try:
+            entries = _entries(path, name)
+        except PageError as error:
+            problems.append(error.problem)
+            continue
+        for entry in entries:
+            try:
+                defect = read_defect(entry, package, words)
+                if defect.id in names:
+                    raise entry.error(f"id {defect.id!r} is taken by {names[defect.id]}")
+                names[defect.id] = name
+                by_package.setdefault(package, {})[defect.id] = defect
+            except PageError as error:
+                problems.append(error.problem)
+    return DefectSet(
+        by_package=MappingProxyType(
+            {name: tuple(found[key] for key in sorted(found)) for name, found in sorted(by_package.items())}
+        ),
+        places=MappingProxyType(names),
+        failures=tuple(problems),
+    )
+
+
+def discover_defects(roots: Iterable[Path] = (DEFECTS,)) -> Iterator[tuple[Path, str]]:
+    """The lists of defects below folders (or single files), sorted, with the names that messages show.
+
+    Outside of the built-in folder a list must be in a folder named after a package: other YAML may be beside it.
+    """
+    for root in roots:
+        for path in [root] if root.is_file() else sorted(root.rglob("*.yaml")):
+            if (place := path.resolve()).is_relative_to(_BUILT_IN):
+                yield path, f"kb/defects/{place.relative_to(_BUILT_IN).as_posix()}"
+            elif path.suffix == ".yaml" and path.parent.name in defect_packages():
+                yield path, path.as_posix()
+
+
+def _entries(path: Path, name: str) -> list[Field]:
+    if path.parent.name not in defect_packages():
+        problem = f"unknown package {path.parent.name!r}{suggestion(path.parent.name, defect_packages())}"
+        raise PageError(PageProblem(name, 1, problem))
+    try:
+        text = path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PageError(PageProblem(name, 1, f"cannot be read: {error}")) from None
+    whole = read_yaml(text, name)
+    return [] if whole is None else list(whole.items())
+
+
+def read_defect(entry: Field, package: str, words: Vocabulary | None = None) -> Defect:
+    """One entry of a list, its condition compiled if ``words`` are given. Raises `PageError`."""
+    fields = entry.fields(REQUIRED, OPTIONAL)
+    introduced, fixed = _range(fields)
+    pull, commit = _fix(fields["fix"])
+    if words is not None and "when" in fields:
+        condition(fields["when"], words)
+    if fixed is None and "workaround" not in fields:
+        raise entry.error("fixed: unreleased needs a workaround, or a word that there is none")
+    repository = defect_packages()[package]["repository"]
+    return Defect(
+        id=_id(fields["id"], package),
+        package=package,
+        title=_both(fields["title"]),
+        effect=Effect(fields["effect"].choice(tuple(Effect))),
+        touches=_touches(fields["touches"]),
+        introduced=introduced,
+        fixed=fixed,
+        when=fields.text("when"),
+        pull=pull,
+        commit=commit,
+        symptoms=_symptoms(fields["symptoms"]),
+        message=_message(fields),
+        mechanism=fields["mechanism"].choice(_mechanisms()) if "mechanism" in fields else "",
+        workaround=_both(fields["workaround"]) if "workaround" in fields else None,
+        link=f"https://github.com/{repository}/" + (f"pull/{pull}" if pull else f"commit/{commit}"),
+    )
+
+
+def _id(field: Field, package: str) -> str:
+    word = field.text()
+    rest = word.removeprefix(f"{package}-")
+    if rest == word or not (rest.isascii() and rest.replace("-", "").isalnum() and rest == rest.lower()):
+        raise field.error(f"{word!r} must be {package}-<pull request> or {package}-<first 7 digits of the commit>")
+    return word
+
+
+def _both(field: Field) -> Text:
+    text = field.both()
+    if not any("\u4e00" <= char <= "\u9fff" for char in text.zh):
+        raise field.error("the text under zh is not Chinese")
+    return text
+
+
+def _touches(field: Field) -> tuple[str, ...]:
+    if not (names := field.texts()):
+        raise field.error("name at least one class, option or model")
+    return names
+
+
+def _range(fields: Fields) -> tuple[str | None, str | None]:
+    introduced = _release(fields["introduced"], UNKNOWN)
+    fixed = _release(fields["fixed"], UNRELEASED)
+    first, last = parse_version(introduced), parse_version(fixed)
+    if first is not None and last is not None and first >= last:
+        raise fields["introduced"].error(f"{introduced} is not before the release that fixes it, {fixed}")
+    return introduced, fixed
+
+
+def _release(field: Field, word: str) -> str | None:
+    text = field.text()
+    if text == word:
+        return None
+    if parse_version(text) is None or not text[0].isdigit():
+        raise field.error(f"{text!r} is not a release; write a number such as 0.20.0, or {word}")
+    return text
+
+
+def _fix(field: Field) -> tuple[int | None, str]:
+    fields = field.fields((), ("pull", "commit"))
+    pull, commit = fields.text("pull"), fields.text("commit")
+    if not pull and not commit:
+        raise field.error("name the pull request or the commit")
+    if pull and not pull.isdecimal():
+        raise fields["pull"].error(f"{pull!r} is not the number of a pull request")
+    if commit and not (7 <= len(commit) <= 40 and set(commit) <= set("0123456789abcdef")):
+        raise fields["commit"].error(f"{commit!r} is not a commit: 7 to 40 hexadecimal digits")
+    return int(pull) if pull else None, commit
+
+
+def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:
+    fields = field.fields(("en", "zh"))
+    for language in ("en", "zh"):
+        if not 1 <= len(fields.items(language)) <= MOST_SYMPTOMS:
+            raise fields[language].error(f"write one to {MOST_SYMPTOMS}")
+    return MappingProxyType({language: fields.texts(language) for language in ("en", "zh")})
+
+
+def _message(fields: Fields) -> str:
+    text = fields.text("message")
+    if text and len(compiled(text)[0]) < LEAST_LITERAL:
+        raise fields["message"].error(f"{text!r} needs {LEAST_LITERAL} characters in a row that are no wildcards")
+    return text
+
+
+@cache
+def _mechanisms() -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in (KNOWLEDGE / "mechanisms").rglob("*.md") if path.name != "README.md"))
