@@ -28,7 +28,7 @@ def test_an_answer_lists_the_messages_with_their_places_and_values(advisor: Advi
         "num_generations": "8",
     }
     section = next(section for section in answer.sections if section.kind == "message")
-    assert message.place.url in section.body
+    assert f"({message.place.url})" in section.body
     assert "30" in section.body
 
 
