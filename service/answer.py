@@ -418,6 +418,70 @@ class ChangesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePlaceView:
+    """The code that prints a message, in the last release read that has it. ``url`` is None if that has no tag."""
+
+    file: str
+    line: int
+    function: str
+    release: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionValueView:
+    """What a name in a message's condition was: printed in the message (``evidence`` None), or an option of the run."""
+
+    name: str
+    value: str
+    evidence: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceView:
+    """What people know about a message. Texts are empty where ``cases`` say more."""
+
+    meaning: str
+    change: str
+    no_help: str
+    cases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageView:
+    """An error message or warning of the pasted text that a framework's source has.
+
+    ``kind`` is the exception, ``assert``, ``warning``, ``error`` or ``print``. ``text`` says in words which code prints
+    it and when. ``whole`` is False if only the message's beginning was pasted. ``in_version`` says whether the releases
+    with the message include the pasted version, None if that is unknown. ``others`` are packages with the same message.
+    """
+
+    package: str
+    kind: str
+    template: str
+    evidence: Span
+    place: MessagePlaceView
+    condition: str
+    values: tuple[ConditionValueView, ...]
+    text: str
+    first_release: str
+    last_release: str
+    version: str | None = None
+    in_version: bool | None = None
+    advice: AdviceView | None = None
+    others: tuple[str, ...] = ()
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesView:
+    """The response of ``/v1/messages/explain`` and ``trainmedic explain --json``: messages that end the run first."""
+
+    messages: tuple[MessageView, ...]
+    receipt: ReceiptView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
     ordered, best first."""
@@ -448,3 +512,4 @@ class Answer:
     differential: DifferentialView = field(default_factory=DifferentialView)
     changes: ChangesView | None = None
     defects: tuple[DefectView, ...] = ()
+    messages: tuple[MessageView, ...] = ()

@@ -95,6 +95,14 @@ class AuditIn(Body):
     language: Literal["en", "zh"] = "en"
 
 
+class ExplainIn(Body):
+    """A message, or files with messages, or both."""
+
+    message: str = ""
+    attachments: list[AttachmentIn] = Field(default=[])
+    language: Literal["en", "zh"] = "en"
+
+
 class Filters(Body):
     """Restrict a search to cases of one framework, class of failure, or kind."""
 
