@@ -139,18 +139,6 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         attachments = tuple(attachment.value() for attachment in body.attachments)
         return json_response(await worker.run(lambda: advisor.check(attachments, body.language)))
 
-    @router.post("/audit", response_model=AuditView)
-    async def audit(body: AuditIn) -> Response:
-        """The known defects of an environment's packages, and the versions without them."""
-        bounded([*body.attachments, *body.good])
-        attachments, good = ([item.value() for item in items] for items in (body.attachments, body.good))
-        view = await worker.run(
-            lambda: advisor.audit(
-                attachments, body.language, good=good, question=body.question, with_possible=body.possible
-            )
-        )
-        return json_response(view)
-
     @router.post("/search")
     async def search(body: SearchIn) -> Hits:
         """The cases nearest to a text."""
@@ -166,9 +154,28 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         await worker.run(lambda: advisor.give_feedback(value))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
+    add_audit_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)
     add_knowledge_routes(router, advisor)
     return router
+
+
+def add_audit_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What known defects installed packages have."""
+
+    @router.post("/audit", response_model=AuditView)
+    async def audit(body: AuditIn) -> Response:
+        """The known defects of an environment's packages, and the versions without them."""
+        bounded([*body.attachments, *body.good])
+        attachments, good = ([item.value() for item in items] for items in (body.attachments, body.good))
+        view = await worker.run(
+            lambda: advisor.audit(
+                attachments, body.language, good=good, question=body.question, with_possible=body.possible
+            )
+        )
+        return json_response(view)
 
 
 def add_message_route(
