@@ -19,7 +19,8 @@ from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
-from trainmedic.service.answer import Answer, MessagesView, ReportView
+from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView
+from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.error_messages import explained, with_messages
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
@@ -114,6 +115,7 @@ class Advisor:
         printed = explain(context.evidence)
         answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
         answer = with_messages(answer, printed, self._published)
+        answer = replace(answer, defects=self._defects(context.evidence, answer))
         watch.lap("compose")
         answer = replace(
             answer,
@@ -160,6 +162,7 @@ class Advisor:
             conversation_id=previous.conversation_id,
             trace_id=previous.trace_id,
             timings_ms=previous.timings_ms,
+            defects=previous.defects,
         )
         return replace(prepared, diagnosis=diagnosis, answer=answer)
 
@@ -173,6 +176,21 @@ class Advisor:
         """Rules only: no retrieval, no model, nothing stored."""
         evidence = parse("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
+
+    def audit(
+        self,
+        attachments: Sequence[Attachment],
+        language: str = "en",
+        *,
+        good: Sequence[Attachment] = (),
+        question: str = "",
+        with_possible: bool = False,
+    ) -> AuditView:
+        """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
+        evidence = parse(question, safely_named(attachments))
+        versions = parse("", safely_named(good)).versions if good else None
+        defects = self.knowledge.defects.of(evidence.versions)
+        return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""
@@ -293,6 +311,13 @@ class Advisor:
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
+
+    def _defects(self, evidence: Evidence, answer: Answer) -> tuple[DefectView, ...]:
+        if answer.verdict == "no_fault":
+            return ()
+        mechanisms = {cause.mechanism.id for cause in answer.causes if cause.mechanism is not None}
+        defects = self.knowledge.defects.of(evidence.versions)
+        return defects_beside(evidence, defects.all, mechanisms, answer.language)
 
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules

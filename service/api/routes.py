@@ -17,7 +17,7 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicE
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, MessagesView, ReportView, StepView
+from trainmedic.service.answer import Answer, AuditView, MessagesView, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -38,6 +38,7 @@ from trainmedic.service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
     AttachmentIn,
+    AuditIn,
     CheckIn,
     ErrorOut,
     ExplainIn,
@@ -153,9 +154,28 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         await worker.run(lambda: advisor.give_feedback(value))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
+    add_audit_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)
     add_knowledge_routes(router, advisor)
     return router
+
+
+def add_audit_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What known defects installed packages have."""
+
+    @router.post("/audit", response_model=AuditView)
+    async def audit(body: AuditIn) -> Response:
+        """The known defects of an environment's packages, and the versions without them."""
+        bounded([*body.attachments, *body.good])
+        attachments, good = ([item.value() for item in items] for items in (body.attachments, body.good))
+        view = await worker.run(
+            lambda: advisor.audit(
+                attachments, body.language, good=good, question=body.question, with_possible=body.possible
+            )
+        )
+        return json_response(view)
 
 
 def add_message_route(

@@ -189,6 +189,42 @@ class CheckResult(Part):
     ruleset_version: str
 
 
+class Defect(Part):
+    """A known defect of an installed package; ``certain`` false: the configuration or the exact version decides."""
+
+    id: str
+    package: str
+    version: str
+    title: str
+    effect: str = Field(description="silent, hang, crash, save, resume, memory, slow or log")
+    affected: str = Field(description="the range of releases with the defect")
+    certain: bool
+    workaround: str
+    link: str
+
+
+class VersionChange(Part):
+    """A package to change, and the ids of the defects that this clears and brings."""
+
+    package: str
+    current: str
+    to: str
+    clears: list[str]
+    enters: list[str]
+    because: str = Field(description="the requirement of another package that asks for it, if no defect does")
+
+
+class AuditResult(Part):
+    """The known defects of an environment, the most harmful first, and the versions without them."""
+
+    defects: list[Defect]
+    changes: list[VersionChange]
+    packages: dict[str, str] = Field(description="the versions that were read of packages with known defects")
+    patch: str = Field(description="a unified diff of the requirement files")
+    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
+    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
+
+
 class MessageList(Part):
     """The messages, those that end a run first; empty if none is known."""
 
