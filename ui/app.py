@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.defect import load_defects
+from trainmedic.kb.pages.defect_causes import with_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
@@ -45,7 +47,8 @@ def load_knowledge(settings: Settings) -> Knowledge:
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
     mechanisms = load_mechanisms(settings.extra_pages)
-    cases = with_mechanisms(load_cases(settings.extra_pages), mechanisms)
+    defects = load_defects(folders=settings.extra_pages)
+    cases = with_defects(with_mechanisms(load_cases(settings.extra_pages), mechanisms), defects)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
     index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
@@ -58,6 +61,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
         concepts=concepts_of(cases, glossary),
         titles=titles_of(cases, glossary),
         mechanisms=mechanisms,
+        defects=defects,
     )
 
 

@@ -77,9 +77,10 @@ class Defect:
 class DefectSet:
     """Defects by package, each package's in the order of their ids; ``failures`` of entries that did not load.
 
-    ``places``: the file of each defect by its id.
+    ``places``: the file of each defect by its id. ``version`` changes with every list.
     """
 
     by_package: Mapping[str, tuple[Defect, ...]] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     failures: tuple[PageProblem, ...] = ()
+    version: str = ""
