@@ -12,6 +12,8 @@ from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.defect import load_defects
@@ -46,9 +48,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
     embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
-    mechanisms = load_mechanisms(settings.extra_pages)
-    defects = load_defects(folders=settings.extra_pages)
-    cases = with_defects(with_mechanisms(load_cases(settings.extra_pages), mechanisms), defects)
+    cases, mechanisms, defects = load_causes(settings)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
     index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
@@ -63,6 +63,13 @@ def load_knowledge(settings: Settings) -> Knowledge:
         mechanisms=mechanisms,
         defects=defects,
     )
+
+
+def load_causes(settings: Settings) -> tuple[CaseSet, MechanismSet, DefectSet]:
+    """Everything that an incident may come from: cases with the mechanisms and known defects beside them, and both."""
+    mechanisms = load_mechanisms(settings.extra_pages)
+    defects = load_defects(folders=settings.extra_pages)
+    return with_defects(with_mechanisms(load_cases(settings.extra_pages), mechanisms), defects), mechanisms, defects
 
 
 def embedder_of(settings: Settings) -> Embedder:
