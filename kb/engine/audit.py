@@ -23,6 +23,8 @@ from trainmedic.kb.versions import parse_version
 
 MANY_MINORS = 12
 """Releases ``x.y`` between a version and a fix, above which a defect of unknown origin need not be there yet."""
+LEAST_LETTERS, MOST_LETTERS, MOST_SENTENCES = 8, 300, 30
+"""Bounds of the user's sentences that are compared with symptoms."""
 
 
 class Doubt(StrEnum):
@@ -127,26 +129,43 @@ def _order(match: DefectMatch) -> tuple[int, bool, tuple[bool, tuple[int, ...]],
     return defect.effect.rank, not match.certain, newest, defect.id
 
 
-def closeness(defect: Defect, evidence: Evidence, wordings: Collection[str] = ()) -> float:
+def wordings(evidence: Evidence) -> tuple[str, ...]:
+    """The user's own sentences, to be compared with symptoms."""
+    pasted = {
+        number
+        for region in evidence.regions
+        if region.source is None and region.kind != "prose"
+        for number in range(region.start_line, region.end_line + 1)
+    }
+    sentences = (
+        part.strip()
+        for number, line in enumerate(evidence.question.split("\n"), start=1)
+        if number not in pasted
+        for part in line.replace("。", ". ").replace("，", ". ").replace("？", ". ").split(". ")
+    )
+    return tuple(sentence[:MOST_LETTERS] for sentence in sentences if len(sentence) >= LEAST_LETTERS)[:MOST_SENTENCES]
+
+
+def closeness(defect: Defect, evidence: Evidence, sentences: Collection[str] = ()) -> float:
     """How much the pasted text speaks of this defect, 0 to 1.
 
-    Its message is 1. Otherwise the names that it touches and the likeness of its symptoms to ``wordings`` (the user's
-    sentences) count.
+    Its message is 1. Otherwise the names that it touches count, and the likeness of its symptoms to the user's
+    ``sentences``.
     """
     if defect.message and find(evidence, defect.message) is not None:
         return 1.0
     texts = [source.text for source in evidence.sources]
     named = sum(any(name in text for text in texts) for name in defect.touches if len(name) > 3)
-    alike = max(_likenesses(defect, wordings), default=0.0)
+    alike = max(_likenesses(defect, sentences), default=0.0)
     return min(0.95, 0.6 * alike + (0.3 if named else 0.0) + (0.05 if named > 1 else 0.0))
 
 
-def _likenesses(defect: Defect, wordings: Collection[str]) -> Iterator[float]:
-    if not wordings:
+def _likenesses(defect: Defect, sentences: Collection[str]) -> Iterator[float]:
+    if not sentences:
         return
     from rapidfuzz import fuzz
 
     for symptoms in (*defect.symptoms.values(), (defect.title.en, defect.title.zh)):
         for symptom in symptoms:
-            for wording in wordings:
-                yield fuzz.token_set_ratio(symptom.lower(), wording.lower()) / 100
+            for sentence in sentences:
+                yield fuzz.token_set_ratio(symptom.lower(), sentence.lower()) / 100

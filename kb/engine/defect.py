@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -84,3 +84,11 @@ class DefectSet:
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     failures: tuple[PageProblem, ...] = ()
     version: str = ""
+
+    @property
+    def all(self) -> tuple[Defect, ...]:
+        return tuple(defect for defects in self.by_package.values() for defect in defects)
+
+    def of(self, packages: Collection[str]) -> DefectSet:
+        """Those of some packages alone."""
+        return replace(self, by_package={name: self.by_package[name] for name in self.by_package if name in packages})

@@ -448,9 +448,11 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
 
 
 def version_text(fact: VersionFact) -> str:
-    """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``."""
+    """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``, ``?`` if nothing is known."""
     if fact.exact is not None:
         return fact.exact
+    if fact.low is None and fact.high is None:
+        return "?"
     if fact.low is not None and fact.high is not None:
         return f"{fact.low}–{fact.high}"
     return f"≥ {fact.low}" if fact.low is not None else f"≤ {fact.high}"

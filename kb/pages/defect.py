@@ -72,6 +72,11 @@ def load_defects(
     )
 
 
+def defects_of(packages: Iterable[str], folders: Iterable[Path] = ()) -> tuple[Defect, ...]:
+    """All known defects of these packages, whatever their versions."""
+    return load_defects(frozenset(packages), folders).all
+
+
 def discover_defects(roots: Iterable[Path] = (DEFECTS,)) -> Iterator[tuple[Path, str]]:
     """The lists of defects below folders (or single files), sorted, with the names that messages show.
 

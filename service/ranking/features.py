@@ -330,6 +330,8 @@ def _unsaid(case: Case, context: Context) -> bool:
     """Whether a case is about frameworks of which neither the question nor the paste shows a sign."""
     run = context.evidence.run
     libraries = below(run.framework.value if run.framework is not None else "")
+    if run.framework is None and not context.named:
+        libraries |= {"trl"}  # who writes a script on the common trainers names none of them
     frameworks = set(case.frameworks)
     return bool(frameworks) and frameworks.isdisjoint(libraries) and frameworks.isdisjoint(context.named)
 

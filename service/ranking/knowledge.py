@@ -69,7 +69,7 @@ class Knowledge:
     @cached_property
     def defect_of(self) -> Mapping[str, Defect]:
         """The known defects by their ids."""
-        return MappingProxyType({d.id: d for listed in self.defects.by_package.values() for d in listed})
+        return MappingProxyType({defect.id: defect for defect in self.defects.all})
 
     @cached_property
     def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:

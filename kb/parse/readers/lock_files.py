@@ -125,10 +125,10 @@ def _json(text: str) -> Iterator[Entry]:
 def _named(document: Any) -> Iterator[tuple[str, str]]:
     if isinstance(document, dict) and "_meta" in document:  # Pipfile.lock
         for group in ("default", "develop"):
-            for name, entry in _mapping(document.get(group)).items():
+            for key, entry in _mapping(document.get(group)).items():
                 pinned = _mapping(entry).get("version")
                 if isinstance(pinned, str):
-                    yield name, pinned
+                    yield key, pinned
         return
     lists = [document] if isinstance(document, list) else [_mapping(document).get(key) for key in _LISTS]
     for entries in lists:
