@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
+from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
@@ -18,7 +19,9 @@ from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
-from trainmedic.service.answer import Answer, ReportView
+from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView
+from trainmedic.service.composition.audit import audited, defects_beside
+from trainmedic.service.composition.error_messages import explained, with_messages
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
 from trainmedic.service.observers.observer import Observer
@@ -48,7 +51,7 @@ class PreparedAnswer:
     """One question as far as it can be answered without a model: ``answer`` is complete by itself.
 
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
-    previous answer.
+    previous answer. ``printed`` are messages of frameworks in the evidence, ``cases`` the published cases.
     """
 
     request: Ask
@@ -59,6 +62,8 @@ class PreparedAnswer:
     answer: Answer
     supposed: WhatIf | None = None
     changes: Difference | None = None
+    printed: tuple[MessageMatch, ...] = ()
+    cases: Mapping[str, Case] = field(default_factory=dict)
 
     @property
     def earlier(self) -> tuple[Turn, ...]:
@@ -107,7 +112,10 @@ class Advisor:
         supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
         language = intent.language if request.language == "auto" else request.language
         version = self.knowledge.cases.version
+        printed = explain(context.evidence)
         answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
+        answer = with_messages(answer, printed, self._published)
+        answer = replace(answer, defects=self._defects(context.evidence, answer))
         watch.lap("compose")
         answer = replace(
             answer,
@@ -125,6 +133,8 @@ class Advisor:
             answer=answer,
             supposed=supposed,
             changes=changes,
+            printed=printed,
+            cases=self._published,
         )
 
     def reordered(self, prepared: PreparedAnswer, choices: Sequence[Choice]) -> PreparedAnswer:
@@ -145,12 +155,14 @@ class Advisor:
             previous.kb_version,
             changes=prepared.changes,
         )
+        answer = with_messages(answer, prepared.printed, prepared.cases)
         answer = replace(
             answer,
             id=previous.id,
             conversation_id=previous.conversation_id,
             trace_id=previous.trace_id,
             timings_ms=previous.timings_ms,
+            defects=previous.defects,
         )
         return replace(prepared, diagnosis=diagnosis, answer=answer)
 
@@ -164,6 +176,25 @@ class Advisor:
         """Rules only: no retrieval, no model, nothing stored."""
         evidence = parse("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
+
+    def audit(
+        self,
+        attachments: Sequence[Attachment],
+        language: str = "en",
+        *,
+        good: Sequence[Attachment] = (),
+        question: str = "",
+        with_possible: bool = False,
+    ) -> AuditView:
+        """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
+        evidence = parse(question, safely_named(attachments))
+        versions = parse("", safely_named(good)).versions if good else None
+        defects = self.knowledge.defects.of(evidence.versions)
+        return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
+
+    def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
+        """What the error messages in a text and in files say; nothing is stored."""
+        return explained(parse(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why."""
@@ -280,6 +311,13 @@ class Advisor:
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
+
+    def _defects(self, evidence: Evidence, answer: Answer) -> tuple[DefectView, ...]:
+        if answer.verdict == "no_fault":
+            return ()
+        mechanisms = {cause.mechanism.id for cause in answer.causes if cause.mechanism is not None}
+        defects = self.knowledge.defects.of(evidence.versions)
+        return defects_beside(evidence, defects.all, mechanisms, answer.language)
 
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules

@@ -22,6 +22,10 @@ Mode = Annotated[Literal["llm", "deterministic"], OpenChoice()]
 Level = Annotated[case.Level, OpenChoice()]
 State = Annotated[Literal["holds", "does_not_hold", "open"], OpenChoice()]
 CitationKind = Annotated[Literal["case", "rule", "input"], OpenChoice()]
+Effect = Annotated[
+    Literal["silent", "hang", "crash", "save", "resume", "memory", "slow", "log"],
+    OpenChoice(),
+]
 Number = Annotated[float, NonFinite()]
 """May be NaN or infinite: ``"nan"``, ``"inf"``, ``"-inf"`` in JSON."""
 
@@ -295,6 +299,106 @@ class ReportView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefectView:
+    """A known defect of an installed package.
+
+    ``version`` is the installed one, ``affected`` the range of releases with the defect. ``doubts`` say why it may not
+    be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``version``, ``distant``.
+    """
+
+    id: str
+    package: str
+    version: str
+    title: str
+    effect: Effect
+    affected: str
+    introduced: str | None
+    fixed: str | None
+    certain: bool
+    doubts: tuple[str, ...] = ()
+    missing: tuple[MissingView, ...] = ()
+    workaround: str = ""
+    link: str = ""
+    mechanism: str = ""
+    evidence: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionChangeView:
+    """A package to change: the defects that it clears and enters, by id, or the requirement that asks for it."""
+
+    package: str
+    current: str
+    to: str
+    clears: tuple[str, ...] = ()
+    enters: tuple[str, ...] = ()
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemainderView:
+    """A defect that no change of versions clears, and why: ``unreleased``, ``constraint``, ``trade``, ``version``."""
+
+    defect: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageChangeView:
+    """A package that two environments have in different versions; ``kind``: upgraded, downgraded, added, removed,
+    changed."""
+
+    package: str
+    good: str | None
+    bad: str | None
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionChangeView:
+    """An option that two releases treat differently: ``removed``, ``renamed`` or another ``default``.
+
+    ``concerns``: the pasted configuration writes it (removed, renamed), or leaves it to its default.
+    """
+
+    framework: str
+    option: str
+    kind: str
+    before: object = None
+    after: object = None
+    concerns: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonView:
+    """A failing environment against one that works. ``defects`` are ids of defects that only the failing one has, those
+    that the pasted text speaks of first."""
+
+    packages: tuple[PackageChangeView, ...] = ()
+    defects: tuple[str, ...] = ()
+    options: tuple[OptionChangeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditView:
+    """The response of ``/v1/audit`` and ``trainmedic audit --format json``.
+
+    ``packages`` are the versions that were read of packages with known defects. ``patch`` makes the ``changes`` in the
+    requirement files among the input.
+    """
+
+    defects: tuple[DefectView, ...]
+    changes: tuple[VersionChangeView, ...]
+    left: tuple[RemainderView, ...]
+    packages: Mapping[str, str]
+    receipt: ReceiptView
+    patch: str = ""
+    failures: tuple[str, ...] = ()
+    compare: ComparisonView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeView:
     """A rule's finding or a cause that a follow-up changed."""
 
@@ -311,6 +415,70 @@ class ChangesView:
     new: tuple[ChangeView, ...] = ()
     left: tuple[ChangeView, ...] = ()
     ruled_out: tuple[ChangeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePlaceView:
+    """The code that prints a message, in the last release read that has it. ``url`` is None if that has no tag."""
+
+    file: str
+    line: int
+    function: str
+    release: str
+    url: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionValueView:
+    """What a name in a message's condition was: printed in the message (``evidence`` None), or an option of the run."""
+
+    name: str
+    value: str
+    evidence: Span | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceView:
+    """What people know about a message. Texts are empty where ``cases`` say more."""
+
+    meaning: str
+    change: str
+    no_help: str
+    cases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageView:
+    """An error message or warning of the pasted text that a framework's source has.
+
+    ``kind`` is the exception, ``assert``, ``warning``, ``error`` or ``print``. ``text`` says in words which code prints
+    it and when. ``whole`` is False if only the message's beginning was pasted. ``in_version`` says whether the releases
+    with the message include the pasted version, None if that is unknown. ``others`` are packages with the same message.
+    """
+
+    package: str
+    kind: str
+    template: str
+    evidence: Span
+    place: MessagePlaceView
+    condition: str
+    values: tuple[ConditionValueView, ...]
+    text: str
+    first_release: str
+    last_release: str
+    version: str | None = None
+    in_version: bool | None = None
+    advice: AdviceView | None = None
+    others: tuple[str, ...] = ()
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesView:
+    """The response of ``/v1/messages/explain`` and ``trainmedic explain --json``: messages that end the run first."""
+
+    messages: tuple[MessageView, ...]
+    receipt: ReceiptView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,3 +511,5 @@ class Answer:
     sections: tuple[Section, ...] = ()
     differential: DifferentialView = field(default_factory=DifferentialView)
     changes: ChangesView | None = None
+    defects: tuple[DefectView, ...] = ()
+    messages: tuple[MessageView, ...] = ()

@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from trainmedic.kb.errors import TrainmedicError
     from trainmedic.kb.model.place import Attachment
     from trainmedic.service.answer import Answer
+    from trainmedic.service.answer import AuditView as Audit
     from trainmedic.service.answer import CauseView as Cause
     from trainmedic.service.answer import FindingView as Finding
     from trainmedic.service.answer import ReportView as Report
+    from trainmedic.service.answer import DefectView as Defect
+    from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
     from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
     from trainmedic.ui.watch.callback import TrainmedicCallback
@@ -26,14 +29,17 @@ __all__ = [
     "Answer",
     "AsyncClient",
     "Attachment",
+    "Audit",
     "Cause",
     "Client",
+    "Defect",
     "Finding",
     "Report",
     "ServiceError",
     "TrainmedicCallback",
     "TrainmedicError",
     "__version__",
+    "audit",
     "check",
     "read_files",
 ]
@@ -41,13 +47,16 @@ _HOMES = {
     "Answer": ("service.answer", "Answer"),
     "AsyncClient": ("ui.client", "AsyncClient"),
     "Attachment": ("kb.model.place", "Attachment"),
+    "Audit": ("service.answer", "AuditView"),
     "Cause": ("service.answer", "CauseView"),
     "Client": ("ui.client", "Client"),
+    "Defect": ("service.answer", "DefectView"),
     "Finding": ("service.answer", "FindingView"),
     "Report": ("service.answer", "ReportView"),
     "ServiceError": ("ui.client", "ServiceError"),
     "TrainmedicCallback": ("ui.watch.callback", "TrainmedicCallback"),
     "TrainmedicError": ("kb.errors", "TrainmedicError"),
+    "audit": ("ui.auditing", "audit"),
     "check": ("ui.checking", "check"),
     "read_files": ("ui.client", "read_files"),
 }

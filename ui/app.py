@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.defect import DefectLibrary, defect_packages
 from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
@@ -58,6 +59,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
         concepts=concepts_of(cases, glossary),
         titles=titles_of(cases, glossary),
         mechanisms=mechanisms,
+        defects=DefectLibrary(settings.extra_pages),
     )
 
 
@@ -162,6 +164,7 @@ def build_app(settings: Settings) -> FastAPI:
     # Tables and embedder load on first use; the first question must not wait for them.
     warm()
     context.advisor.search("loss is nan", top_k=1)
+    context.advisor.knowledge.defects.of(defect_packages())
     app = create_app(
         context.advisor,
         settings,

@@ -25,7 +25,7 @@ def check(
     A `Path` is read as a file; a string is the text itself, such as a launch command. ``pages`` are folders of your own
     rule pages. Raises `OSError` for a file that cannot be read; nothing inside a text raises.
     """
-    evidence, report = examine([_attachment(number, item) for number, item in enumerate(inputs, start=1)], pages)
+    evidence, report = examine([attachment_of(number, item) for number, item in enumerate(inputs, start=1)], pages)
     return report_view(evidence, report, language)
 
 
@@ -38,7 +38,7 @@ def examine(attachments: Sequence[Attachment], folders: Sequence[Path]) -> tuple
     return evidence, with_patches(report, evidence, rules, parse) if report.fired else report
 
 
-def _attachment(number: int, item: str | Path | Attachment) -> Attachment:
+def attachment_of(number: int, item: str | Path | Attachment) -> Attachment:
     if isinstance(item, Attachment):
         return item
     if isinstance(item, Path):

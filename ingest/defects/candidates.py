@@ -56,18 +56,15 @@ class DefectCandidate:
 def candidates(history: History, since: str = "", known: Collection[str] = ()) -> Iterator[DefectCandidate]:
     """The fix commits of the training code since a date (``2024-06-01``), newest first.
 
-    Left out are those whose commit or pull request (``#4140``) is in ``known``, and defects that no release ever had.
+    Left out are those whose commit (its first 7 digits are enough) or pull request (``#4140``) is in ``known``, fixes
+    that were reverted, and defects that no release ever had.
     """
-    options = [f"--since={since}"] if since else []
-    log = history.git(
-        "log", "--first-parent", "--format=%H%x1f%cs%x1f%s%x1f%b%x1e", *options, "HEAD", "--", *history.entry["code"]
-    )
-    for record in log.split("\x1e"):
-        commit, _, rest = record.strip().partition("\x1f")
-        date, _, rest = rest.partition("\x1f")
-        subject, _, body = rest.partition("\x1f")
+    commits = tuple(_commits(history, since))
+    reverted = {name for commit in commits for name in _reverts(commit)}
+    skipped = frozenset(known)
+    for commit, date, subject, body in commits:
         pull = pull_of(subject) or ""
-        if not commit or commit in known or f"#{pull}" in known or not is_fix(subject):
+        if not is_fix(subject) or known_as(commit, pull) & skipped or {commit, subject} & reverted:
             continue
         changes = history.hunks(commit)
         if not changes or sum(len(hunk.added) + len(hunk.removed) for hunk in changes) > 1_500:
@@ -93,8 +90,37 @@ def candidates(history: History, since: str = "", known: Collection[str] = ()) -
         )
 
 
+def known_as(commit: str, pull: str) -> set[str]:
+    """What a list of known candidates may call a commit."""
+    return {commit, commit[:7], *([f"#{pull}"] if pull else [])}
+
+
+def _commits(history: History, since: str) -> Iterator[tuple[str, str, str, str]]:
+    """Commit, date, subject and body of what touched the package's code, newest first."""
+    options = [f"--since={since}"] if since else []
+    log = history.git(
+        "log", "--first-parent", "--format=%H%x1f%cs%x1f%s%x1f%b%x1e", *options, "HEAD", "--", *history.entry["code"]
+    )
+    for record in log.split("\x1e"):
+        if record.strip():
+            commit, date, subject, body = record.lstrip("\n").split("\x1f", 3)
+            yield commit, date, subject, body
+
+
+def _reverts(commit: tuple[str, str, str, str]) -> Iterator[str]:
+    """The subject and the hash of the commit that a commit takes back."""
+    _, _, subject, body = commit
+    if subject.startswith('Revert "'):
+        yield subject.removeprefix('Revert "').rpartition('"')[0]
+        yield from (
+            line.split()[3].rstrip(".") for line in body.splitlines() if line.startswith("This reverts commit ")
+        )
+
+
 def is_fix(subject: str) -> bool:
-    """Whether a commit's subject speaks of a repair of what training runs."""
+    """Whether a commit's subject speaks of a repair of what training runs. Taking a repair back is none."""
+    if subject.startswith('Revert "') and _FIX.search(subject.removeprefix("Revert ")):
+        return False
     return bool(_FIX.search(subject)) and not _NOT_TRAINING.search(subject)
 
 

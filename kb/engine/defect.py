@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from packaging.version import Version
+
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.model.report import Text
+from trainmedic.kb.versions import Clause, parse_range, parse_version
 
 
 class Effect(StrEnum):
@@ -57,6 +60,18 @@ class Defect:
     workaround: Text | None = None
     link: str = ""
 
+    @property
+    def versions(self) -> tuple[Clause, ...]:
+        """The affected releases as a range; those before the fix if it is not known since when. Empty: all."""
+        low = f">={self.introduced}" if self.introduced else ""
+        high = f"<{self.fixed}" if self.fixed else ""
+        return parse_range(",".join(filter(None, (low, high)))) if low or high else ()
+
+    def has(self, release: Version) -> bool:
+        """Whether an exact release is affected."""
+        first, last = parse_version(self.introduced), parse_version(self.fixed)
+        return (first is None or release >= first) and (last is None or release < last)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefectSet:
@@ -68,3 +83,7 @@ class DefectSet:
     by_package: Mapping[str, tuple[Defect, ...]] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     failures: tuple[PageProblem, ...] = ()
+
+    @property
+    def all(self) -> tuple[Defect, ...]:
+        return tuple(defect for defects in self.by_package.values() for defect in defects)

@@ -7,7 +7,7 @@ Facts are computed on first use and cached. `FACTS` names the functions that pag
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -20,7 +20,7 @@ from trainmedic.kb.frameworks.catalogue import pins
 from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
-from trainmedic.kb.versions import Interval, holds, interval_holds, interval_of, parse_range, parse_version
+from trainmedic.kb.versions import Clause, Interval, holds, interval_holds, interval_of, parse_range, parse_version
 
 T = TypeVar("T")
 RECOGNISED = ("framework", "algorithm", "stage", "model", "model_family")
@@ -204,11 +204,7 @@ class Facts:
         found = self.evidence.versions.get(package)
         if found is None:
             return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
-        exact = parse_version(found.exact)
-        if exact is not None:
-            answer = holds(exact, parse_range(spec))
-        else:
-            answer = interval_holds(_bounds(found), parse_range(spec))
+        answer = in_range(found, parse_range(spec))
         spans = (found.span,) if found.span is not None else ()
         seen = f"{package} {version_text(found)}"
         if answer is None:
@@ -452,16 +448,22 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
 
 
 def version_text(fact: VersionFact) -> str:
-    """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``."""
+    """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``, ``?`` if nothing is known."""
     if fact.exact is not None:
         return fact.exact
+    if fact.low is None and fact.high is None:
+        return "?"
     if fact.low is not None and fact.high is not None:
         return f"{fact.low}–{fact.high}"
     return f"≥ {fact.low}" if fact.low is not None else f"≤ {fact.high}"
 
 
-def _bounds(fact: VersionFact) -> Interval:
-    return Interval(parse_version(fact.low), parse_version(fact.high))
+def in_range(fact: VersionFact, clauses: Sequence[Clause]) -> bool | None:
+    """Whether a version lies in a range; None where it is only partly bounded, or a pre-release next to a bound."""
+    exact = parse_version(fact.exact)
+    if exact is not None:
+        return holds(exact, clauses)
+    return interval_holds(Interval(parse_version(fact.low), parse_version(fact.high)), clauses)
 
 
 def _ordered(row: Row) -> list[tuple[str, Metric]]:

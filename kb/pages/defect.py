@@ -68,6 +68,32 @@ def load_defects(
     )
 
 
+class DefectLibrary:
+    """The defects of packages, those of a package read when it is first asked for. Safe to share between threads."""
+
+    def __init__(self, folders: Iterable[Path] = ()) -> None:
+        self._folders = tuple(folders)
+        self._loaded: dict[str, DefectSet] = {}
+
+    def of(self, packages: Iterable[str]) -> DefectSet:
+        """The defects of these packages; those without any are skipped."""
+        wanted = sorted(set(packages) & set(defect_packages()))
+        for package in wanted:
+            if package not in self._loaded:
+                self._loaded[package] = load_defects((package,), self._folders)
+        loaded = [self._loaded[package] for package in wanted]
+        return DefectSet(
+            by_package=MappingProxyType({name: found for each in loaded for name, found in each.by_package.items()}),
+            places=MappingProxyType({name: place for each in loaded for name, place in each.places.items()}),
+            failures=tuple(failure for each in loaded for failure in each.failures),
+        )
+
+
+def defects_of(packages: Iterable[str], folders: Iterable[Path] = ()) -> tuple[Defect, ...]:
+    """All known defects of these packages, whatever their versions."""
+    return DefectLibrary(folders).of(packages).all
+
+
 def discover_defects(roots: Iterable[Path] = (DEFECTS,)) -> Iterator[tuple[Path, str]]:
     """The lists of defects below folders (or single files), sorted, with the names that messages show.
 

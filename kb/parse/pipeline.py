@@ -16,7 +16,17 @@ from trainmedic.kb.model.place import Attachment, Source, Span
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
-from trainmedic.kb.parse.readers import argv, dump, error_lines, fragments, rows, shell, traceback_, versions
+from trainmedic.kb.parse.readers import (
+    argv,
+    dump,
+    error_lines,
+    fragments,
+    lock_files,
+    rows,
+    shell,
+    traceback_,
+    versions,
+)
 from trainmedic.kb.parse.segment import Block, segment
 from trainmedic.kb.parse.source import Limits, Piece, Reading
 
@@ -106,7 +116,7 @@ def _read(loaded: Loaded, name: str | None, found: _Facts) -> str:
     kinds: Counter[str] = Counter()
     for part in loaded.parts:
         blocks = segment(part, name=name)
-        found.listed.extend(versions.read(part))
+        found.listed.extend(lock_files.read(part) or versions.read(part))
         found.tracebacks.extend(traceback_.read(part))
         for block in blocks:
             kinds[block.kind] += len(block.piece.text)

@@ -31,7 +31,7 @@ def by_info(text: str) -> str:
 def by_name(name: str, text: str) -> str:
     """The kind of a file by its name, else by its content; ``""`` reads it like a question."""
     base = name.rpartition("/")[2].lower()
-    if base.startswith("requirements") or base in ("pip_list.txt", "pip-list.txt", "freeze.txt", "pip_freeze.txt"):
+    if base.startswith(("requirements", "constraints", "pylock.")) or base in _WORDS["packages"]["listings"]:
         return "versions"
     if base.startswith("dockerfile"):
         return "log"

@@ -13,11 +13,11 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from trainmedic.kb.errors import NotFound, TooLarge, TrainmedicError
+from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, ReportView, StepView
+from trainmedic.service.answer import Answer, AuditView, MessagesView, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -38,8 +38,10 @@ from trainmedic.service.api.schemas import (
     ANSWER_EVENTS,
     AskIn,
     AttachmentIn,
+    AuditIn,
     CheckIn,
     ErrorOut,
+    ExplainIn,
     FeedbackIn,
     SearchIn,
 )
@@ -152,8 +154,43 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         await worker.run(lambda: advisor.give_feedback(value))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
+    add_audit_route(router, advisor, worker, bounded)
+    add_message_route(router, advisor, worker, bounded)
     add_knowledge_routes(router, advisor)
     return router
+
+
+def add_audit_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What known defects installed packages have."""
+
+    @router.post("/audit", response_model=AuditView)
+    async def audit(body: AuditIn) -> Response:
+        """The known defects of an environment's packages, and the versions without them."""
+        bounded([*body.attachments, *body.good])
+        attachments, good = ([item.value() for item in items] for items in (body.attachments, body.good))
+        view = await worker.run(
+            lambda: advisor.audit(
+                attachments, body.language, good=good, question=body.question, with_possible=body.possible
+            )
+        )
+        return json_response(view)
+
+
+def add_message_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What error messages say."""
+
+    @router.post("/messages/explain", response_model=MessagesView)
+    async def explain(body: ExplainIn) -> Response:
+        """What error messages and warnings say: the code that prints them, under which condition, and what to do."""
+        bounded(body.attachments)
+        if not body.message.strip() and not body.attachments:
+            raise InvalidRequest("message: a message, or attachments")
+        attachments = tuple(attachment.value() for attachment in body.attachments)
+        return json_response(await worker.run(lambda: advisor.explain(body.message, attachments, body.language)))
 
 
 def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:

@@ -81,6 +81,28 @@ class CheckIn(Body):
     language: Literal["en", "zh"] = "en"
 
 
+class AuditIn(Body):
+    """The package lists of one environment, and the configuration and log of a run in it.
+
+    ``good``: the package lists of an environment that works. ``possible``: the proposed versions also clear defects
+    whose condition is not known.
+    """
+
+    attachments: list[AttachmentIn] = Field(min_length=1)
+    good: list[AttachmentIn] = Field(default_factory=list)
+    question: str = ""
+    possible: YesNo = False
+    language: Literal["en", "zh"] = "en"
+
+
+class ExplainIn(Body):
+    """A message, or files with messages, or both."""
+
+    message: str = ""
+    attachments: list[AttachmentIn] = Field(default=[])
+    language: Literal["en", "zh"] = "en"
+
+
 class Filters(Body):
     """Restrict a search to cases of one framework, class of failure, or kind."""
 

@@ -10,6 +10,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown
 from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
+from trainmedic.service.composition.error_messages import messages_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import Prompt, Source
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
@@ -47,7 +48,8 @@ def verified_answer(
     model_text = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
     sections = [*head, model_text]
     citations.use(checked.citations)
-    tail = appended(prepared.diagnosis, context, citations)
+    printed = messages_section(prepared.printed, prepared.cases, citations, language)
+    tail = (*appended(prepared.diagnosis, context, citations), *printed)
     sections += tail
     answer = replace(
         composed,

@@ -13,6 +13,7 @@ from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.defect import DefectLibrary
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
 from trainmedic.service.ranking.fix_values import FixValue, fix_values
@@ -36,6 +37,7 @@ class Knowledge:
     concepts: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     mechanisms: MechanismSet = field(default_factory=MechanismSet)
+    defects: DefectLibrary = field(default_factory=DefectLibrary)
 
     @cached_property
     def places(self) -> Mapping[str, tuple[Place, ...]]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainmedic.kb.engine.defect import Defect, Effect
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report import Text
+
 ENTRY = """\
 - id: trl-3435
   title:
@@ -29,3 +33,25 @@ def folder(root: Path, text: str = ENTRY, package: str = "trl", area: str = "rl"
     (root / package).mkdir(parents=True, exist_ok=True)
     (root / package / f"{area}.yaml").write_text(text, encoding="utf-8")
     return root
+
+
+def defect(name: str, **parts: object) -> Defect:
+    """A defect of the package before the last dash; ``parts`` are fields."""
+    values: dict[str, object] = {
+        "id": name,
+        "package": name.rpartition("-")[0],
+        "title": Text(en=f"{name} goes wrong", zh=f"{name} 出错"),
+        "effect": Effect.SILENT,
+        "touches": (),
+        "symptoms": {"en": (), "zh": ()},
+        **parts,
+    }
+    return Defect(**values)  # type: ignore[arg-type]
+
+
+def pip_list(**versions: str) -> Attachment:
+    """What ``pip list`` prints; ``_`` in a name is a dash."""
+    rows = "".join(f"{name.replace('_', '-'):<20} {version}\n" for name, version in versions.items())
+    return Attachment(
+        name="pip-list.txt", content=f"Package              Version\n-------------------- -------\n{rows}"
+    )

@@ -23,6 +23,7 @@ OPERATIONS = [
     "POST /v1/ask",
     "GET /v1/answers/{answer_id}",
     "POST /v1/check",
+    "POST /v1/audit",
     "POST /v1/search",
     "POST /v1/feedback",
     "GET /v1/cases",

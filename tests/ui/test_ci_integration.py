@@ -153,7 +153,7 @@ def installed(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert runner.run(files="", python_version="") == 0, runner.said
     assert (temp / "trainmedic/bin/trainmedic").is_file()
     assert "no file matches" in runner.said
-    assert runner.outputs == {"findings": "false", "sarif-file": ""}
+    assert runner.outputs == {"findings": "false", "sarif-file": "", "defects": "", "audit-sarif-file": ""}
     return temp
 
 
@@ -240,13 +240,43 @@ def test_pre_commit_installs_the_hook_and_stops_a_commit_with_findings(project: 
 
 def test_the_hook_is_one_that_pre_commit_accepts() -> None:
     clientlib = pytest.importorskip("pre_commit.clientlib")
-    (hook,) = clientlib.load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
-    assert (hook["id"], hook["language"]) == ("trainmedic-check", "python")
-    assert [each["id"] for each in HOOKS] == ["trainmedic-check"]
+    hooks = clientlib.load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
+    assert [(hook["id"], hook["language"]) for hook in hooks] == [
+        ("trainmedic-check", "python"),
+        ("trainmedic-audit", "python"),
+    ]
+    assert [each["id"] for each in HOOKS] == [hook["id"] for hook in hooks]
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("requirements.txt", True),
+        ("envs/requirements-dev.in", True),
+        ("uv.lock", True),
+        ("pylock.gpu.toml", True),
+        ("train.py", False),
+        ("my-uv.lock", False),
+    ],
+)
+def test_the_audit_hook_takes_lists_of_packages(name: str, taken: bool) -> None:
+    assert bool(re.search(HOOKS[1]["files"], name)) is taken
+
+
+def test_an_audit_runs_beside_the_check_and_has_a_threshold_of_its_own(runner: Runner) -> None:
+    (runner.workspace / "requirements.txt").write_text("numpy==2.0\n")
+    assert runner.run(files="fine.yaml", audit="*.txt") == 0, runner.said
+    assert runner.outputs["defects"] == "false"
+    assert runner.run(files="fine.yaml", audit="absent.txt") == 3
+    assert runner.run(files="fine.yaml", audit="*.lock") == 0
+    assert "no list of packages matches" in runner.said
+    assert runner.run(files="fine.yaml", audit="*.txt", format="sarif", upload_sarif="true") == 0
+    assert json.loads((runner.workspace / "trainmedic-audit.sarif").read_text())["runs"]
+    assert [used[1]["category"] for used in runner.used if "category" in used[1]] == ["trainmedic", "trainmedic-audit"]
 
 
 def test_the_documented_inputs_are_those_of_the_action() -> None:
     page = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
     assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == list(ACTION["inputs"])
     for name, each in ACTION["inputs"].items():
-        assert each.get("required") or f"| `{name}` | `{each['default']}` |" in page, name
+        assert each.get("required") or not each["default"] or f"| `{name}` | `{each['default']}` |" in page, name

@@ -38,7 +38,7 @@ from trainmedic.ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
 ROOT = Path(__file__).parent.parent.parent
 SNAPSHOT = Path(__file__).with_name("test_mcp_tools.json")
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
-TOOLS = ["diagnose", "check_config", "search_cases", "get_case", "explain_rule"]
+TOOLS = ["diagnose", "check_config", "audit_packages", "explain_message", "search_cases", "get_case", "explain_rule"]
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KEY = "correct-horse-battery-staple"
 PROGRAM = "from trainmedic.ui.cli import main; raise SystemExit(main(['mcp']))"

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import codecs
 import io
+import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from trainmedic.kb.mask import mask
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.parse.intake import decode
+from trainmedic.ui.cli._input import STDIN_NAME, write
 
 _PLACEHOLDER = "\U0010ffff"
 """Replaces a stretch of bytes that are not UTF-8; a noncharacter, so it occurs in no text."""
+
+
+def in_place(files: Iterable[Attachment], edits_of: Callable[[str], Sequence[Edit]]) -> tuple[Attachment, ...]:
+    """Make each file's edits on disk, except in standard input, and return the files after them."""
+    return tuple(_changed(attachment, edits_of(attachment.name)) for attachment in files)
+
+
+def _changed(attachment: Attachment, edits: Sequence[Edit]) -> Attachment:
+    raw = attachment.content
+    if not edits or not isinstance(raw, bytes) or attachment.name == STDIN_NAME:
+        return attachment
+    file = read(raw)
+    if file is None or not apply(file, edits):
+        print(f"{attachment.name} was not changed: its encoding or size does not allow it", file=sys.stderr)
+        return attachment
+    write(attachment.name, file.to_bytes())
+    print(f"fixed {attachment.name}: {len(edits)} edit{'s' if len(edits) > 1 else ''}", file=sys.stderr)
+    return Attachment(name=attachment.name, content=file.to_bytes())
 
 
 @dataclass(slots=True)

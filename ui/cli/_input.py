@@ -75,3 +75,14 @@ def language_of(choice: str) -> Literal["en", "zh"]:
     locale = os.environ.get("LC_ALL") or os.environ.get("LANG", "")
     code = locale if choice == "auto" else choice
     return "zh" if code.lower().startswith("zh") else "en"
+
+
+def folders_of(names: Sequence[str]) -> tuple[Path, ...]:
+    """The named folders of pages, and those of the environment."""
+    configured = os.environ.get("TRAINMEDIC_KB_PATHS", "")
+    return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
+
+
+def use_colour() -> bool:
+    """Whether standard output is a terminal whose user wants colour."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -7,16 +7,14 @@ Exit code 0: no finding at or above the threshold; 1: some; 2: usage error; 3: a
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.ui.cli import CLEAN, FINDINGS
-from trainmedic.ui.cli._input import STDIN_NAME, Unreadable, attachments, language_of, write
+from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, use_colour
 
 if TYPE_CHECKING:
     from trainmedic.service.answer import ReportView
@@ -42,10 +40,10 @@ def run(options: argparse.Namespace) -> int:
 
     language = language_of(options.language)
     files = attachments(tuple(dict.fromkeys(options.files)))
-    folders = _folders(options.kb)
+    folders = folders_of(options.kb)
     evidence, report = examine(files, folders)
     # Checked again after fixing: the exit code is about what is left.
-    if options.fix and (fixed := _apply(report, files)) != files:
+    if options.fix and (fixed := _fixed(report, files)) != files:
         evidence, report = examine(fixed, folders)
     view = report_view(evidence, report, language)
     sys.stdout.write(_formatted(view, options, language))
@@ -55,6 +53,13 @@ def run(options: argparse.Namespace) -> int:
     if not any(item.read for item in view.receipt.inputs if item.name is not None):
         raise Unreadable("none of the given files is readable text")
     return FINDINGS if failing and not options.exit_zero else CLEAN
+
+
+def _fixed(report: Report, files: Sequence[Attachment]) -> tuple[Attachment, ...]:
+    from trainmedic.kb.engine.patches import safe_edits
+    from trainmedic.ui.cli._fixing import in_place
+
+    return in_place(files, lambda name: safe_edits(report, name))
 
 
 def _formatted(view: ReportView, options: argparse.Namespace, language: str) -> str:
@@ -74,31 +79,4 @@ def _formatted(view: ReportView, options: argparse.Namespace, language: str) -> 
         return github.report(view)
     from trainmedic.ui.present import text
 
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return text.report(view, language, colour=colour, patches=options.diff)
-
-
-def _folders(names: Sequence[str]) -> tuple[Path, ...]:
-    configured = os.environ.get("TRAINMEDIC_KB_PATHS", "")
-    return tuple(Path(part) for part in (*names, *configured.split(os.pathsep)) if part)
-
-
-def _apply(report: Report, files: tuple[Attachment, ...]) -> tuple[Attachment, ...]:
-    """Make the safe edits in the files, except in standard input, and return the files after them."""
-    from trainmedic.kb.engine.patches import safe_edits
-    from trainmedic.ui.cli import _fixing
-
-    fixed = []
-    for attachment in files:
-        edits = safe_edits(report, attachment.name)
-        raw = attachment.content
-        if edits and isinstance(raw, bytes) and attachment.name != STDIN_NAME:
-            file = _fixing.read(raw)
-            if file is None or not _fixing.apply(file, edits):
-                print(f"{attachment.name} was not changed: its encoding or size does not allow it", file=sys.stderr)
-            else:
-                write(attachment.name, file.to_bytes())
-                print(f"fixed {attachment.name}: {len(edits)} edit{'s' if len(edits) > 1 else ''}", file=sys.stderr)
-                attachment = Attachment(name=attachment.name, content=file.to_bytes())
-        fixed.append(attachment)
-    return tuple(fixed)
+    return text.report(view, language, colour=use_colour(), patches=options.diff)

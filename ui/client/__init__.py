@@ -28,8 +28,10 @@ from trainmedic.ui.client.asynchronous import AsyncClient
 from trainmedic.ui.client.failure import ServiceError
 from trainmedic.ui.client.models import (
     Answer,
+    Audit,
     Cause,
     Citation,
+    Defect,
     Delta,
     Differential,
     Evidence,
@@ -45,11 +47,13 @@ from trainmedic.ui.client.webhooks import WebhookEvent, verified
 __all__ = [
     "Answer",
     "AsyncClient",
+    "Audit",
     "CaseDocument",
     "CaseSummary",
     "Cause",
     "Citation",
     "Client",
+    "Defect",
     "Delta",
     "Differential",
     "Evidence",

@@ -27,7 +27,7 @@ from trainmedic.service.api.resources import (
     Versions,
 )
 from trainmedic.ui.client import requests
-from trainmedic.ui.client.models import Answer, Delta, Report, Step
+from trainmedic.ui.client.models import Answer, Audit, Delta, Report, Step
 from trainmedic.ui.client.requests import (
     Call,
     Language,
@@ -120,6 +120,28 @@ class AsyncClient:
         """Run the rules alone on the files of one run; nothing is stored."""
         body = {"attachments": files(attachments), "language": language}
         return await self._send(Call(method="POST", path="/v1/check", kind=Report, body=body))
+
+    async def audit(
+        self,
+        attachments: Mapping[str, str],
+        *,
+        good: Mapping[str, str] | None = None,
+        question: str = "",
+        possible: bool = False,
+        language: PageLanguage = "en",
+    ) -> Audit:
+        """The known defects of an environment's packages, and the versions without them; nothing is stored.
+
+        ``good`` are the package lists of an environment that works, ``possible`` also clears what may be there.
+        """
+        body = {
+            "attachments": files(attachments),
+            "good": files(good),
+            "question": question,
+            "possible": possible,
+            "language": language,
+        }
+        return await self._send(Call(method="POST", path="/v1/audit", kind=Audit, body=body))
 
     async def search(
         self,

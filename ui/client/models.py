@@ -20,6 +20,7 @@ Evidence = Span
 Missing = answer.MissingView
 Finding = answer.FindingView
 Cause = answer.CauseView
+Defect = answer.DefectView
 Citation = answer.Citation
 Differential = answer.DifferentialView
 Step = answer.StepView
@@ -41,6 +42,13 @@ class Report(answer.ReportView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Audit(answer.AuditView):
+    """The known defects of an environment; ``raw`` is the JSON as it came."""
+
+    raw: Mapping[str, Any] = field(default_factory=lambda: _EMPTY, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
     """A piece of a streamed text. The answer at the end of the stream replaces all of them."""
 
@@ -50,6 +58,6 @@ class Delta:
 def decode(kind: type[T], text: str) -> T:
     """A value from JSON. Raises `ValueError`."""
     value = from_json(kind, text)
-    if isinstance(value, Answer | Report):
+    if isinstance(value, Answer | Audit | Report):
         return replace(value, raw=MappingProxyType(json.loads(text)))
     return value

@@ -99,6 +99,7 @@ class Client:
     ask = _blocking(AsyncClient.ask)
     stream = _iterating(AsyncClient.stream)
     check = _blocking(AsyncClient.check)
+    audit = _blocking(AsyncClient.audit)
     search = _blocking(AsyncClient.search)
     cases = _iterating(AsyncClient.cases)
     case = _blocking(AsyncClient.case)

@@ -1,4 +1,4 @@
-"""The MCP server: five read-only tools and two kinds of resource over the advisor, for any transport.
+"""The MCP server: seven read-only tools and two kinds of resource over the advisor, for any transport.
 
 The library speaks the protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before
 (https://modelcontextprotocol.io/specification). A failed call is a tool error that begins with one of the REST API's
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import traceback
 from contextlib import aclosing
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,7 +28,16 @@ from trainmedic.kb.pages.render import render_cause, render_rule
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.question.request import Ask
-from trainmedic.ui.mcp.shapes import CaseHits, CasePage, CheckResult, Diagnosis, File, RulePage
+from trainmedic.ui.mcp.shapes import (
+    AuditResult,
+    CaseHits,
+    CasePage,
+    CheckResult,
+    Diagnosis,
+    File,
+    MessageList,
+    RulePage,
+)
 
 if TYPE_CHECKING:
     from trainmedic.ui.context import AppContext
@@ -36,6 +46,8 @@ MAX_QUESTION = 100_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 """Code points of all files in one call; a model passes them on, so they are smaller than uploads."""
 MAX_QUERY = 10_000
+MAX_DEFECTS = 50
+"""Defects in one result; the most harmful come first."""
 MAX_ID = 200
 # The lists change only with a new release of the service.
 HOUR_MS = 3_600_000
@@ -46,8 +58,9 @@ trainmedic finds out why an LLM training run is broken and what to change, in En
 Call `diagnose` with the user's own words and everything pasted: launch command, configs, log tail, pip list. Act on \
 the first cause only if the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
 `not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
-Call `check_config` for files before a run, `search_cases` to look something up, and `get_case` and `explain_rule` \
-for the pages behind an id. Secrets in the input are masked; nothing is executed.
+Call `check_config` for files before a run, `audit_packages` for a pip list or lock file, `explain_message` for one \
+error message, `search_cases` to look something up, and `get_case` and `explain_rule` for the pages behind an id. \
+Secrets in the input are masked; nothing is executed.
 """
 log = logging.getLogger("trainmedic.mcp")
 
@@ -165,6 +178,43 @@ language model, nothing stored."""
         report = await self._context.executor(lambda: advisor.check(files, language))
         return CheckResult.model_validate(report)
 
+    async def audit_packages(
+        self,
+        attachments: Annotated[
+            list[File],
+            Field(
+                description=f"package lists (pip list, requirements, lock files) and files of ONE run; at most "
+                f"{MAX_CHARACTERS} characters together"
+            ),
+        ],
+        language: TextLanguage = "en",
+    ) -> AuditResult:
+        """The known defects of the installed packages, such as silently wrong losses, hangs and crashes, with the \
+releases that have them, workarounds, and the versions to change to. Nothing stored."""
+        files = self._bounded(attachments, "", 0)
+        if not files:
+            raise InvalidRequest("attachments: at least one file")
+        advisor = self._advisor
+        view = await self._context.executor(lambda: advisor.audit(files, language))
+        return AuditResult.model_validate(replace(view, defects=view.defects[:MAX_DEFECTS]))
+
+    async def explain_message(
+        self,
+        message: Annotated[
+            str, Field(description="the message or traceback", json_schema_extra={"maxLength": MAX_QUESTION})
+        ] = "",
+        attachments: Files = None,
+        language: TextLanguage = "en",
+    ) -> MessageList:
+        """What an error message or warning of a training framework says: which code prints it, under which condition \
+and with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
+        files = self._bounded(attachments, message, MAX_QUESTION)
+        if not message.strip() and not files:
+            raise InvalidRequest("message: a message, or attachments")
+        advisor = self._advisor
+        found = await self._context.executor(lambda: advisor.explain(message, files, language))
+        return MessageList.model_validate(found)
+
     async def search_cases(
         self,
         query: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": MAX_QUERY})],
@@ -262,6 +312,8 @@ def make_server(context: AppContext) -> Server:
     titles = {
         "diagnose": "Diagnose a training run",
         "check_config": "Check configuration with the rules",
+        "audit_packages": "Audit packages for known defects",
+        "explain_message": "Explain an error message",
         "search_cases": "Search known cases",
         "get_case": "Read a case",
         "explain_rule": "Explain a rule",

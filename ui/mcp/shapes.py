@@ -106,6 +106,49 @@ class Step(Part):
     ok: bool
 
 
+class MessagePlace(Part):
+    """The code that prints a message."""
+
+    file: str
+    line: int
+    function: str
+    release: str
+    url: str | None
+
+
+class ConditionValue(Part):
+    """What a name in the condition was in this run."""
+
+    name: str
+    value: str
+
+
+class MessageAdvice(Part):
+    """What people know about a message."""
+
+    meaning: str
+    change: str
+    no_help: str
+    cases: list[str] = Field(description="get_case reads them")
+
+
+class Message(Part):
+    """A message that a framework's source has."""
+
+    package: str
+    kind: str = Field(description="the exception; assert; warning, error or print if it is only printed")
+    evidence: Place
+    text: str = Field(description="which code prints it and when, and which releases have it")
+    condition: str
+    values: list[ConditionValue]
+    place: MessagePlace
+    first_release: str
+    last_release: str
+    in_version: bool | None
+    advice: MessageAdvice | None
+    others: list[str] = Field(description="packages with the same message")
+
+
 class Diagnosis(Part):
     """The answer. Act on the first cause only if ``verdict`` is ``answered``."""
 
@@ -124,6 +167,7 @@ class Diagnosis(Part):
     missing: list[MissingView]
     citations: list[Citation]
     steps: list[Step]
+    messages: list[Message]
     framework: str | None = Field(validation_alias=AliasPath("run", "framework"))
     algorithm: str | None = Field(validation_alias=AliasPath("run", "algorithm"))
     versions: dict[str, str] = Field(validation_alias=AliasPath("run", "versions"))
@@ -143,6 +187,48 @@ class CheckResult(Part):
     inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
     masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
     ruleset_version: str
+
+
+class Defect(Part):
+    """A known defect of an installed package; ``certain`` false: the configuration or the exact version decides."""
+
+    id: str
+    package: str
+    version: str
+    title: str
+    effect: str = Field(description="silent, hang, crash, save, resume, memory, slow or log")
+    affected: str = Field(description="the range of releases with the defect")
+    certain: bool
+    workaround: str
+    link: str
+
+
+class VersionChange(Part):
+    """A package to change, and the ids of the defects that this clears and brings."""
+
+    package: str
+    current: str
+    to: str
+    clears: list[str]
+    enters: list[str]
+    because: str = Field(description="the requirement of another package that asks for it, if no defect does")
+
+
+class AuditResult(Part):
+    """The known defects of an environment, the most harmful first, and the versions without them."""
+
+    defects: list[Defect]
+    changes: list[VersionChange]
+    packages: dict[str, str] = Field(description="the versions that were read of packages with known defects")
+    patch: str = Field(description="a unified diff of the requirement files")
+    inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
+    masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
+
+
+class MessageList(Part):
+    """The messages, those that end a run first; empty if none is known."""
+
+    messages: list[Message]
 
 
 class CaseHits(Part):

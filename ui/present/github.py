@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from trainmedic.service.answer import FindingView, ReportView
+from collections.abc import Sequence
+
+from trainmedic.kb.model.place import Span
+from trainmedic.service.answer import AuditView, DefectView, FindingView, ReportView
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
+DEFECT_LEVELS = {
+    **dict.fromkeys(("silent", "hang", "crash", "save"), "error"),
+    **dict.fromkeys(("resume", "memory", "slow"), "warning"),
+    "log": "notice",
+}
 
 
 def report(view: ReportView) -> str:
@@ -12,18 +20,34 @@ def report(view: ReportView) -> str:
     return "".join(annotation(item) + "\n" for item in view.findings)
 
 
+def audit_report(view: AuditView, *, with_possible: bool = False) -> str:
+    """One line per certain defect, at the line with the package's version; possible ones are notices."""
+    shown = [item for item in view.defects if item.certain or with_possible]
+    return "".join(defect_annotation(item) + "\n" for item in shown)
+
+
 def annotation(item: FindingView) -> str:
     level = LEVELS[item.severity] if item.status == "fired" else "notice"
-    properties = {"title": f"{item.rule_id}: {item.title}"}
-    if item.evidence and item.evidence[0].attachment is not None:
-        span = item.evidence[0]
+    message = item.message if not item.fix else f"{item.message}\n{item.fix}"
+    return _command(level, f"{item.rule_id}: {item.title}", message, item.evidence)
+
+
+def defect_annotation(item: DefectView) -> str:
+    level = DEFECT_LEVELS[item.effect] if item.certain else "notice"
+    lines = (f"{item.package} {item.version} ({item.affected}): {item.title}", item.workaround, item.link)
+    return _command(level, item.id, "\n".join(filter(None, lines)), item.evidence)
+
+
+def _command(level: str, title: str, message: str, evidence: Sequence[Span]) -> str:
+    properties = {"title": title}
+    if evidence and evidence[0].attachment is not None:
+        span = evidence[0]
         place: dict[str, str] = {"file": span.attachment or "", "line": str(span.line), "endLine": str(span.end_line)}
         if span.line == span.end_line:
             # GitHub ignores columns of an annotation over several lines.
             place |= {"col": str(span.column), "endColumn": str(span.end_column)}
         properties = place | properties
     shown = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
-    message = item.message if not item.fix else f"{item.message}\n{item.fix}"
     return f"::{level} {shown}::{escape_data(message)}"
 
 

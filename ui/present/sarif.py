@@ -6,17 +6,24 @@ https://docs.github.com/en/code-security/code-scanning/integrating-with-code-sca
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from importlib.metadata import version as package_version
 from typing import Any
 from urllib.parse import quote
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import FindingView, ProblemView, ReportView
+from trainmedic.service.answer import AuditView, DefectView, FindingView, ProblemView, ReportView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION = "https://github.com/trainmedic/trainmedic"
 LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 PROBLEM_SEVERITY = {"error": "error", "warning": "warning", "info": "recommendation"}
+DEFECT_LEVELS = {
+    **dict.fromkeys(("silent", "hang", "crash", "save"), "error"),
+    **dict.fromkeys(("resume", "memory", "slow"), "warning"),
+    "log": "note",
+}
+DEFECT_SEVERITY = {"error": "error", "warning": "warning", "note": "recommendation"}
 MAX_TEXT = 1024
 MAX_RESULTS = 5_000
 """GitHub shows this many of a run's results."""
@@ -27,6 +34,76 @@ def log(view: ReportView) -> dict[str, Any]:
     shown = list(view.findings[:MAX_RESULTS])
     ids = sorted({item.rule_id for item in shown})
     by_id = {item.rule_id: item for item in reversed(shown)}
+    return _log(
+        rules=[rule(by_id[rule_id]) for rule_id in ids],
+        results=[result(item, ids.index(item.rule_id)) for item in shown],
+        problems=view.receipt.problems,
+        failures=view.failures,
+        category="trainmedic/",
+        properties={"rulesetVersion": view.ruleset_version},
+    )
+
+
+def audit_log(view: AuditView, *, with_possible: bool = False) -> dict[str, Any]:
+    """The defects of an environment, each at the line with the package's version; possible ones are ``open``."""
+    shown = [item for item in view.defects if item.certain or with_possible][:MAX_RESULTS]
+    return _log(
+        rules=[defect_rule(item) for item in shown],
+        results=[defect_result(item, index) for index, item in enumerate(shown)],
+        problems=view.receipt.problems,
+        failures=view.failures,
+        category="trainmedic-audit/",
+        properties={},
+    )
+
+
+def defect_rule(item: DefectView) -> dict[str, Any]:
+    level = DEFECT_LEVELS[item.effect]
+    return {
+        "id": item.id,
+        "name": item.id[:255],
+        "shortDescription": {"text": cut(item.title)},
+        "fullDescription": {"text": cut(item.title)},
+        "help": {"text": cut(item.workaround or f"{item.package}{item.affected}")},
+        "helpUri": item.link,
+        "defaultConfiguration": {"level": level},
+        "properties": {
+            "tags": ["llm-training", item.effect],
+            "precision": "high",
+            "problem.severity": DEFECT_SEVERITY[level],
+        },
+    }
+
+
+def defect_result(item: DefectView, index: int) -> dict[str, Any]:
+    name = f"{item.id}\0{item.evidence[0].attachment if item.evidence else ''}"
+    body: dict[str, Any] = {
+        "ruleId": item.id,
+        "ruleIndex": index,
+        "kind": "fail" if item.certain else "open",
+        "level": DEFECT_LEVELS[item.effect] if item.certain else "none",
+        "message": {"text": f"{item.package} {item.version}: {item.title} ({item.affected})"},
+        "partialFingerprints": {
+            "primaryLocationLineHash": hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:16] + ":1"
+        },
+    }
+    places = [span for span in item.evidence if span.attachment is not None]
+    if item.certain and places:
+        body["locations"] = [{"physicalLocation": location(places[0])}]
+        body["relatedLocations"] = [
+            {"id": number, "physicalLocation": location(span)} for number, span in enumerate(places[1:], start=1)
+        ]
+    return body
+
+
+def _log(
+    rules: list[dict[str, Any]],
+    results: list[dict[str, Any]],
+    problems: Sequence[ProblemView],
+    failures: Sequence[str],
+    category: str,
+    properties: dict[str, Any],
+) -> dict[str, Any]:
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -37,23 +114,23 @@ def log(view: ReportView) -> dict[str, Any]:
                         "name": "trainmedic",
                         "semanticVersion": package_version("trainmedic"),
                         "informationUri": INFORMATION,
-                        "rules": [rule(by_id[rule_id]) for rule_id in ids],
+                        "rules": rules,
                     }
                 },
-                "automationDetails": {"id": "trainmedic/"},
+                "automationDetails": {"id": category},
                 # The default counts UTF-16 units, which shifts every column after an emoji.
                 "columnKind": "unicodeCodePoints",
                 "invocations": [
                     {
                         "executionSuccessful": True,
                         "toolExecutionNotifications": [
-                            *(notification(problem) for problem in view.receipt.problems),
-                            *({"level": "error", "message": {"text": failure}} for failure in view.failures),
+                            *(notification(problem) for problem in problems),
+                            *({"level": "error", "message": {"text": failure}} for failure in failures),
                         ],
                     }
                 ],
-                "results": [result(item, ids.index(item.rule_id)) for item in shown],
-                "properties": {"rulesetVersion": view.ruleset_version},
+                "results": results,
+                "properties": properties,
             }
         ],
     }

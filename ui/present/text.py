@@ -9,6 +9,8 @@ from trainmedic.service.answer import (
     DifferentialNode,
     DifferentialView,
     FindingView,
+    MessagesView,
+    MessageView,
     ReceiptView,
     ReportView,
     StatementView,
@@ -54,6 +56,27 @@ def pointed(span: Span, language: str) -> Iterable[str]:
         return
     first, *rest = span.text.split("\n")
     yield f"{where}: {first.strip()}{' …' if rest else ''}"
+
+
+def explanations(view: MessagesView, language: str) -> str:
+    """One block per message: the quoted text with its place, what it says, the source, the advice."""
+    blocks = [explanation(item, language) for item in view.messages]
+    return "\n\n".join(blocks or [messages("message.none", language)]) + "\n"
+
+
+def explanation(view: MessageView, language: str) -> str:
+    lines = [*pointed(view.evidence, language), f"  {view.text.replace('`', '')}"]
+    lines.append(f"  {view.place.url or f'{view.place.file}:{view.place.line}'}")
+    if view.advice is not None:
+        lines += [f"  {view.advice.meaning}"] if view.advice.meaning else []
+        for name in ("change", "no_help"):
+            if text := getattr(view.advice, name):
+                lines.append(f"  {messages(f'message.{name}', language)}: {text}")
+        if view.advice.cases:
+            lines.append(f"  {messages('message.cases', language)}: {', '.join(view.advice.cases)}")
+    if view.others:
+        lines.append(f"  {messages('message.others', language)}: {', '.join(view.others)}")
+    return "\n".join(lines)
 
 
 def differential(view: DifferentialView, language: str) -> str:

@@ -158,7 +158,7 @@ class _TracebackReader:
         return self.found
 
     def _line(self, line: str, position: int) -> None:
-        stream, rank, at = _strip(line)
+        stream, rank, at = process_prefix(line)
         body = line[at:]
         stripped = body.strip()
         current = self.streams.get(stream)
@@ -254,7 +254,7 @@ class _TracebackReader:
             self.found.append(one)
 
 
-def _strip(line: str) -> tuple[str, int | None, int]:
+def process_prefix(line: str) -> tuple[str, int | None, int]:
     """The stream a line belongs to, the rank where the prefix states it, and where the line's own text starts."""
     stream, rank, at = "", None, 0
     for _ in range(3):  # a time inside a rank prefix, a Ray prefix around a rank …

@@ -59,7 +59,10 @@ _COLUMNS = re.compile(
     rf"^\s{{0,20}}(?:\|\s{{0,4}}+)?(?P<name>{_PKG})(?:\s{{1,80}}+"
     rf"|\s{{0,4}}+\|\s{{0,4}}+)v?(?P<version>{VERSION})(?=\s|$|\|)(?P<rest>[^\n]{{0,300}}+)$"
 )
-_LISTING = re.compile(r"^\s{0,20}Package\s{1,80}+Version\b|^# packages in environment at|^# Name\s{1,80}+Version")
+_LISTING = re.compile(
+    r"^\s{0,20}Package\s{1,80}+Version\b|^# packages in environment at|^# Name\s{1,80}+Version"
+    r"|^NAME\s{1,80}+(?:VERSION|INSTALLED)\b"
+)
 _STATED = re.compile(
     rf"^\s{{0,20}}[-*•#>\[ ]{{0,6}}+(?:[A-Z]+:swift\] )?`?(?P<name>[A-Za-z][A-Za-z0-9_. -]{{0,40}}?)`? [Vv]ersion(?: "
     rf"\([^)\n]{{0,20}}+\))?\s?[.:=]{{1,60}}+\s{{0,8}}+v?(?P<version>{VERSION})(?![\w])"

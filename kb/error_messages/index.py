@@ -1,0 +1,265 @@
+"""Finds messages of the index in a text: literal parts in their order, holes match anything on the way.
+
+A message is looked up by its anchor, a stretch of up to three words that is rare among its package's messages, and
+then compared as a whole. A message that is quoted without its end still counts if its beginning is long enough.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate, pairwise
+from pathlib import Path
+from types import MappingProxyType
+
+from trainmedic.kb.error_messages.tables import Entry, MessageTable
+from trainmedic.kb.error_messages.template import split
+
+FOLDER = Path(__file__).parent / "data"
+MOST_LINES = 3000
+"""Different lines of one text that are searched; of a longer one the beginning and the end."""
+LONGEST_VALUE = 300
+SHORTEST_QUOTE = 40
+"""Characters of a message's beginning that count as the message."""
+SPECIFIC = 24
+"""Literal characters of a part from which on a message may stand anywhere in a line."""
+_SHIFT = 20
+_CLOSING = ("…", "...", '"', "'", "`", "”", "」", ")")
+_SENTENCE_ENDS = (". ", ": ", "; ", "! ", "? ")
+_OPENING = (":", "(", '"', "'", "`", "“", "「", "-", ">", "]", "|", "，", "：", "*")
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A message in a text. ``first`` and ``last`` are (line, column) from 0 of its first character and behind its last.
+
+    ``values`` are the texts in the holes, by the holes' expressions. ``literal`` counts the literal characters that
+    match; ``is_whole`` is False if only the beginning does.
+    """
+
+    entry: Entry
+    first: tuple[int, int]
+    last: tuple[int, int]
+    values: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    literal: int = 0
+    is_whole: bool = True
+
+
+class MessageIndex:
+    """The messages of all packages."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.tables = tuple(MessageTable(text) for text in texts)
+        self._anchors: dict[str, list[int]] = {}
+        anchors = self._anchors
+        for table_number, table in enumerate(self.tables):
+            code = table_number << _SHIFT
+            for anchor in table.anchors():
+                if anchor in anchors:
+                    anchors[anchor].append(code)
+                else:
+                    anchors[anchor] = [code]
+                code += 1
+
+    def __len__(self) -> int:
+        return sum(map(len, self.tables))
+
+    def entry(self, package: str, literal: str) -> Entry | None:
+        """The latest message of a package that contains a literal text; None if there is none."""
+        for table in self.tables:
+            if table.package == package:
+                entries = (table.entry(number) for number in range(len(table)))
+                return max(
+                    (entry for entry in entries if literal in entry.literal),
+                    key=lambda entry: table.releases.index(entry.last),
+                    default=None,
+                )
+        return None
+
+    def find(self, lines: Sequence[str], starts: Sequence[int] = ()) -> list[Occurrence]:
+        """The messages in the lines of a text, in the order of the text. ``starts`` are the columns at which the lines'
+        own text begins, behind the prefix of a process."""
+        text = _Text(lines, starts)
+        if not text.words:
+            return []
+        occurrences = [self._compared(code, word, text) for code, word in self._candidates(text.words)]
+        return [occurrence for occurrence in occurrences if occurrence is not None]
+
+    def _candidates(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """(message, number of the word at which its anchor begins)."""
+        anchors = self._anchors
+        count = len(words)
+        for at, word in enumerate(words):
+            pair = f"{word} {words[at + 1]}" if at + 1 < count else ""
+            three = f"{pair} {words[at + 2]}" if at + 2 < count else ""
+            for key in (three, pair, word):
+                if key in anchors:
+                    for code in anchors[key]:
+                        yield code, at
+
+    def _compared(self, code: int, word: int, text: _Text) -> Occurrence | None:
+        table = self.tables[code >> _SHIFT]
+        number = code & ((1 << _SHIFT) - 1)
+        template, anchor = table.template(number)
+        parts, holes = split(template)
+        match = _matched(parts, *_place_of_anchor(template, parts, anchor), text, word)
+        if match is None:
+            return None
+        bounds, literal, whole = match
+        values: dict[str, str] = {}
+        for hole, (left, right) in zip(holes, _between(bounds, text, len(parts)), strict=False):
+            value = text.joined[left:right].strip()
+            if hole and value and len(value) <= LONGEST_VALUE:
+                values.setdefault(hole, value)
+        if any(value == f"{{{hole}}}" for hole, value in values.items()):
+            return None  # a line of source code, not what it printed
+        start, end = bounds[0][0] if parts[0] else bounds[0][1], bounds[-1][1]
+        if not parts[0]:
+            start = max(text.line_start(bounds[1][0]), bounds[1][0] - LONGEST_VALUE) if len(bounds) > 1 else start
+        return Occurrence(
+            entry=table.entry(number),
+            first=text.position(start),
+            last=text.position(end, end=True),
+            values=MappingProxyType(values),
+            literal=literal,
+            is_whole=whole,
+        )
+
+
+class _Text:
+    """The words of a text, joined by single spaces, and where they stand."""
+
+    def __init__(self, lines: Sequence[str], starts: Sequence[int]) -> None:
+        self._lines = lines
+        self.words: list[str] = []
+        self._line_of: list[int] = []
+        self._starts = starts
+        for number, line in enumerate(lines):
+            words = (line[starts[number] :] if starts else line).split()
+            self.words += words
+            self._line_of += [number] * len(words)
+        self.joined = " ".join(self.words)
+        self.offsets = [0, *accumulate(len(word) + 1 for word in self.words)][:-1]
+
+    def word_at(self, offset: int) -> int:
+        return bisect_right(self.offsets, offset) - 1
+
+    def line_start(self, offset: int) -> int:
+        """The offset of the first word of the line that holds ``offset``."""
+        return self.offsets[bisect_right(self._line_of, self._line_of[self.word_at(offset)] - 1)]
+
+    def line_end(self, offset: int) -> int:
+        """The offset behind the last word of the line that holds ``offset``."""
+        last = bisect_right(self._line_of, self._line_of[self.word_at(offset)]) - 1
+        return self.offsets[last] + len(self.words[last])
+
+    def position(self, offset: int, *, end: bool = False) -> tuple[int, int]:
+        """(line, column) of a character; with ``end`` of the place behind the character before ``offset``."""
+        word = self.word_at(max(0, offset - end))
+        line = self._line_of[word]
+        first = bisect_right(self._line_of, line - 1)
+        column = self._starts[line] if self._starts else 0
+        text = self._lines[line]
+        for number in range(first, word + 1):
+            column = text.index(self.words[number], column)
+            if number < word:
+                column += len(self.words[number])
+        return line, column + offset - self.offsets[word]
+
+
+def _place_of_anchor(template: str, parts: Sequence[str], anchor: int) -> tuple[int, int]:
+    """(part, offset in the part) of the anchor, which holds no brace."""
+    before = split(template[:anchor] + "\x03")[0]
+    part = len(before) - 1
+    return part, before[-1].index("\x03")
+
+
+Bounds = list[tuple[int, int]]
+
+
+def _matched(parts: Sequence[str], part: int, offset: int, text: _Text, word: int) -> tuple[Bounds, int, bool] | None:
+    """The bounds of the parts in the joined text, the literal characters that match, and whether all do."""
+    joined = text.joined
+    start = text.offsets[word] - offset
+    if start < 0:
+        return None
+    bounds: Bounds = []
+    end = start
+    for number in range(part - 1, -1, -1):
+        found = (
+            joined.rfind(parts[number], max(0, end - LONGEST_VALUE - len(parts[number])), end) if parts[number] else end
+        )
+        if found < 0:
+            return None
+        bounds.insert(0, (found, found + len(parts[number])))
+        end = found
+    begin = bounds[0][0] if bounds else start
+    shared = _shared(text, start, parts[part])
+    bounds.append((start, start + shared))
+    whole = shared == len(parts[part])
+    at = start + shared
+    for number in range(part + 1, len(parts) if whole else 0):
+        found = _next(parts[number], at, text, is_last=number == len(parts) - 1)
+        if found < 0:
+            whole = False
+            break
+        at = found + len(parts[number])
+        bounds.append((found, at))
+    literal = sum(right - left for left, right in bounds)
+    if not whole and literal < SHORTEST_QUOTE:
+        return None
+    if max(map(len, parts)) < SPECIFIC and not _begins(begin, parts[0], text):
+        return None
+    return bounds, literal, whole
+
+
+def _shared(text: _Text, start: int, part: str) -> int:
+    """How many characters of a part stand at ``start``: all, or as many words as the text has before its line or
+    sentence ends; 0 if it goes on in other words."""
+    joined = text.joined
+    if joined.startswith(part, start):
+        return len(part)
+    stretch = joined[start : start + len(part)]
+    same = next(
+        (at for at, (left, right) in enumerate(zip(stretch, part, strict=False)) if left != right), len(stretch)
+    )
+    if start + same < text.line_end(start + max(0, same - 1)) and not joined.startswith(_CLOSING, start + same):
+        same = max(part.rfind(mark, 0, same) + 1 for mark in _SENTENCE_ENDS)
+    return same
+
+
+def _next(part: str, at: int, text: _Text, *, is_last: bool) -> int:
+    """Where a part is found behind ``at``; the last part preferably at the end of a line. Below 0 if nowhere."""
+    if at >= len(text.joined):
+        return at if not part else -1
+    end = text.line_end(at)
+    if is_last and not part:
+        return end
+    if is_last and text.joined.endswith(part, at, end):
+        return end - len(part)
+    return text.joined.find(part, at, at + LONGEST_VALUE + len(part))
+
+
+def _begins(begin: int, first: str, text: _Text) -> bool:
+    """Whether a message that begins at ``begin`` does so in a line or behind a colon or an opening mark."""
+    if not first or begin == text.line_start(begin):
+        return True
+    return text.joined[:begin].rstrip().endswith(_OPENING)
+
+
+def _between(bounds: Bounds, text: _Text, count: int) -> Iterator[tuple[int, int]]:
+    """The bounds of the holes: between the parts, from the start of a line, to its end."""
+    for number, ((left_start, left), (right, right_end)) in enumerate(pairwise(bounds)):
+        if number == 0 and left_start == left:
+            left = max(text.line_start(right), right - LONGEST_VALUE)
+        if right == right_end and number + 2 < count:
+            right = left  # two holes side by side: what belongs to which cannot be told
+        yield left, right
+
+
+@cache
+def load_index() -> MessageIndex:
+    """The index of the shipped files."""
+    return MessageIndex(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.json")))

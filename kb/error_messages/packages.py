@@ -1,0 +1,51 @@
+"""The packages whose messages are indexed, and where their code is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmedic.kb.data_files import load_table
+
+_TABLE = "error_messages/packages.toml"
+_DEFECTS = "defects/packages.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """``tags`` is the pattern of a release's tag, empty if releases are not tagged; ``roots`` are the folders of
+    ``code`` in a wheel, if they are not the same."""
+
+    name: str
+    repository: str
+    tags: str
+    code: tuple[str, ...]
+    roots: tuple[str, ...] = ()
+
+    def url(self, version: str, path: str, line: int) -> str | None:
+        """A line of a release on GitHub; None if its tag is not known."""
+        if not self.tags:
+            return None
+        tag = self.tags.format(version=version)
+        return f"https://github.com/{self.repository}/blob/{tag}/{path}#L{line}"
+
+
+def names() -> tuple[str, ...]:
+    """Every package, in the order in which they are meant if several have the same message."""
+    return tuple(name for name, entry in load_table(_TABLE).items() if isinstance(entry, dict))
+
+
+def package(name: str) -> Package:
+    """Raises `KeyError` if the package is not in the table."""
+    entry = {**load_table(_DEFECTS).get(name, {}), **load_table(_TABLE)[name]}
+    return Package(
+        name=name,
+        repository=entry["repository"],
+        tags=entry.get("tags", ""),
+        code=tuple(entry["code"]),
+        roots=tuple(entry.get("roots", ())),
+    )
+
+
+def skipped() -> tuple[str, ...]:
+    """Parts of paths whose files are not read."""
+    return tuple(load_table(_TABLE)["skip"])

@@ -1,0 +1,92 @@
+"""The indexed messages of one package, as `ingest.tools.extract_messages` writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmedic.kb.error_messages.template import split
+from trainmedic.kb.versions import version_key
+
+LOGGED = ("warning", "error", "print")
+"""Kinds that are printed or logged; all others end the run unless somebody catches them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message is in the last release that has it, and the condition under which it is reached."""
+
+    file: str
+    line: int
+    function: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of a package. ``first`` and ``last`` are the first and last release read that have it."""
+
+    package: str
+    template: str
+    kind: str
+    first: str
+    last: str
+    places: tuple[Place, ...]
+    is_newest: bool
+
+    @property
+    def literal(self) -> str:
+        """The literal text, a space for each hole."""
+        return " ".join(part for part in split(self.template)[0] if part)
+
+    @property
+    def exception(self) -> str:
+        """The exception's name as a traceback prints it; empty if the message is only logged."""
+        return "AssertionError" if self.kind == "assert" else "" if self.kind in LOGGED else self.kind
+
+    def includes(self, version: str) -> bool:
+        """Whether a release lies between the first and the last that have the message."""
+        after_last = version_key(version).release[:2] > version_key(self.last).release[:2]
+        return version_key(self.first) <= version_key(version) and (self.is_newest or not after_last)
+
+
+class MessageTable:
+    """One package's messages; entries are made when they are needed."""
+
+    def __init__(self, text: str) -> None:
+        content: Mapping[str, Any] = json.loads(text)
+        self.package: str = content["package"]
+        self.releases: Sequence[str] = content["releases"]
+        self._kinds: Sequence[str] = content["kinds"]
+        self._files: Sequence[str] = content["files"]
+        self._functions: Sequence[str] = content["functions"]
+        self._rows: Sequence[Sequence[Any]] = content["messages"]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def anchors(self) -> list[str]:
+        """The stretch of text by which each message is looked up, in the order of the messages."""
+        return [row[0][row[2] : row[2] + row[3]] for row in self._rows]
+
+    def template(self, number: int) -> tuple[str, int]:
+        """A message's template, and where its anchor begins in it."""
+        row = self._rows[number]
+        return row[0], row[2]
+
+    def entry(self, number: int) -> Entry:
+        template, kind, _, _, first, last, *places = self._rows[number]
+        return Entry(
+            package=self.package,
+            template=template,
+            kind=self._kinds[kind],
+            first=self.releases[first],
+            last=self.releases[last],
+            places=tuple(
+                Place(self._files[file], line, self._functions[function], condition)
+                for file, line, function, condition in places
+            ),
+            is_newest=last == len(self.releases) - 1,
+        )

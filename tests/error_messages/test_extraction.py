@@ -1,0 +1,205 @@
+"""What is read from a source: templates, exceptions, conditions; and how releases are merged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from trainmedic.ingest.tools.extract_message_source import Message, messages_of
+from trainmedic.ingest.tools.extract_messages import Release, collected, git_releases, main, table
+from trainmedic.kb.error_messages.packages import Package, package
+
+TRL = Package(name="trl", repository="huggingface/trl", tags="v{version}", code=("trl/",))
+
+
+def only(source: str) -> Message:
+    (message,) = messages_of(source)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("expression", "template"),
+    [
+        ('f"batch size {args.batch} must divide {n!r:>8}"', "batch size {args.batch} must divide {n}"),
+        ('"batch size %d of %s is 100%% wrong" % (a, b)', "batch size {a} of {b} is 100% wrong"),
+        ('"batch size {} and {rank:d} do not fit".format(a, rank=r)', "batch size {a} and {r} do not fit"),
+        ('"batch size {1} and {0} do not fit".format(a, b)', "batch size {b} and {a} do not fit"),
+        ('"the batch size " "is not " f"{a} but {b}"', "the batch size is not {a} but {b}"),
+        ('"the batch size is " + str(a) + " and no more"', "the batch size is {a} and no more"),
+        ('"\\n".join(["the batch size", f"is {a}"])', "the batch size is {a}"),
+        ('textwrap.dedent("""\n    the batch size\n    is wrong""")', "the batch size is wrong"),
+        ('f"a literal {{brace}} and {a} more"', "a literal {{brace}} and {a} more"),
+        ('"a literal {brace} and nothing else"', "a literal {{brace}} and nothing else"),
+        ('f"the batch {({1: 2})[x]} has no simple name"', "the batch {} has no simple name"),
+    ],
+)
+def test_a_message_becomes_a_template(expression: str, template: str) -> None:
+    assert only(f"raise ValueError({expression})").template == template
+
+
+def test_a_message_assigned_before_it_is_raised_is_followed() -> None:
+    source = 'def f():\n    text = f"the batch size {a}"\n    text += " is too large"\n    raise ValueError(text)'
+    assert only(source).template == "the batch size {a} is too large"
+
+
+def test_short_messages_and_single_words_are_left_out() -> None:
+    assert not list(messages_of('raise ValueError("too short")\nraise KeyError("averyveryverylongword")'))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ('raise errors.ConfigError("the batch size is wrong")', "ConfigError"),
+        ('warnings.warn("the batch size is wrong", UserWarning)', "warning"),
+        ('logger.warning_once("the batch size is wrong")', "warning"),
+        ('logger.warning_rank0("the batch size is wrong")', "warning"),
+        ('logging.getLogger(__name__).error("the batch size is wrong")', "error"),
+        ('logger.error("the batch size is wrong")', "error"),
+        ('parser.error("the batch size is wrong")', "error"),
+        ('print("Warning: the batch size is wrong")', "print"),
+        ('sys.exit("the batch size is wrong")', "SystemExit"),
+        ('assert a, "the batch size is not what was expected"', "assert"),
+        ('torch._check(a, lambda: "the batch size is wrong")', "RuntimeError"),
+    ],
+)
+def test_the_kind_says_what_the_code_does_with_a_message(call: str, kind: str) -> None:
+    assert only(call).kind == kind
+
+
+@pytest.mark.parametrize("call", ['logger.info("the batch size is fine")', 'print("the batch size is fine")', "raise"])
+def test_what_reports_no_problem_is_left_out(call: str) -> None:
+    assert not list(messages_of(call))
+
+
+def test_arguments_of_a_log_call_fill_its_percent_signs() -> None:
+    assert only('logger.warning("%s of %s ranks failed", a, b.c)').template == "{a} of {b.c} ranks failed"
+
+
+def condition(body: str) -> str:
+    return only(f"def f(a, b, args):\n{body}").condition
+
+
+RAISE = 'raise ValueError("the batch size is wrong")'
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"  if a % b != 0:\n    {RAISE}", "a % b != 0"),
+        (f"  if a:\n    if b > 1:\n      {RAISE}", "a and b > 1"),
+        (f"  if a == 1:\n    pass\n  else:\n    {RAISE}", "a != 1"),
+        (f"  if a == 1:\n    pass\n  elif b:\n    pass\n  else:\n    {RAISE}", "a != 1 and (not b)"),
+        (f"  if a and b:\n    return\n  {RAISE}", "not a or not b"),
+        (f"  try:\n    pass\n  except KeyError:\n    {RAISE}", "except KeyError"),
+        (f"  match a:\n    case 'x':\n      {RAISE}", "a matches 'x'"),
+        (f"  for x in a:\n    if x is None:\n      {RAISE}", "x is None"),
+        ('  assert a <= b, "the batch size is not what was expected"', "a > b"),
+        ('  assert not a, "the batch size is not what was expected"', "a"),
+        (f"  {RAISE}", ""),
+    ],
+)
+def test_the_condition_is_the_one_under_which_the_message_is_reached(body: str, expected: str) -> None:
+    assert condition(body) == expected
+
+
+def test_conditions_of_an_outer_function_do_not_count_inside() -> None:
+    message = only(f"class T:\n  if X:\n    def f(self):\n      {RAISE}")
+    assert (message.function, message.condition) == ("T.f", "")
+
+
+def test_a_long_condition_and_a_long_message_are_cut() -> None:
+    test = " and ".join(f"condition_number_{number}" for number in range(20))
+    message = only(f"if {test}:\n  raise ValueError({'word ' * 200!r})")
+    assert message.condition.endswith("…")
+    assert len(message.condition) <= 100
+    assert len(message.template) <= 220
+
+
+def test_a_file_that_cannot_be_parsed_has_no_messages() -> None:
+    assert not list(messages_of("def f(:"))
+
+
+def release(version: str, **files: str) -> Release:
+    texts = {f"trl/{name}.py": text for name, text in files.items()}
+    return Release(version, {path: text for path, text in texts.items()}, texts.__getitem__)
+
+
+def test_a_message_has_the_range_of_releases_that_have_it_and_the_place_of_the_last() -> None:
+    raising, later = RAISE, f"import os\n\n{RAISE}"
+    versions, entries = collected(
+        [release("0.1", a=raising), release("0.2", a=later), release("0.3", a="pass", b="pass")], TRL
+    )
+    content = json.loads(table(TRL, versions, entries))
+    ((template, _, start, length, first, last, place),) = content["messages"]
+    assert [content["releases"][number] for number in (first, last)] == ["0.1", "0.2"]
+    assert (content["files"][place[0]], place[1]) == ("trl/a.py", 3)
+    assert template[start : start + length] in template
+
+
+def test_tests_and_other_folders_are_left_out() -> None:
+    other = Release("0.1", {"docs/a.py": "1", "trl/tests/a.py": "2"}, lambda path: RAISE)
+    assert collected([other], TRL)[1] == {}
+
+
+def test_a_message_of_one_model_alone_is_left_out_and_one_of_several_is_listed() -> None:
+    about = package("transformers")
+
+    def models(*names: str) -> Release:
+        files = {f"src/transformers/models/{name}/modeling_{name}.py": name for name in names}
+        return Release("5.0.0", files, lambda path: RAISE)
+
+    assert collected([models("a", "b")], about)[1] == {}
+    assert len(collected([models("a", "b", "c")], about)[1]) == 1
+
+
+def test_an_assertion_needs_more_text_than_an_exception() -> None:
+    assert not list(messages_of('assert a, "the batch size is wrong"'))
+
+
+def test_the_same_message_with_other_variable_names_is_one() -> None:
+    source = 'raise ValueError(f"the batch size {a} is wrong")\nraise ValueError(f"the batch size {b} is wrong")'
+    assert len(collected([release("0.1", a=source)], TRL)[1]) == 1
+
+
+def test_the_anchor_is_rare_and_not_touched_by_a_hole() -> None:
+    source = "\n".join(
+        f'raise ValueError(f"The value of {{x}}the batch size {word} is wrong here")'
+        for word in ("one", "two", "three")
+    )
+    content = json.loads(table(TRL, *collected([release("0.1", a=source)], TRL)))
+    anchors = [row[0][row[2] : row[2] + row[3]] for row in content["messages"]]
+    assert sorted(anchors) == ["batch size one", "batch size three", "batch size two"]
+
+
+def test_releases_are_read_from_a_git_checkout(tmp_path: Path) -> None:
+    checkout = tmp_path / "trl"
+    (checkout / "trl").mkdir(parents=True)
+
+    def git(*arguments: str) -> None:
+        subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(checkout), *arguments], check=True
+        )
+
+    git("init", "-q")
+    (checkout / "trl" / "a.py").write_text(RAISE, encoding="utf-8")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    git("tag", "v0.1.0")
+    assert [release.version for release in git_releases(checkout, "trl")] == ["0.1.0"]
+    assert main(["--checkout", str(checkout), "--data", str(tmp_path / "data")]) == 0
+    assert "the batch size is wrong" in (tmp_path / "data" / "trl.json").read_text(encoding="utf-8")
+
+
+def test_releases_are_read_from_wheels_in_the_order_of_their_versions(tmp_path: Path) -> None:
+    for version in ("4.9.0", "4.40.0"):
+        with zipfile.ZipFile(tmp_path / f"transformers-{version}-py3-none-any.whl", "w") as archive:
+            archive.writestr("transformers/trainer.py", RAISE)
+    arguments = ["--wheels", str(tmp_path), "--package", "transformers", "--data", str(tmp_path / "data")]
+    assert main(arguments) == 0
+    content = json.loads((tmp_path / "data" / "transformers.json").read_text(encoding="utf-8"))
+    assert content["releases"] == ["4.9.0", "4.40.0"]
+    assert content["files"] == ["src/transformers/trainer.py"]

@@ -1,0 +1,225 @@
+"""Messages are found in what people paste, and explained with their values."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from trainmedic.ingest.tools.extract_messages import Release, collected, table
+from trainmedic.kb.error_messages.advice import AdviceBook, load_advice, read_advice
+from trainmedic.kb.error_messages.explain import MessageMatch, explain
+from trainmedic.kb.error_messages.index import MessageIndex, load_index
+from trainmedic.kb.error_messages.packages import package
+from trainmedic.kb.error_messages.template import skeleton, split
+from trainmedic.kb.pages.page import PageError
+from trainmedic.kb.parse.pipeline import parse
+
+TRAINER = """
+def check(args, world_size):
+    if args.batch_size % world_size != 0:
+        raise ValueError(f"The batch size ({args.batch_size}) must be a multiple of the world size ({world_size}).")
+    if args.packing:
+        logger.warning("Packing is on, so the option `pad_to_multiple_of` has no effect in this run.")
+    raise RuntimeError(f"Rank {rank} of {total} got {count} samples, which is not what the others have seen.")
+"""
+SHARED = 'raise TypeError(f"Cannot place a layer of kind {kind} on the device.")'
+
+
+def index_of(**sources: dict[str, str]) -> MessageIndex:
+    """An index of packages, each with the source of one file by release."""
+    texts = []
+    for name, releases in sorted(sources.items()):
+        about = package(name)
+        path = f"{about.code[0]}trainer.py"
+        found = collected(
+            [Release(version, {path: source}, {path: source}.__getitem__) for version, source in releases.items()],
+            about,
+        )
+        texts.append(table(about, *found))
+    return MessageIndex(texts)
+
+
+INDEX = index_of(
+    trl={"0.9.0": TRAINER, "0.10.0": TRAINER + SHARED, "0.11.0": SHARED}, peft={"0.9.0": SHARED, "0.10.0": SHARED}
+)
+NO_ADVICE = AdviceBook(())
+
+
+def matches(text: str) -> tuple[MessageMatch, ...]:
+    return explain(parse(text), index=INDEX, advice=NO_ADVICE)
+
+
+def first(text: str) -> MessageMatch:
+    return matches(text)[0]
+
+
+def test_a_template_is_split_at_its_holes() -> None:
+    assert split("got {a.b} of {{x}} {c}") == (("got", "of {x}", ""), ("a.b", "c"))
+    assert skeleton("got {a}") == skeleton("got {b}") != skeleton("got {a} more")
+
+
+def test_a_message_is_found_with_the_values_in_its_holes() -> None:
+    match = first("ValueError: The batch size (6) must be a multiple of the world size (4).")
+    assert dict(match.values) == {"args.batch_size": "6", "world_size": "4"}
+    assert match.span.text == "The batch size (6) must be a multiple of the world size (4)."
+    assert (match.span.line, match.span.column) == (1, 13)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[rank3]: ValueError: The batch size (6) must be a multiple of the world size (4).",
+        "(WorkerDict pid=12, ip=10.0.0.1) ValueError: The batch size (6) must be a multiple of the world size (4).",
+        "2025-01-01 10:00:00,123 - ERROR - The batch size (6) must be a multiple of the world size (4).",
+        "it says `The batch size (6) must be a multiple of the world size (4).` what now?",
+        "训练报错：The batch size (6) must be a multiple of the world size (4).",
+        "ValueError: The batch size (6) must be a\nmultiple of the world\nsize (4).",
+        "[rank0]: ValueError: The batch size (6) must be a\n[rank0]: multiple of the world size (4).",
+    ],
+)
+def test_prefixes_quotes_and_line_breaks_do_not_hide_a_message(text: str) -> None:
+    assert first(text).entry.kind == "ValueError"
+
+
+def test_a_message_without_its_end_is_found_if_its_beginning_is_long() -> None:
+    match = first("RuntimeError: Rank 3 of 8 got 17 samples, which is not what the others")
+    assert not match.is_whole
+    assert not matches("RuntimeError: Rank 3 of 8 got 17 samples, which")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why must the batch size be larger?",
+        "The batch size (6) must be a multiple of the number of samples, hm, in the end of the world size (4)",
+        "Rank 3 of 8 got 17 samples, which is not what I see",
+        "loss 0.3\n" * 50,
+        "",
+    ],
+)
+def test_prose_that_only_resembles_a_message_is_none(text: str) -> None:
+    assert not matches(text)
+
+
+def test_the_source_line_in_a_traceback_is_not_what_was_printed() -> None:
+    text = """Traceback (most recent call last):
+  File "/x/site-packages/trl/trainer.py", line 4, in check
+    raise ValueError(f"The batch size ({args.batch_size}) must be a multiple of the world size ({world_size}).")
+ValueError: The batch size (6) must be a multiple of the world size (4).
+"""
+    assert [match.span.line for match in matches(text)] == [4]
+
+
+def test_the_package_of_the_innermost_frame_is_meant_if_several_say_the_same() -> None:
+    frame = 'File "/x/site-packages/{0}/trainer.py", line 1, in f'
+    text = frame + "\n    f()\nTypeError: Cannot place a layer of kind x on the device."
+    for name in ("peft", "trl"):
+        match = first("Traceback (most recent call last):\n  " + text.format(name))
+        assert match.entry.package == name
+        assert {entry.package for entry in match.others} == {"peft", "trl"} - {name}
+
+
+def test_the_frameworks_own_message_is_meant_without_a_traceback() -> None:
+    text = (
+        "TypeError: Cannot place a layer of kind x on the device.\n```python\nDPOConfig(output_dir='x', beta=0.1)\n```"
+    )
+    assert first(text).entry.package == "trl"
+
+
+def test_the_pasted_version_is_compared_with_the_releases_that_have_the_message() -> None:
+    text = "trl=={}\nValueError: The batch size (6) must be a multiple of the world size (4)."
+    assert [first(text.format(version)).in_version for version in ("0.8.0", "0.9.4", "0.10.2", "0.11.0")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert first("ValueError: The batch size (6) must be a multiple of the world size (4).").in_version is None
+
+
+def test_a_message_of_the_newest_release_read_is_taken_to_stay() -> None:
+    assert first("peft==0.17.0\nTypeError: Cannot place a layer of kind x on the device.").in_version
+
+
+def test_the_condition_has_the_values_of_the_message_and_of_the_run() -> None:
+    match = first(
+        "ValueError: The batch size (6) must be a multiple of the world size (4).\n"
+        "Packing is on, so the option `pad_to_multiple_of` has no effect in this run.\n```yaml\npacking: true\n```"
+    )
+    assert match.place.condition == "args.batch_size % world_size != 0"
+    assert {value.name: value.value for value in match.conditions} == {"args.batch_size": "6", "world_size": "4"}
+
+
+def test_an_option_that_the_condition_names_is_shown_with_its_place() -> None:
+    log = "Packing is on, so the option `pad_to_multiple_of` has no effect in this run."
+    text = log + "\n```yaml\npacking: true\nlr: 1\n```"
+    (value,) = (value for value in first(text).conditions if value.name == "args.packing")
+    assert value.value == "True"
+    assert value.span is not None
+    assert value.span.line == 3
+
+
+def test_errors_come_before_warnings() -> None:
+    text = (
+        "Packing is on, so the option `pad_to_multiple_of` has no effect in this run.\n"
+        "ValueError: The batch size (6) must be a multiple of the world size (4)."
+    )
+    assert [match.entry.kind for match in matches(text)] == ["ValueError", "warning"]
+
+
+def test_the_place_links_to_the_last_release_that_has_the_message() -> None:
+    match = first("ValueError: The batch size (6) must be a multiple of the world size (4).")
+    assert match.url == "https://github.com/huggingface/trl/blob/v0.10.0/trl/trainer.py#L4"
+
+
+def test_a_message_beside_the_evidence_is_read_too() -> None:
+    (match,) = explain(
+        parse("what is this"), "TypeError: Cannot place a layer of kind x on the device.", INDEX, NO_ADVICE
+    )
+    assert match.span.attachment is None
+
+
+ADVICE = """
+- package: trl
+  says: must be a multiple of the world size
+  meaning: {en: The batch is shared out., zh: 批次要平分。}
+  change: {en: Change it., zh: 修改它。}
+"""
+
+
+def test_advice_is_found_by_package_and_literal_part() -> None:
+    book = AdviceBook(read_advice(ADVICE, "a.yaml"))
+    (match,) = explain(parse("The batch size (6) must be a multiple of the world size (4)."), "", INDEX, book)
+    assert match.advice is not None
+    assert match.advice.change is not None
+    assert match.advice.change.zh == "修改它。"
+
+
+def test_advice_without_a_case_must_say_what_to_change() -> None:
+    with pytest.raises(PageError, match="meaning and change"):
+        read_advice("- {package: trl, says: must be a multiple}", "a.yaml")
+
+
+def test_every_advice_is_about_an_indexed_message() -> None:
+    literals = {table.package: literal_texts(table.package) for table in load_index().tables}
+    missing = [
+        f"{advice.package}: {advice.says}"
+        for advice in load_advice().all()
+        if not any(advice.says in literal for literal in literals.get(advice.package, ()))
+    ]
+    assert not missing
+
+
+def literal_texts(name: str) -> list[str]:
+    (found,) = (table for table in load_index().tables if table.package == name)
+    return [found.entry(number).literal for number in range(len(found))]
+
+
+def test_a_log_of_400_lines_is_searched_in_little_time() -> None:
+    index = load_index()
+    lines = [f"{{'loss': 0.{n}, 'grad_norm': 1.25, 'learning_rate': 1e-06, 'epoch': 0.{n}}}" for n in range(400)]
+    lines[200] = "ValueError: Attempting to unscale FP16 gradients."
+    started = time.perf_counter()
+    index.find(lines)
+    assert time.perf_counter() - started < 0.2  # 20 ms on a quiet machine

@@ -1,0 +1,100 @@
+"""Find the known defects of installed packages, and the versions without them.
+
+FILE lists packages: pip list or freeze, requirements, uv.lock, poetry.lock, pdm.lock, pylock.toml, conda list or
+environment.yml, a bill of materials. The configuration, launch script or log of a run among the files decides the
+defects that only some runs meet. With --good the environment is compared with one that works.
+Exit code 0: no certain defect at or above the threshold; 1: some; 2: usage error; 3: nothing could be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trainmedic.kb.model.place import Attachment
+from trainmedic.ui.cli import CLEAN, FINDINGS
+from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, question, use_colour
+
+if TYPE_CHECKING:
+    from trainmedic.kb.model.report import Edit
+    from trainmedic.service.answer import AuditView
+
+EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")
+FORMATS = ("text", "json", "sarif", "github", "osv")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="*", metavar="FILE", help="lists of packages, files of the run; - reads stdin")
+    parser.add_argument("--installed", action="store_true", help="audit the packages of this Python")
+    parser.add_argument("--good", action="append", default=[], metavar="FILE", help="packages of a run that works")
+    parser.add_argument("--bad", action="append", default=[], metavar="FILE", help="packages of the run that fails")
+    parser.add_argument("--question", default="", metavar="TEXT", help="what you see, to order the defects by")
+    parser.add_argument("--format", choices=FORMATS, default="text")
+    parser.add_argument("--all", action="store_true", help="also list and clear what only may be there")
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument("--diff", action="store_true", help="show the change of the requirement files")
+    change.add_argument("--fix", action="store_true", help="change the requirement files in place")
+    levels = (*EFFECTS, "never")
+    parser.add_argument("--fail-on", choices=levels, default="crash", help="least harmful effect for exit code 1")
+    parser.add_argument("--exit-zero", action="store_true", help="exit 0 even if there are defects")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+    parser.add_argument("--kb", action="append", default=[], metavar="FOLDER", help="folder with lists of defects")
+
+
+def run(options: argparse.Namespace) -> int:
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.ui.auditing import examine, installed_packages
+
+    if not (options.files or options.bad or options.installed):
+        raise InvalidRequest("nothing to audit", hint="name a list of packages, or --installed")
+    language = language_of(options.language)
+    files = attachments(tuple(dict.fromkeys((*options.bad, *options.files))))
+    if options.installed:
+        files = (installed_packages(), *files)
+    good = attachments(tuple(dict.fromkeys(options.good)))
+    text, folders = question(options.question), folders_of(options.kb)
+    view, edits = examine(files, good, text, language, folders, with_possible=options.all)
+    # Audited again after the change: the exit code is about what is left.
+    if options.fix and (fixed := _fixed(edits, files)) != files:
+        view, _ = examine(fixed, good, text, language, folders, with_possible=options.all)
+    sys.stdout.write(_formatted(view, options, language))
+    if not any(item.read for item in view.receipt.inputs if item.name is not None):
+        raise Unreadable("none of the given files is readable text")
+    failing = options.fail_on != "never" and any(
+        defect.certain and EFFECTS.index(defect.effect) <= EFFECTS.index(options.fail_on) for defect in view.defects
+    )
+    return FINDINGS if failing and not options.exit_zero else CLEAN
+
+
+def _fixed(edits: Sequence[Edit], files: Sequence[Attachment]) -> tuple[Attachment, ...]:
+    from trainmedic.ui.cli._fixing import in_place
+
+    return in_place(files, lambda name: [edit for edit in edits if edit.span.attachment == name])
+
+
+def _formatted(view: AuditView, options: argparse.Namespace, language: str) -> str:
+    if options.format == "json":
+        from trainmedic.kb.serialization import to_json
+
+        return to_json(view, indent=2) + "\n"
+    if options.format in ("sarif", "osv"):
+        import json
+
+        from trainmedic.ui.present import osv, sarif
+
+        if options.format == "osv":
+            from datetime import UTC, datetime
+
+            document: object = osv.records(view, datetime.now(UTC))
+        else:
+            document = sarif.audit_log(view, with_possible=options.all)
+        return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+    if options.format == "github":
+        from trainmedic.ui.present import github
+
+        return github.audit_report(view, with_possible=options.all)
+    from trainmedic.ui.present import audit_text
+
+    return audit_text.report(view, language, colour=use_colour(), patches=options.diff, with_possible=options.all)
