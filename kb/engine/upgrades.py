@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from packaging.version import Version
@@ -69,6 +69,12 @@ class _Need:
     source: str = ""
 
 
+@lru_cache(maxsize=65_536)
+def _allows(requirement: str, release: Version) -> bool:
+    """`permits`, remembered: a resolution asks the same thousands of times."""
+    return not requirement or permits(requirement, str(release))
+
+
 def releases_of(defects: Iterable[Defect]) -> dict[str, tuple[Version, ...]]:
     """The final releases of each package that the knowledge names, ascending."""
     named: dict[str, set[Version]] = {}
@@ -91,10 +97,7 @@ def _versions(*texts: str | None) -> Iterator[Version]:
 
 def _named_in(requirement: str) -> Iterator[Version]:
     """The releases that a requirement names as permitted; an upper bound such as ``<5`` need not exist."""
-    try:
-        clauses = parse_range(requirement)
-    except ValueError:
-        return
+    clauses = parse_range(requirement)
     yield from (clause.bound for clause in clauses if clause.operator in ("==", ">=", "<=") and not clause.wide)
 
 
@@ -192,7 +195,7 @@ class _Market:
             current = self.current.get(package)
             if current is None:
                 continue
-            if choice.release == self.current[choice.package] and not permits(requirement, str(current)):
+            if choice.release == self.current[choice.package] and not _allows(requirement, current):
                 continue
             yield _Need(package, requirement, f"{choice.package} {choice.release}")
 
@@ -207,44 +210,46 @@ class _Market:
             try:
                 result = resolver.resolve([_Need(package) for package in self.current], max_rounds=MOST_ROUNDS)
             except ResolutionImpossible as error:
-                if not self._relax(bound, {cause.requirement.package for cause in error.causes}):
-                    return dict(self.current)
+                self._relax(bound, {cause.requirement.package for cause in error.causes})
             except ResolutionError:
                 return dict(self.current)
             else:
                 return {package: result.mapping[package].release for package in sorted(result.mapping)}
 
-    def _relax(self, bound: dict[str, int], conflicting: Collection[str]) -> bool:
-        """Let one package keep more of its defects: of those in conflict the one with the least harmful; False if none
-        can."""
+    def _relax(self, bound: dict[str, int], conflicting: Collection[str]) -> None:
+        """Let one package keep more of its defects: of those in conflict the one with the least harmful.
+
+        There is one, because the present versions together are no conflict.
+        """
         steps = {
-            package: min((cost for cost, _ in choices if cost > bound[package]), default=None)
+            package: min(cost for cost, _ in choices if cost > bound[package])
             for package, choices in self.choices.items()
+            if choices[-1][0] > bound[package]
         }
-        candidates = [package for package, step in steps.items() if step is not None]
-        if not candidates:
-            return False
 
         def harm(package: str) -> tuple[bool, int, str]:
             worst = min(defect.effect.rank for defect in self.targets[package])
             return package not in conflicting, -worst, package
 
-        package = min(candidates, key=harm)
-        bound[package] = steps[package] or 0
-        return True
+        package = min(steps, key=harm)
+        bound[package] = steps[package]
 
     def asking(self, package: str, chosen: Mapping[str, Version]) -> str:
         """The requirement that a package's present version does not meet, or that it has and the others do not."""
         current = self.current[package]
-        for need in self.needs(_Choice(package, current)):
-            if not permits(need.range, str(chosen[need.package])):
+        return self._unmet(package, current, chosen) or self._obstacle(package, current, chosen)
+
+    def _unmet(self, package: str, release: Version, chosen: Mapping[str, Version]) -> str:
+        """A requirement of a release that the other chosen versions do not meet."""
+        for need in self.needs(_Choice(package, release)):
+            if not _allows(need.range, chosen[need.package]):
                 return f"{need.source} requires {need.package}{need.range}"
-        return self._obstacle(package, current, chosen)
+        return ""
 
     def _obstacle(self, package: str, release: Version, chosen: Mapping[str, Version]) -> str:
         for other, version in chosen.items():
             for need in self.needs(_Choice(other, version)):
-                if need.package == package and not permits(need.range, str(release)):
+                if need.package == package and not _allows(need.range, release):
                     return f"{need.source} requires {package}{need.range}"
         return ""
 
@@ -256,11 +261,12 @@ class _Market:
         if not defect.has(release):
             return None
         fixed = parse_version(defect.fixed)
-        if fixed is None:
+        if fixed is None or not any(later >= fixed for later in self.releases[defect.package]):
             return Remainder(defect=defect.id, reason="unreleased")
         if entered := self.entered(defect.package, fixed):
             return Remainder(defect=defect.id, reason="trade", detail=entered[0].id)
-        return Remainder(defect=defect.id, reason="constraint", detail=self._obstacle(defect.package, fixed, chosen))
+        detail = self._obstacle(defect.package, fixed, chosen) or self._unmet(defect.package, fixed, chosen)
+        return Remainder(defect=defect.id, reason="constraint", detail=detail)
 
 
 class _Provider(AbstractProvider[_Need, _Choice, str]):
@@ -289,11 +295,11 @@ class _Provider(AbstractProvider[_Need, _Choice, str]):
             for cost, release in self.market.choices[identifier]
             if cost <= self.bound[identifier]
             and release not in excluded
-            and all(permits(need.range, str(release)) for need in needs)
+            and all(_allows(need.range, release) for need in needs)
         ]
 
     def is_satisfied_by(self, requirement: _Need, candidate: _Choice) -> bool:
-        return permits(requirement.range, str(candidate.release))
+        return _allows(requirement.range, candidate.release)
 
     def get_dependencies(self, candidate: _Choice) -> list[_Need]:
         return list(self.market.needs(candidate))

@@ -252,3 +252,16 @@ def test_an_option_that_concerns_the_configuration_comes_first() -> None:
     assert first.concerns
     removed = [option for option in view.compare.options if option.option == "evaluation_strategy"]
     assert [(option.kind, option.concerns) for option in removed] == [("removed", True)]
+
+
+def test_versions_that_are_not_exact_are_changed_and_have_no_options_to_compare() -> None:
+    view = audit("transformers>=4.50\n", good=["transformers==4.44.0\n"])
+    assert view.compare is not None
+    assert [(change.kind, change.good) for change in view.compare.packages] == [("changed", "4.44.0")]
+    assert view.compare.options == ()
+    down = audit("trl==0.19.1\n", good=["trl==0.20.0\n"]).compare
+    assert down is not None
+    assert down.packages[0].kind == "downgraded"
+    near = audit("transformers==4.50.3\n", good=["transformers==4.50.2\n"]).compare
+    assert near is not None
+    assert near.options == ()

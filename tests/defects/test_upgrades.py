@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.defects.values import defect, pip_list
 from trainmedic.kb.engine.audit import audit
 from trainmedic.kb.engine.defect import Defect, Effect
@@ -77,9 +79,32 @@ def test_a_framework_moves_with_the_package_that_it_pins() -> None:
     assert result.left == ()
 
 
+def test_a_framework_whose_fixed_release_needs_older_packages_stays() -> None:
+    # axolotl 0.10.0 requires transformers==4.52.3, and nothing is downgraded.
+    known = defect("axolotl-1", introduced="0.8.0", fixed="0.10.0")
+    late = (defect("axolotl-2", introduced="0.11.9"), defect("axolotl-3", introduced="0.12.1"))
+    result = planned(known, *late, file=pip_list(axolotl="0.8.0", transformers="6.0.0", bitsandbytes="0.45.4"))
+    assert steps(result) == []
+    assert result.left[0].reason == "constraint"
+    assert result.left[0].detail == "axolotl 0.10.0 requires transformers==4.52.3"
+
+
+def test_what_only_a_pre_release_fixes_counts_as_unreleased() -> None:
+    result = planned(defect("roll-1", introduced="0.1.0", fixed="0.3.0rc1"), file=pip_list(roll="0.1.0"))
+    assert [(item.defect, item.reason) for item in result.left] == [("roll-1", "unreleased")]
+
+
+def test_an_unfinished_search_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainmedic.kb.engine.upgrades.MOST_ROUNDS", 0)
+    result = planned(defect("peft-1", introduced="0.10.0", fixed="0.11.0"), file=pip_list(peft="0.10.0"))
+    assert (result.changes, result.left[0].reason) == ((), "constraint")
+
+
 def test_a_package_that_a_moved_framework_pins_moves_too() -> None:
     known = defect("transformers-1", introduced="4.50.0", fixed="4.52.0")
-    result = planned(known, file=pip_list(axolotl="0.8.0", transformers="4.50.3", peft="0.15.0"))
+    packages = pip_list(axolotl="0.8.0", bitsandbytes="0.45.4", transformers="4.50.3", peft="0.15.0")
+    result = planned(known, file=packages)
+    assert "bitsandbytes" not in {change.package for change in result.changes}
     moved = next(change for change in result.changes if change.package == "peft")
     assert (moved.to, moved.because) == ("0.15.2", "axolotl 0.10.0 requires peft==0.15.2")
 
