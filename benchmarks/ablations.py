@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,9 +42,16 @@ class WithoutFacets(Advisor):
     """Ignores the recognised framework, algorithm, model, versions and settings."""
 
     def _retrieve(
-        self, query: Query, top_k: int, filters: Mapping[str, str] | None = None, *, explain: bool = False
+        self,
+        query: Query,
+        top_k: int,
+        filters: Mapping[str, str] | None = None,
+        *,
+        leave_out: Collection[str] = (),
+        explain: bool = False,
     ) -> tuple[Hit, ...]:
-        return super()._retrieve(replace(query, facets=Facets()), top_k, filters, explain=explain)
+        bare = replace(query, facets=Facets())
+        return super()._retrieve(bare, top_k, filters, leave_out=leave_out, explain=explain)
 
 
 def without_facets(advisor: Advisor) -> Advisor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from trainmedic.kb.engine.checker import check
@@ -30,7 +30,7 @@ from trainmedic.service.question.conversation import Message
 from trainmedic.service.question.intent import Relation, understand
 from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
-from trainmedic.service.ranking.candidates import candidates_of, context_of
+from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, shown_by_log
 from trainmedic.service.ranking.knowledge import Knowledge
@@ -254,9 +254,11 @@ class Advisor:
             changes=message.changes,
         )
         text = f"{intent.text}\n{restated}" if restated else intent.text
-        hits = self._retrieve(build_query(evidence, report, text, glossary=glossary), CANDIDATES)
+        query = build_query(evidence, report, text, glossary=glossary)
+        leave_out = impossible_defects(evidence, intent, self.knowledge)
+        hits = self._retrieve(query, CANDIDATES, leave_out=leave_out)
         watch.lap("retrieve")
-        context = context_of(evidence, report, intent, hits, self.knowledge)
+        context = context_of(evidence, report, intent, hits, self.knowledge, leave_out)
         return candidates_of(hits, context, self.knowledge), context
 
     def _as_it_is_now(self, message: Message) -> Evidence:
@@ -324,10 +326,24 @@ class Advisor:
         return with_patches(check(evidence, rules), evidence, rules, parse)
 
     def _retrieve(
-        self, query: Query, top_k: int, filters: Mapping[str, str] | None = None, *, explain: bool = False
+        self,
+        query: Query,
+        top_k: int,
+        filters: Mapping[str, str] | None = None,
+        *,
+        leave_out: Collection[str] = (),
+        explain: bool = False,
     ) -> tuple[Hit, ...]:
-        index, embedder = self.knowledge.index, self.knowledge.embedder
-        return retrieve(query, index, embedder, top_k=top_k, filters=filters, cases=self._published, explain=explain)
+        return retrieve(
+            query,
+            self.knowledge.index,
+            self.knowledge.embedder,
+            top_k=top_k,
+            filters=filters,
+            cases=self._published,
+            leave_out=leave_out,
+            explain=explain,
+        )
 
     def _earlier(self, request: Ask) -> tuple[Turn, ...]:
         messages = tuple(turn_of(mask(text).text) for text in request.earlier)

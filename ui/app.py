@@ -12,9 +12,12 @@ from threading import Thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.engine.mechanism import MechanismSet
 from trainmedic.kb.glossary.terms import Glossary, load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.defect import DefectLibrary, defect_packages
+from trainmedic.kb.pages.defect import load_defects
+from trainmedic.kb.pages.defect_causes import with_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
@@ -45,8 +48,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
     embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
-    mechanisms = load_mechanisms(settings.extra_pages)
-    cases = with_mechanisms(load_cases(settings.extra_pages), mechanisms)
+    cases, mechanisms, defects = load_causes(settings)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
     index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
@@ -59,8 +61,15 @@ def load_knowledge(settings: Settings) -> Knowledge:
         concepts=concepts_of(cases, glossary),
         titles=titles_of(cases, glossary),
         mechanisms=mechanisms,
-        defects=DefectLibrary(settings.extra_pages),
+        defects=defects,
     )
+
+
+def load_causes(settings: Settings) -> tuple[CaseSet, MechanismSet, DefectSet]:
+    """Everything that an incident may come from: cases with the mechanisms and known defects beside them, and both."""
+    mechanisms = load_mechanisms(settings.extra_pages)
+    defects = load_defects(folders=settings.extra_pages)
+    return with_defects(with_mechanisms(load_cases(settings.extra_pages), mechanisms), defects), mechanisms, defects
 
 
 def embedder_of(settings: Settings) -> Embedder:
@@ -164,7 +173,6 @@ def build_app(settings: Settings) -> FastAPI:
     # Tables and embedder load on first use; the first question must not wait for them.
     warm()
     context.advisor.search("loss is nan", top_k=1)
-    context.advisor.knowledge.defects.of(defect_packages())
     app = create_app(
         context.advisor,
         settings,

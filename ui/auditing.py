@@ -9,7 +9,7 @@ from typing import Literal
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Edit
-from trainmedic.kb.pages.defect import DefectLibrary
+from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.answer import AuditView
 from trainmedic.service.composition.audit import audited
@@ -55,7 +55,7 @@ def examine(
     """The audit, and its changes as edits of the requirement files. ``folders`` hold further lists of defects."""
     evidence = parse(question, tuple(attachments))
     versions = parse("", tuple(good)).versions if good else None
-    defects = DefectLibrary(folders).of(evidence.versions)
+    defects = load_defects(evidence.versions.keys(), folders)
     return audited(evidence, defects, language, with_possible=with_possible, good=versions)
 
 

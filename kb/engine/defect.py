@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -77,13 +77,18 @@ class Defect:
 class DefectSet:
     """Defects by package, each package's in the order of their ids; ``failures`` of entries that did not load.
 
-    ``places``: the file of each defect by its id.
+    ``places``: the file of each defect by its id. ``version`` changes with every list.
     """
 
     by_package: Mapping[str, tuple[Defect, ...]] = field(default_factory=lambda: MappingProxyType({}))
     places: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     failures: tuple[PageProblem, ...] = ()
+    version: str = ""
 
     @property
     def all(self) -> tuple[Defect, ...]:
         return tuple(defect for defects in self.by_package.values() for defect in defects)
+
+    def of(self, packages: Collection[str]) -> DefectSet:
+        """Those of some packages alone."""
+        return replace(self, by_package={name: self.by_package[name] for name in self.by_package if name in packages})

@@ -30,19 +30,21 @@ class Question:
     why: Text
 
 
-Level = Literal["mechanism", "origin", "case"]
-"""How much a cause commits to: what is going on, what it comes from, the incident with its versions."""
+Level = Literal["mechanism", "origin", "case", "defect"]
+"""How much a cause commits to: what is going on, what it comes from, the incident with its versions, one defect of one
+package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One cause. ``level`` is a `Level`: a case page, or a mechanism or an origin of one that stands for itself
-    where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong with the run.
+    """One cause.
 
-    ``affected``/``fixed`` map package → version range / first fixed version.
-    ``symptoms`` holds how users word it, per language; ``signals`` the signal kinds it shows;
-    ``settings`` the canonical settings involved. ``sections`` maps language → section name
-    (symptom, cause, fix, confirm) → Markdown.
+    ``level`` is a `Level`: a case page, a known defect of a package, or a mechanism or an origin of one that stands
+    for itself where no case covers the incident. ``kind`` is ``fault``, or ``artefact`` where nothing is wrong with the
+    run. ``affected``/``fixed`` map package → version range / first fixed version.
+    ``symptoms`` holds how users word it, per language; ``signals`` the signal kinds it shows; ``settings`` the
+    canonical settings involved, or the names in code that a known defect touches.
+    ``sections`` maps language → section name (symptom, cause, fix, confirm) → Markdown.
     """
 
     id: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,7 @@ def load_defects(
     by_package: dict[str, dict[str, Defect]] = {}
     names: dict[str, str] = {}
     problems: list[PageProblem] = []
+    digest = hashlib.sha256()
     for path, name in discover_defects((DEFECTS, *folders)):
         package = path.parent.name
         if packages is not None and package not in packages:
@@ -50,6 +52,7 @@ def load_defects(
         except PageError as error:
             problems.append(error.problem)
             continue
+        digest.update(name.encode() + b"\0" + path.read_bytes())
         for entry in entries:
             try:
                 defect = read_defect(entry, package, words)
@@ -65,33 +68,13 @@ def load_defects(
         ),
         places=MappingProxyType(names),
         failures=tuple(problems),
+        version=digest.hexdigest()[:12],
     )
-
-
-class DefectLibrary:
-    """The defects of packages, those of a package read when it is first asked for. Safe to share between threads."""
-
-    def __init__(self, folders: Iterable[Path] = ()) -> None:
-        self._folders = tuple(folders)
-        self._loaded: dict[str, DefectSet] = {}
-
-    def of(self, packages: Iterable[str]) -> DefectSet:
-        """The defects of these packages; those without any are skipped."""
-        wanted = sorted(set(packages) & set(defect_packages()))
-        for package in wanted:
-            if package not in self._loaded:
-                self._loaded[package] = load_defects((package,), self._folders)
-        loaded = [self._loaded[package] for package in wanted]
-        return DefectSet(
-            by_package=MappingProxyType({name: found for each in loaded for name, found in each.by_package.items()}),
-            places=MappingProxyType({name: place for each in loaded for name, place in each.places.items()}),
-            failures=tuple(failure for each in loaded for failure in each.failures),
-        )
 
 
 def defects_of(packages: Iterable[str], folders: Iterable[Path] = ()) -> tuple[Defect, ...]:
     """All known defects of these packages, whatever their versions."""
-    return DefectLibrary(folders).of(packages).all
+    return load_defects(frozenset(packages), folders).all
 
 
 def discover_defects(roots: Iterable[Path] = (DEFECTS,)) -> Iterator[tuple[Path, str]]:

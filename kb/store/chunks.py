@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.glossary.terms import Glossary
@@ -16,7 +17,7 @@ MAX_SECTION = 1_200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """One chunk. ``part`` is its kind: symptom, title, section, refutation, facts, origin, rule.
+    """One chunk. ``part`` is its kind: symptom, title, section, refutation, facts, origin, defect, rule.
 
     ``text`` is for the lexical index, ``embedded`` for the embedder: it begins with the glossary's English gist,
     because the default model knows few Chinese characters.
@@ -34,11 +35,7 @@ def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[C
     """The chunks of all published causes and of all rules that name a case, in the order of their ids."""
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
     known = {case.id for case in published}
-    pieces = [
-        chunk
-        for case in published
-        for chunk in (of_origin(case, glossary) if case.level == "origin" else of_case(case, glossary))
-    ]
+    pieces = [chunk for case in published for chunk in OF_LEVEL.get(case.level, of_case)(case, glossary)]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
         rule_cases = tuple(case for case in rule.cases if case in known)
         if rule_cases:
@@ -81,17 +78,37 @@ def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
 def of_origin(case: Case, glossary: Glossary) -> Sequence[Chunk]:
     """An origin's chunks: what it is and what to change. What happens is its mechanism's to say."""
     texts = {language: f"{case.title.get(language)}\n{case.section('fix', language)}" for language in LANGUAGES}
+    return _one_each(case, texts, glossary)
+
+
+def of_defect(case: Case, glossary: Glossary) -> Sequence[Chunk]:
+    """A known defect's chunks: what it does and how users word it, with the names that it touches."""
+    names = " ".join((*case.affected, *case.settings))
+    texts = {
+        language: "\n".join((case.title.get(language), *case.symptoms.get(language, ()), names))
+        for language in LANGUAGES
+    }
+    return _one_each(case, texts, glossary)
+
+
+def _one_each(case: Case, texts: Mapping[str, str], glossary: Glossary) -> list[Chunk]:
     return [
         Chunk(
             id=f"{case.id}#{number}",
             cases=(case.id,),
-            part="origin",
+            part=case.level,
             language=language,
             text=text,
             embedded=embedded(text, glossary),
         )
         for number, (language, text) in enumerate(texts.items())
     ]
+
+
+OF_LEVEL: Mapping[str, Callable[[Case, Glossary], Sequence[Chunk]]] = MappingProxyType(
+    {"origin": of_origin, "defect": of_defect}
+)
+"""How the causes of a level are cut where it is not as a case."""
 
 
 def of_rule(rule: Rule, cases: tuple[str, ...], glossary: Glossary) -> Chunk:

@@ -60,6 +60,7 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "settings": 1.2,
         "helped": 1.5,
         "common": 0.3,
+        "message": 2.5,
         "rule_clear": -0.8,
         "denied": -1.2,
         "symptom_missed": -0.3,
@@ -78,6 +79,7 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "healthy_log": -1.0,
         "is_origin": -1.0,
         "is_mechanism": -1.0,
+        "is_defect": -1.0,
     }
 )
 FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0, "support": 1.5, "family_match": 0.4})

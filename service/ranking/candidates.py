@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.audit import condition_state
+from trainmedic.kb.engine.defect import Defect
+from trainmedic.kb.engine.facts import Facts, in_range
+from trainmedic.kb.engine.log_text import find
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
+from trainmedic.kb.pages.defect_causes import framework_of
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
-from trainmedic.service.ranking.features import Candidate, Context, overlap
+from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit
 
@@ -38,7 +42,7 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
             pasted=hit.pasted,
         )
         for hit in hits
-        if hit.case_id in published
+        if hit.case_id in published and not _ruled_out(hit.case_id, context)
     }
     named = [case_id for finding in context.report.findings for case_id in finding.cases]
     for weighed in context.weighed.values():
@@ -48,6 +52,7 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
         for state in weighed.origins:
             if state.value is True:
                 named += (origin_id(weighed.mechanism, state.origin), *state.origin.cases)
+    named += [name for name, state in context.defects.items() if state.printed]
     for cause_id in named:
         if cause_id in published and cause_id not in candidates:
             candidates[cause_id] = Candidate(cause=published[cause_id])
@@ -61,12 +66,18 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
 
 
 def context_of(
-    evidence: Evidence, report: Report, intent: Intent, hits: Sequence[Hit], knowledge: Knowledge
+    evidence: Evidence,
+    report: Report,
+    intent: Intent,
+    hits: Sequence[Hit],
+    knowledge: Knowledge,
+    impossible: Collection[str] = (),
 ) -> Context:
     """What all candidates of one question share.
 
     Only the mechanisms that could matter are weighed: those of retrieved causes and of findings, and those that predict
-    an observed symptom.
+    an observed symptom. Of the known defects those that were retrieved or whose message was pasted, unless they are
+    ``impossible``.
     """
     named = {hit.case_id for hit in hits} | {case_id for finding in report.findings for case_id in finding.cases}
     mechanisms = {place.mechanism for cause_id in named for place in knowledge.places.get(cause_id, ())}
@@ -76,6 +87,7 @@ def context_of(
         if mechanism.id in mechanisms or overlap(mechanism.predicts, intent.symptoms)
     ]
     facts = Facts(evidence, concepts=frozenset(intent.concepts) - intent.negated)
+    printed = _printed(knowledge.defect_of, evidence) - frozenset(impossible)
     return Context(
         evidence=evidence,
         report=report,
@@ -86,6 +98,12 @@ def context_of(
         weighed=MappingProxyType(dict(weigh_all(weighed, facts))),
         places=knowledge.places,
         fix_values=knowledge.fix_values,
+        defects=MappingProxyType(
+            {
+                name: _defect_state(knowledge.defect_of[name], name in printed, evidence)
+                for name in sorted((printed | {hit.case_id for hit in hits}) & knowledge.defect_of.keys())
+            }
+        ),
         named=named_frameworks(evidence, intent),
         pasted_concepts=frozenset(
             knowledge.glossary.ids("\n".join(text for _, text in pasted_parts(evidence))[:MAX_QUESTION])
@@ -110,3 +128,39 @@ def rarity(concepts: Iterable[str], counts: Mapping[str, int], cases: int) -> Ma
     return MappingProxyType(
         {concept: math.log((total + 1) / (counts.get(concept, 0) + 0.5)) for concept in sorted(concepts)}
     )
+
+
+def _ruled_out(cause_id: str, context: Context) -> bool:
+    """Whether a known defect's condition does not hold on what was pasted."""
+    state = context.defects.get(cause_id)
+    return state is not None and state.value is False and not state.printed
+
+
+def _defect_state(defect: Defect, printed: bool, evidence: Evidence) -> DefectState:
+    runs = [Facts(evidence, run) for run in evidence.runs]
+    value = condition_state(defect, runs)[0] if defect.when and runs else None
+    return DefectState(value=value, printed=printed)
+
+
+def _printed(defects: Mapping[str, Defect], evidence: Evidence) -> frozenset[str]:
+    """The known defects whose message was pasted."""
+    return frozenset(
+        defect.id for defect in defects.values() if defect.message and find(evidence, defect.message) is not None
+    )
+
+
+def impossible_defects(evidence: Evidence, intent: Intent, knowledge: Knowledge) -> frozenset[str]:
+    """The known defects that this run cannot have: its version is another one, or its framework does not run on the
+    package."""
+    named = named_frameworks(evidence, intent)
+    framework = evidence.run.framework.value if evidence.run.framework is not None else ""
+    libraries = below(framework)
+    impossible: set[str] = set()
+    for package, defects in knowledge.defects.by_package.items():
+        owner = framework_of(package)
+        foreign = owner and owner != framework and owner not in named and (framework or named)
+        if foreign and not (framework and owner in libraries):
+            impossible.update(defect.id for defect in defects)
+        elif (version := evidence.versions.get(package)) is not None:
+            impossible.update(d.id for d in defects if d.versions and in_range(version, d.versions) is False)
+    return frozenset(impossible)

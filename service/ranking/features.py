@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
+from trainmedic.kb.engine import facts
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.glossary.terms import Concept
@@ -15,7 +16,7 @@ from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.kb.model.run import Recognised, VersionFact
 from trainmedic.kb.parse.signal_kinds import NON_FINITE
-from trainmedic.kb.versions import Interval, holds, interval_holds, parse_range, parse_version
+from trainmedic.kb.versions import parse_range
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.ranking.fix_values import FixValue, already_written
 from trainmedic.service.ranking.places import Place
@@ -45,7 +46,7 @@ FOR = (
     *("fused", "page", "words", "meaning", "agreed", "pasted", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
     *("symptom", "predicted"),
     *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
-    *("version_inside", "settings", "helped", "common"),
+    *("version_inside", "settings", "helped", "common", "message"),
 )
 """What speaks for a candidate."""
 AGAINST = (
@@ -54,7 +55,7 @@ AGAINST = (
     *("algorithm_clash", "family_clash", "version_outside", "worked_before", "tried", "already_so", "healthy_log"),
 )
 """What speaks against a candidate."""
-EITHER = ("is_origin", "is_mechanism")
+EITHER = ("is_origin", "is_mechanism", "is_defect")
 """What a candidate commits to, compared with a case; may count either way."""
 SETUP = frozenset({"component", "algorithm", "model", "hardware", "setting", "data"})
 """Kinds of concepts that are part of a set-up."""
@@ -88,6 +89,15 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DefectState:
+    """A known defect on this evidence: whether its condition holds (None: cannot be told, or it has none), and whether
+    what it prints was pasted."""
+
+    value: bool | None
+    printed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What all candidates of one question share."""
 
@@ -104,6 +114,7 @@ class Context:
     pasted_concepts: frozenset[str] = frozenset()  # glossary concepts of the paste
     glossary: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
     fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
+    defects: Mapping[str, DefectState] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
 
     def placed(self, cause_id: str) -> tuple[Place, ...]:
         """Where a cause belongs; empty for one that no mechanism names."""
@@ -190,14 +201,18 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
         "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
         "settings": _share(written, case.settings),
         "healthy_log": float(context.healthy_log and not context.observed),
-        "framework_unsaid": float(case.level == "case" and _unsaid(case, context)),
+        "framework_unsaid": float(case.level in ("case", "defect") and _unsaid(case, context)),
         "presupposed": _presupposed(case, context),
         **_of_mechanism(case, context),
         **_of_versions(case, evidence),
+        "message": float(context.defects[case.id].printed if case.id in context.defects else False),
         **_of_remedies(case, context),
         "is_origin": float(case.level == "origin"),
         "is_mechanism": float(case.level == "mechanism"),
+        "is_defect": float(case.level == "defect"),
     }
+    if (defect := context.defects.get(case.id)) is not None and defect.value is not None:
+        values["holds" if defect.value else "fails"] = 1.0
     for name, fact, known in (
         ("framework", run.framework, case.frameworks),
         ("algorithm", run.algorithm, case.algorithms),
@@ -216,7 +231,7 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
 
 def findings_of(case: Case, report: Report) -> tuple[Finding, ...]:
     """The findings that name a case, or that are of the rules of an origin or mechanism."""
-    rules = case.rules if case.level != "case" else ()
+    rules = case.rules if case.level in ("origin", "mechanism") else ()
     return tuple(f for f in report.findings if case.id in f.cases or f.rule_id in rules)
 
 
@@ -298,10 +313,7 @@ def none_features(context: Context) -> Mapping[str, float]:
 
 def in_range(fact: VersionFact, affected: str) -> bool | None:
     """Whether a version, known exactly or between bounds, lies in a range; None where that cannot be told."""
-    exact = parse_version(fact.exact)
-    if exact is not None:
-        return holds(exact, parse_range(affected))
-    return interval_holds(Interval(parse_version(fact.low), parse_version(fact.high)), parse_range(affected))
+    return facts.in_range(fact, parse_range(affected))
 
 
 @cache
@@ -318,6 +330,8 @@ def _unsaid(case: Case, context: Context) -> bool:
     """Whether a case is about frameworks of which neither the question nor the paste shows a sign."""
     run = context.evidence.run
     libraries = below(run.framework.value if run.framework is not None else "")
+    if run.framework is None and not context.named:
+        libraries |= {"trl"}  # who writes a script on the common trainers names none of them
     frameworks = set(case.frameworks)
     return bool(frameworks) and frameworks.isdisjoint(libraries) and frameworks.isdisjoint(context.named)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
+from trainmedic.kb.engine.defect import Defect, DefectSet
 from trainmedic.kb.engine.mechanism import MechanismSet, origin_id
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.defect import DefectLibrary
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
 from trainmedic.service.ranking.fix_values import FixValue, fix_values
@@ -23,7 +23,7 @@ from trainmedic.service.ranking.weights import Weights, shipped
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """Causes (cases, and mechanisms with their origins), rules, glossary, index and weights.
+    """Causes (cases, known defects, and mechanisms with their origins), rules, glossary, index and weights.
 
     ``concepts`` maps a cause to the glossary concepts of its text, ``titles`` to those of its title alone.
     """
@@ -37,7 +37,7 @@ class Knowledge:
     concepts: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     mechanisms: MechanismSet = field(default_factory=MechanismSet)
-    defects: DefectLibrary = field(default_factory=DefectLibrary)
+    defects: DefectSet = field(default_factory=DefectSet)
 
     @cached_property
     def places(self) -> Mapping[str, tuple[Place, ...]]:
@@ -51,6 +51,9 @@ class Knowledge:
                 place = Place(mechanism=mechanism.id, origin=origin.id)
                 for cause in (origin_id(mechanism, origin), *origin.cases):
                     places[cause].append(place)
+        for defect in self.defect_of.values():
+            if defect.mechanism:
+                places[defect.id].append(Place(mechanism=defect.mechanism))
         return MappingProxyType({cause: tuple(listed) for cause, listed in places.items()})
 
     @cached_property
@@ -62,6 +65,11 @@ class Knowledge:
     def case_pages(self) -> Mapping[str, Case]:
         """The published cases alone, by id."""
         return {cause_id: cause for cause_id, cause in self.published.items() if cause.level == "case"}
+
+    @cached_property
+    def defect_of(self) -> Mapping[str, Defect]:
+        """The known defects by their ids."""
+        return MappingProxyType({defect.id: defect for defect in self.defects.all})
 
     @cached_property
     def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:

@@ -29,6 +29,8 @@ CHUNK_WEIGHT = 0.5
 """The lists of single chunks against the list of whole pages."""
 DEPTH = 80
 """Chunks of each list that take part."""
+DEPTH_AROUND = 400
+"""The same where causes are left out: what is left of it."""
 SMOOTHING = 30.0
 """The constant of reciprocal rank fusion, smaller than the usual 60: the lists are short and their heads are good."""
 FACET_WEIGHT = 0.125
@@ -72,15 +74,19 @@ def retrieve(
     top_k: int = 10,
     filters: Mapping[str, str] | None = None,
     cases: Mapping[str, Case] | None = None,
+    leave_out: Collection[str] = (),
     explain: bool = False,
 ) -> tuple[Hit, ...]:
-    """The best ``top_k`` cases, best first, ties by id. ``explain`` names the words that found each.
+    """The best ``top_k`` cases but those to ``leave_out``, best first, ties by id. ``explain`` names the words that
+    found each.
 
     ``cases`` (id → case) gives the facets to agree with and what ``filters`` (framework, family, kind, level) look at.
     """
     # Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at.
     allowed = _allowed(filters, cases) if filters else None
     depth = len(index.chunks) if filters else DEPTH
+    if leave_out and not filters:
+        allowed, depth = (lambda case_id: case_id not in leave_out), DEPTH_AROUND
     lists = _lists(query, index, embedder, depth, allowed)
     fused = lists.fused()
     scores = dict(fused)

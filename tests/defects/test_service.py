@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 
 from tests.defects.values import ENTRY, folder
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.defect import DefectLibrary, defects_of
+from trainmedic.kb.pages.defect import defects_of, load_defects
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.question.request import Ask
@@ -31,7 +31,7 @@ def medic(knowledge_advisor: Advisor, tmp_path: Path, monkeypatch: pytest.Monkey
     """An advisor that knows two defects of trl 0.20."""
     root = folder(tmp_path / "kb", ENTRY + ALWAYS)
     monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", root)
-    return Advisor(replace(knowledge_advisor.knowledge, defects=DefectLibrary()))
+    return Advisor(replace(knowledge_advisor.knowledge, defects=load_defects()))
 
 
 @pytest.fixture
@@ -111,14 +111,15 @@ def test_mcp_gets_the_defects_without_their_places(medic: Advisor) -> None:
     assert result.changes[0].clears == ["trl-99"]
 
 
-def test_a_library_reads_each_package_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_defects_of_some_packages_are_read_without_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = folder(tmp_path, ALWAYS)
     monkeypatch.setattr("trainmedic.kb.pages.defect.DEFECTS", root)
-    library = DefectLibrary()
-    assert [defect.id for defect in library.of(["trl", "numpy"]).all] == ["trl-99"]
+    assert [defect.id for defect in defects_of(["trl", "numpy"])] == ["trl-99"]
+    assert load_defects().of(["peft"]).all == ()
     folder(tmp_path, "[broken")
-    assert library.of(["trl"]).failures == ()
-    assert [failure.line for failure in DefectLibrary().of(["trl"]).failures] == [2]
+    assert [failure.line for failure in load_defects(["trl"]).failures] == [2]
     assert defects_of(["peft"]) == ()
 
 

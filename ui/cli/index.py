@@ -23,18 +23,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.glossary.terms import load_glossary
-    from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
     from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.serialization import to_json
     from trainmedic.kb.store import index
-    from trainmedic.ui.app import embedder_of
+    from trainmedic.ui.app import embedder_of, load_causes
     from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
     root = settings.data_dir / "index"
     if options.action == "build":
-        cases = with_mechanisms(load_cases(settings.extra_pages), load_mechanisms(settings.extra_pages))
+        cases, _, _ = load_causes(settings)
         rules = load_rules(settings.extra_pages)
         manifest = index.build(cases, rules, load_glossary(), embedder_of(settings), root)
         index.switch(root, manifest.id)

@@ -1,0 +1,82 @@
+"""Known defects as causes beside the cases."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
+from trainmedic.kb.messages import load_messages
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.report import Reference
+from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.pages.defect import defect_packages
+
+messages = load_messages("trainmedic.kb.pages")
+SIGNALS: Mapping[Effect, tuple[str, ...]] = MappingProxyType({Effect.HANG: ("hang",), Effect.MEMORY: ("oom",)})
+"""The signals of an effect, where it has any of its own."""
+
+
+def framework_of(package: str) -> str:
+    """The framework whose runs alone use a package; empty for a library."""
+    entry = defect_packages()[package]
+    return str(entry.get("framework", package)) if entry.get("kind") == "trainer" else ""
+
+
+def with_defects(cases: CaseSet, defects: DefectSet) -> CaseSet:
+    """The cases, and the known defects as causes beside them."""
+    causes = [cause_of(defect) for listed in defects.by_package.values() for defect in listed]
+    return replace(
+        cases,
+        cases=tuple(sorted((*cases.cases, *causes), key=lambda cause: cause.id)),
+        failures=(*cases.failures, *defects.failures),
+        version=hashlib.sha256(f"{cases.version}\0{defects.version}".encode()).hexdigest()[:12],
+    )
+
+
+def cause_of(defect: Defect) -> Case:
+    """A known defect as a cause: what is answered where a release itself is at fault."""
+    affected = ",".join(
+        [*([f">={defect.introduced}"] if defect.introduced else []), *([f"<{defect.fixed}"] if defect.fixed else [])]
+    )
+    return Case(
+        id=defect.id,
+        title=defect.title,
+        kind="fault",
+        family="version",
+        frameworks=tuple(filter(None, (framework_of(defect.package),))),
+        evidence="maintainer",
+        reviewed="",
+        sections=MappingProxyType({language: _parts(defect, language) for language in ("en", "zh")}),
+        sources=(Reference(url=defect.link, says="maintainer", note=""),),
+        affected=MappingProxyType({defect.package: affected} if affected else {}),
+        fixed=MappingProxyType({defect.package: defect.fixed} if defect.fixed else {}),
+        signals=SIGNALS.get(defect.effect, ()),
+        settings=defect.touches,
+        symptoms=defect.symptoms,
+        level="defect",
+    )
+
+
+def _parts(defect: Defect, language: str) -> Mapping[str, str]:
+    """The sections of a known defect."""
+    bounds = f"{'since' if defect.introduced else 'from_unknown'}_{'until' if defect.fixed else 'unreleased'}"
+    values = {"package": defect.package, "introduced": defect.introduced or "", "fixed": defect.fixed or ""}
+    cause = [messages("defect.cause", language, title=defect.title.get(language).rstrip(".。"))]
+    cause.append(messages(f"defect.{bounds}", language, **values))
+    if defect.when:
+        cause.append(messages("defect.when", language, when=" ".join(defect.when.split())))
+    fix = [messages("defect.upgrade" if defect.fixed else "defect.wait", language, **values)]
+    if defect.workaround is not None:
+        fix.append(messages("defect.workaround", language, text=defect.workaround.get(language)))
+    gap = "" if language == "zh" else " "
+    return MappingProxyType(
+        {
+            "symptom": "\n".join(f"- {symptom}" for symptom in defect.symptoms.get(language, ())),
+            "cause": gap.join(cause),
+            "fix": gap.join(fix),
+            "confirm": messages("defect.confirm", language, link=defect.link, **values),
+        }
+    )
