@@ -204,9 +204,9 @@ def test_ranges_are_those_of_the_history(entry: Defect) -> None:
         if (Path(CHECKOUTS) / name).is_dir()
     )
     history = History(folder, entry.package)
-    subject = history.git("log", "-1", "--format=%s", entry.commit or "HEAD") if entry.commit else f"(#{entry.pull})"
-    commit = history.git("rev-parse", entry.commit).strip() if entry.commit else ""
-    assert (history.release_of(commit, subject.strip()) or None) == entry.fixed
+    commit, _, subject = history.git("log", "-1", "--format=%H %s", entry.commit or "HEAD").strip().partition(" ")
+    subject = f"(#{entry.pull})" if entry.pull is not None else subject
+    assert (history.release_of(commit if entry.commit else "", subject) or None) == entry.fixed
     if entry.introduced is not None and entry.fixed is not None:
         assert version_key(entry.introduced) < version_key(entry.fixed)
     if entry.introduced is not None:
