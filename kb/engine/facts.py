@@ -351,9 +351,10 @@ class Facts:
         return Fact(value=UNKNOWN, seen="no traceback that shows where memory ran out", missing=("log",))
 
     def oom_size(self, *places: str) -> Fact:
-        """The size that could not be allocated there, as text."""
+        """The size that could not be allocated there, as text; unknown if the message does not say it."""
         trace = self._out_of_memory(places)
-        return Fact(value=UNKNOWN, missing=("log",)) if trace is None else Fact(value=size_of(trace))
+        size = size_of(trace) if trace is not None else None
+        return Fact(value=UNKNOWN, missing=("log",)) if size is None else Fact(value=size)
 
     def oom_frame(self, *places: str) -> Fact:
         """The innermost frame there: file, line, function."""
