@@ -17,8 +17,9 @@ COPY ui ui
 RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[ui,slack,mcp,ingest]" \
  && /opt/trainmedic/bin/pip check \
  && /opt/trainmedic/bin/pip uninstall --quiet --yes setuptools pip
-# The index is part of the image: the first answer must not wait for it.
-RUN TRAINMEDIC_DATA_DIR=/data /opt/trainmedic/bin/trainmedic index build
+# The index is part of the package: the first answer must not wait for it, whatever is mounted at /data.
+RUN /opt/trainmedic/bin/trainmedic index build --package >/dev/null \
+ && mkdir /data
 
 FROM python:3.11-slim-bookworm
 # Numbers, so that a cluster can check that it is not root, and a volume can be made to fit.
@@ -28,7 +29,7 @@ COPY --from=build /opt/trainmedic /opt/trainmedic
 COPY --from=build --chown=10001:10001 /data /data
 USER 10001:10001
 WORKDIR /data
-# A new named volume starts with the index that the image has; in an empty or older folder it is built at the start.
+# The history, and the index of your own pages.
 VOLUME /data
 ENV PATH=/opt/trainmedic/bin:$PATH HOME=/data TRAINMEDIC_DATA_DIR=/data PYTHONDONTWRITEBYTECODE=1
 # Nothing of what the image is made of reports home. onnxruntime does by default, and keeps an identifier in HOME.

@@ -13,11 +13,12 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
 # What covers the packages of pyproject.toml's coverage settings, in every branch. `slow` tests measure growth.
 COVERING := tests/parse tests/rules tests/mechanisms tests/test_mask.py tests/service/test_verify.py
 
-.PHONY: help install serve test test-fast coverage test-vllm lint format bench clean
+.PHONY: help install serve wheel test test-fast coverage test-vllm lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
+	@echo "make wheel   a wheel in dist/ that holds the search index"
 	@echo "make test    run the tests (installs the test tools and CPU torch first)"
 	@echo "make test-fast  the tests of reading, rules, pages, questions and composition: less than a minute"
 	@echo "make coverage   whether every branch of what reads user text, decides, masks and verifies is tested"
@@ -46,10 +47,21 @@ $(VENV)/.installed-bench: $(VENV)/.installed-dev
 	$(PIP) --editable '.[ui,slack,mcp,ingest,st,dev,bench]'
 	@touch $@
 
-install: $(VENV)/.installed
+# The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.
+$(VENV)/.indexed: $(VENV)/.installed
+	@echo "building the search index; this takes about a minute"
+	$(BIN)/trainmedic index build --package >/dev/null
+	@touch $@
+
+install: $(VENV)/.indexed
 
 serve: install
 	$(BIN)/trainmedic serve --host $(HOST) --port $(PORT)
+
+# The index is made to fit the pages each time, because a wheel is for others.
+wheel: $(VENV)/.installed
+	$(BIN)/trainmedic index build --package >/dev/null
+	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -79,4 +91,4 @@ bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .cache build dist *.egg-info
+	rm -rf $(VENV) .cache build dist *.egg-info kb/store/prebuilt kb/store/.prebuilt

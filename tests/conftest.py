@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
-import shutil
 import socket
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
-from trainmedic.ui.app import load_knowledge
+from trainmedic.ui.app import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
 # --hypothesis-profile=default
@@ -34,8 +32,7 @@ for profile, examples in (("fast", 5), ("dev", 25), ("ci", 200)):
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 ROOT = Path(__file__).parent.parent
-INDEXES = ROOT / ".cache" / "index"
-INDEXES_KEPT = 3
+LOCK = ROOT / ".cache" / "index.lock"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -62,34 +59,15 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with the index of the shipped knowledge, shared by all processes of this run.
+    """An empty data folder over the package's own index of the shipped knowledge.
 
-    Copy it, never write to it. The index is made once for each state of the code and the pages, which takes a minute
-    of processor time.
+    Before the first test of any process, that index is made to fit the pages; only changed texts are embedded.
     """
-    parallel = "PYTEST_XDIST_WORKER" in os.environ
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if parallel else base) / "knowledge"
-    folder.mkdir(exist_ok=True)
-    cached = INDEXES / indexing_code()
-    cached.mkdir(parents=True, exist_ok=True)
-    with (cached / "lock").open("w") as lock:
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "index").exists():
-            load_knowledge(Settings(data_dir=cached))
-            shutil.copytree(cached / "index", folder / "index")
-            for old in sorted(INDEXES.iterdir(), key=lambda path: path.stat().st_mtime)[:-INDEXES_KEPT]:
-                shutil.rmtree(old, ignore_errors=True)
-    return folder
-
-
-def indexing_code() -> str:
-    """The digest of the code that an index depends on; the index itself is named after the pages."""
-    digest = hashlib.sha256()
-    for package in ("store", "glossary", "pages"):
-        for path in sorted((ROOT / "kb" / package).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+        prebuild()
+    return tmp_path_factory.mktemp("knowledge")
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from trainmedic.kb.store.index import MANIFEST, PREBUILT, read_manifest
 from trainmedic.service.settings import CONFIG_VARIABLE, unknown_variables
 
 ROOT = Path(__file__).parent.parent
@@ -26,11 +27,26 @@ PACKAGES = ("kb", "service", "ingest", "ui")
 """The folders; installed as ``trainmedic.kb`` and so on, through the links in ``trainmedic/``."""
 NOT_SHIPPED = ("ingest/tools/",)
 """What only the repository needs."""
+INDEX = "kb/store/prebuilt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 COMPOSE = (ROOT / "compose.yaml").read_text(encoding="utf-8")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
 EMBED = "from trainmedic.kb.store.embedder import OnnxEmbedder; OnnxEmbedder().vectors(['loss is nan'])"
+FIRST_START = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from trainmedic.kb.store.embedder import OnnxEmbedder
+def refuse(self, texts):
+    raise AssertionError(f"{len(texts)} texts were embedded")
+OnnxEmbedder.vectors = refuse
+import trainmedic
+assert trainmedic.__file__.startswith(sys.argv[1]), trainmedic.__file__
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import load_knowledge
+print(len(load_knowledge(Settings(data_dir=Path(sys.argv[2]))).index.chunks))
+"""
 LIST = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -48,12 +64,13 @@ def tracked(*folders: str) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of exactly the tracked files, built where nothing else lies, without network."""
+def wheel(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path) -> Path:
+    """The wheel of exactly the tracked files and the search index, built where nothing else is, without network."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in (*tracked("trainmedic", *PACKAGES, "tests"), "pyproject.toml", "README.md", "LICENSE"):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name, follow_symlinks=False)
+    shutil.copytree(PREBUILT, source / INDEX)
     done = subprocess.run(
         [sys.executable, "-c", BUILD, str(out)], cwd=source, capture_output=True, text=True, check=False
     )
@@ -74,6 +91,42 @@ def test_every_file_git_tracks_is_in_the_wheel(package: str, shipped: frozenset[
     expected = {f"trainmedic/{name}" for name in tracked(package) if not name.startswith(NOT_SHIPPED)}
     assert expected
     assert sorted(expected - shipped) == []
+
+
+def test_the_wheel_holds_the_search_index_with_every_file_of_its_manifest(shipped: frozenset[str]) -> None:
+    files = {f"trainmedic/{INDEX}/{name}" for name in (MANIFEST, *read_manifest(PREBUILT).files)}
+    assert {name for name in shipped if name.startswith(f"trainmedic/{INDEX}/")} == files
+
+
+def test_an_unpacked_wheel_answers_in_a_new_data_folder_without_embedding_any_page(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_START, str(tmp_path / "site"), str(tmp_path / "data")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) == read_manifest(PREBUILT).chunks
+    assert not (tmp_path / "data").exists()
+
+
+def test_make_puts_the_index_into_the_wheel_and_into_a_checkout_before_the_service_starts() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    command = "trainmedic index build --package"
+    recipe = makefile.partition("\nwheel:")[2].partition("\n\n")[0]
+    assert 0 < recipe.index(command) < recipe.index("pip --disable-pip-version-check wheel")
+    assert "install: $(VENV)/.indexed" in makefile
+    assert "serve: install" in makefile
+    assert f"{command} >/dev/null" in DOCKERFILE
+
+
+def test_the_search_index_is_not_in_git() -> None:
+    assert tracked(INDEX) == ()
+    ignored = subprocess.run(["git", "check-ignore", "-q", f"{INDEX}/{MANIFEST}"], cwd=ROOT, check=False)
+    assert ignored.returncode == 0
 
 
 def test_the_repositorys_own_tools_are_not_in_the_wheel(shipped: frozenset[str]) -> None:

@@ -8,20 +8,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from threading import Thread
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.engine.defect import DefectSet
 from trainmedic.kb.engine.mechanism import MechanismSet
-from trainmedic.kb.glossary.terms import Glossary, load_glossary
+from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.pages.case import CaseSet, load_cases
 from trainmedic.kb.pages.defect import load_defects
 from trainmedic.kb.pages.defect_causes import with_defects
 from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
 from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
-from trainmedic.kb.store.index import ensure
+from trainmedic.kb.store.index import Manifest
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.observer import Observer
@@ -44,32 +45,38 @@ if TYPE_CHECKING:
 
 
 def load_knowledge(settings: Settings) -> Knowledge:
-    """Load pages, glossary and index. The index is built if it is absent or older than the pages."""
+    """Load pages, glossary and index. One is built if neither the package nor the data folder has a fitting index."""
     embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
-    cases, mechanisms, defects = load_causes(settings)
+    cases, mechanisms, defects = load_causes(settings.extra_pages)
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
-    index = ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
+    opened = index.ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
     return Knowledge(
         cases=cases,
         rules=rules,
         glossary=glossary,
-        index=index,
+        index=opened,
         embedder=embedder,
-        concepts=concepts_of(cases, glossary),
-        titles=titles_of(cases, glossary),
+        concepts=opened.concepts,
+        titles=opened.titles,
         mechanisms=mechanisms,
         defects=defects,
     )
 
 
-def load_causes(settings: Settings) -> tuple[CaseSet, MechanismSet, DefectSet]:
+def load_causes(folders: Sequence[Path] = ()) -> tuple[CaseSet, MechanismSet, DefectSet]:
     """Everything that an incident may come from: cases with the mechanisms and known defects beside them, and both."""
-    mechanisms = load_mechanisms(settings.extra_pages)
-    defects = load_defects(folders=settings.extra_pages)
-    return with_defects(with_mechanisms(load_cases(settings.extra_pages), mechanisms), defects), mechanisms, defects
+    mechanisms = load_mechanisms(folders)
+    defects = load_defects(folders=folders)
+    return with_defects(with_mechanisms(load_cases(folders), mechanisms), defects), mechanisms, defects
+
+
+def prebuild() -> Manifest:
+    """Make the index that the package brings along, unless it fits already: shipped pages, default embedder."""
+    cases, _, _ = load_causes()
+    return index.prebuild(cases, load_rules(), load_glossary(), OnnxEmbedder())
 
 
 def embedder_of(settings: Settings) -> Embedder:
@@ -80,24 +87,6 @@ def embedder_of(settings: Settings) -> Embedder:
         api_key=settings.embedder_api_key.get_secret_value(),
         query_prefix=settings.embedder_query_prefix,
         document_prefix=settings.embedder_document_prefix,
-    )
-
-
-def concepts_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
-    """The glossary concepts of each published case: of its title, symptoms and cause, in both languages."""
-    concepts = {}
-    for case in cases.published:
-        texts = [case.title.en, case.title.zh, *(s for group in case.symptoms.values() for s in group)]
-        texts += [case.section("symptom", "en"), case.section("symptom", "zh"), case.section("cause", "en")]
-        texts += [text for r in case.refutations for text in (r.claim.en, r.claim.zh)]
-        concepts[case.id] = frozenset(match.concept for match in glossary.find("\n".join(texts)))
-    return MappingProxyType(concepts)
-
-
-def titles_of(cases: CaseSet, glossary: Glossary) -> Mapping[str, frozenset[str]]:
-    """The glossary concepts of each published case's title, both languages."""
-    return MappingProxyType(
-        {case.id: frozenset(glossary.ids(f"{case.title.en}\n{case.title.zh}")) for case in cases.published}
     )
 
 

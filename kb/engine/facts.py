@@ -143,9 +143,17 @@ class Facts:
             return ()
         return (anchor if anchor.default else replace(anchor, default=True),)
 
-    def _absent(self, value: Value, seen: str, missing: str) -> Fact:
-        """The answer for what is not written: known only if a whole configuration was given."""
-        if self.run.partial or not self.run.options:
+    def _absent(self, value: Value, seen: str, missing: str, scope: str | None = None) -> Fact:
+        """The answer for what is not written: known only if a whole configuration was given.
+
+        A DeepSpeed file that is named but not pasted leaves all its keys unknown.
+        """
+        unread = (
+            scope == "deepspeed"
+            and not any(option.scope == scope for option in self.run.options)
+            and self.name("deepspeed").value is not None
+        )
+        if unread or self.run.partial or not self.run.options:
             return Fact(value=UNKNOWN, seen=f"{seen} in what was given", missing=(missing,))
         return Fact(value=value, seen=seen)
 
@@ -166,7 +174,7 @@ class Facts:
         """The value of the last option of this key; None where it is not there."""
         found = self.options(key, scope)
         if not found:
-            return self._absent(None, f"{key} is not written", f"option:{key}")
+            return self._absent(None, f"{key} is not written", f"option:{key}", scope)
         last = found[-1]
         if unresolved(last.value):
             return Fact(
@@ -177,14 +185,14 @@ class Facts:
     def has_option(self, key: str, scope: str | None = None) -> Fact:
         found = self.options(key, scope)
         if not found:
-            return self._absent(False, f"{key} is not written", f"option:{key}")
+            return self._absent(False, f"{key} is not written", f"option:{key}", scope)
         return Fact(value=True, spans=(found[-1].span,), seen=f"{key} is written", user_provided=True)
 
     def option_has_value(self, key: str, scope: str | None = None) -> Fact:
         """Whether a value follows the option (``--flag false``), as against a bare switch."""
         found = self.options(key, scope)
         if not found:
-            return self._absent(False, f"{key} is not written", f"option:{key}")
+            return self._absent(False, f"{key} is not written", f"option:{key}", scope)
         last = found[-1]
         seen = f"{key} is followed by {last.raw!r}" if last.raw is not None else f"{key} stands bare"
         return Fact(value=last.raw is not None, spans=(last.span,), seen=seen, user_provided=True)
@@ -193,7 +201,7 @@ class Facts:
         """How the option was written (`kb.model.run.Origin`), None where it is not there."""
         found = self.options(key, scope)
         if not found:
-            return self._absent(None, f"{key} is not written", f"option:{key}")
+            return self._absent(None, f"{key} is not written", f"option:{key}", scope)
         origin = found[-1].origin.value
         return Fact(value=origin, spans=(found[-1].span,), seen=f"{key} is written as {origin}", user_provided=True)
 
@@ -343,9 +351,10 @@ class Facts:
         return Fact(value=UNKNOWN, seen="no traceback that shows where memory ran out", missing=("log",))
 
     def oom_size(self, *places: str) -> Fact:
-        """The size that could not be allocated there, as text."""
+        """The size that could not be allocated there, as text; unknown if the message does not say it."""
         trace = self._out_of_memory(places)
-        return Fact(value=UNKNOWN, missing=("log",)) if trace is None else Fact(value=size_of(trace))
+        size = size_of(trace) if trace is not None else None
+        return Fact(value=UNKNOWN, missing=("log",)) if size is None else Fact(value=size)
 
     def oom_frame(self, *places: str) -> Fact:
         """The innermost frame there: file, line, function."""

@@ -32,7 +32,6 @@ PLACES: Mapping[str, tuple[str, ...]] = {
         "* nested_concat",
         "* torch_pad_and_concatenate",
         "* expand_like",
-        "* pad_across_processes",
         "* nested_detach",
         "*trainer_pt_utils.py:[0-9]* add",
     ),
@@ -55,6 +54,9 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "backward": ("*torch/autograd/*", "* backward"),
 }
 """Frames (``path.py:line function``) of each place, as file-name patterns; of two places for a frame the first."""
+_EVALUATION_LOOPS = ("* evaluation_loop", "* prediction_loop")
+_COLLECTING = ("* gather_for_metrics", "* _gpu_gather*", "* pad_across_processes")
+"""Frames that collect predictions below an evaluation loop; training steps of PPO and GRPO call them too."""
 _NO_BACKWARD = ("* generate", "* _sample", "* _beam_search", "* evaluation_loop", "* prediction_step")
 _END = 1500
 """Characters at the end of a traceback in which a source line shows what the innermost frames do."""
@@ -74,17 +76,22 @@ def place_of(trace: Traceback) -> str:
 
     What a forward pass does while text is generated or rows are evaluated is not kept for a backward pass.
     """
-    if any(_matcher(_NO_BACKWARD).match(frame) for frame in trace.frames):
-        return _innermost(trace, ("evaluation", "engine", "wake"))
+    if _has_frame(trace, _NO_BACKWARD):
+        collects = _has_frame(trace, _EVALUATION_LOOPS) and _has_frame(trace, _COLLECTING)
+        return _innermost(trace, ("evaluation", "engine", "wake")) or ("evaluation" if collects else "")
     if "lm_head(" in trace.span.text[-_END:]:
         return "logits"
     return _innermost(trace, PLACES)
 
 
-def size_of(trace: Traceback) -> str:
-    """The size that could not be allocated, as the message says it; ``?`` if it does not."""
+def size_of(trace: Traceback) -> str | None:
+    """The size that could not be allocated, as the message says it; None if it does not."""
     size = _SIZE.search(trace.message)
-    return size["size"] if size is not None else "?"
+    return size["size"] if size is not None else None
+
+
+def _has_frame(trace: Traceback, patterns: tuple[str, ...]) -> bool:
+    return any(_matcher(patterns).match(frame) for frame in trace.frames)
 
 
 def _innermost(trace: Traceback, places: Collection[str]) -> str:

@@ -2,20 +2,25 @@
 
 ``root/<id>/`` holds one index and its ``manifest.json``; the file ``root/current`` names the one in use. An index never
 changes after its manifest is written; its id is the hash of its inputs.
+
+The package has an index of its own pages in `PREBUILT`, so that a new installation starts without embedding anything.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version as package_version
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
+import numpy as np
 from langchain_core.documents import Document
 
 from trainmedic.kb.engine.mechanism import page_of
@@ -25,12 +30,17 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk, chunks
-from trainmedic.kb.store.embedder import Embedder, Identity
+from trainmedic.kb.store.concepts import concepts_of, titles_of
+from trainmedic.kb.store.embedder import Array, Embedder, Identity
 from trainmedic.kb.store.lexical import Lexical
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
 
-FORMAT = 3
+FORMAT = 4
+PREBUILT = Path(__file__).parent / "prebuilt"
+"""The index that is part of the package; not in git, ``trainmedic index build --package`` makes it."""
+INDEXING_CODE = ("store", "glossary", "pages", "model")
+"""The packages of `kb` whose code an index depends on."""
 KEPT = 3
 """Indexes kept for a rollback; older ones are deleted."""
 READABLE_FOLDER, READABLE_FILE = 0o755, 0o644
@@ -40,7 +50,10 @@ MANIFEST = "manifest.json"
 CHUNKS = "chunks.json"
 VECTORS = "vectors.faiss"
 PAGES = "pages"
+CONCEPTS = "concepts.json"
 REBUILD = "trainmedic index build"
+log = logging.getLogger("trainmedic.index")
+Concepts = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +75,8 @@ class Manifest:
 class Index:
     """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` belong together.
 
-    ``pages`` holds whole pages: all chunks of ``page_ids[n]`` as one text.
+    ``pages`` holds whole pages: all chunks of ``page_ids[n]`` as one text. ``concepts`` maps a cause to the glossary
+    concepts of its text, ``titles`` to those of its title alone.
     """
 
     manifest: Manifest
@@ -71,24 +85,27 @@ class Index:
     lexical: Lexical
     pages: Lexical
     page_ids: tuple[str, ...]
+    concepts: Concepts = field(default_factory=lambda: MappingProxyType({}))
+    titles: Concepts = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus:
-    """The index in use, and all that are available."""
+    """The index in use below ``root`` and all that are available there, and the id of the package's own index."""
 
     root: str
     current: str | None
     manifest: Manifest | None
     available: tuple[str, ...]
     bytes: int
+    prebuilt: str | None
 
 
 def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder) -> str:
     """The id of the index for these inputs."""
     parts = (
         str(FORMAT),
-        package_version("trainmedic"),
+        code_version(),
         cases.version,
         rules.version,
         glossary_version(glossary),
@@ -98,16 +115,29 @@ def identity_of(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Em
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
+@cache
+def code_version() -> str:
+    """Changes with the code that pages are read, cut and indexed by."""
+    digest = hashlib.sha256()
+    for package in INDEXING_CODE:
+        for path in sorted((Path(__file__).parent.parent / package).glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def glossary_version(glossary: Glossary) -> str:
     """Changes with any concept, because chunks are embedded with their glossary gist."""
     concepts = [asdict(concept) for _, concept in sorted(glossary.concepts.items())]
     return hashlib.sha256(json.dumps(concepts, ensure_ascii=False).encode()).hexdigest()[:12]
 
 
-def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path) -> Manifest:
+def build(
+    cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, root: Path, prebuilt: Path = PREBUILT
+) -> Manifest:
     """Build an index aside and move it into place. Does not switch to it.
 
-    Raises `StoreError` if ``root`` is not writable.
+    Texts that the index in use or the package's has embedded are not embedded again. Raises `StoreError` if ``root`` is
+    not writable.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -118,7 +148,10 @@ def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder
     pieces = chunks(cases.cases, rules, glossary)
     aside.chmod(READABLE_FOLDER)
     try:
-        _write(aside, pieces, glossary, embedder)
+        rows = _vectors(pieces, embedder, (prebuilt, *_folder_in_use(root)))
+        _write(aside, pieces, rows, glossary, embedder)
+        concepts = {"all": concepts_of(cases.published, glossary), "titles": titles_of(cases.published, glossary)}
+        (aside / CONCEPTS).write_text(json.dumps(concepts), encoding="utf-8")
         manifest = Manifest(
             id=name,
             format=FORMAT,
@@ -137,11 +170,48 @@ def build(cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder
     return manifest
 
 
-def _write(folder: Path, pieces: Sequence[Chunk], glossary: Glossary, embedder: Embedder) -> None:
+def prebuild(
+    cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, folder: Path = PREBUILT
+) -> Manifest:
+    """Make the package's own index, unless it fits already. Raises `StoreError` if the package is not writable."""
+    try:
+        return _fitting(folder, identity_of(cases, rules, glossary, embedder))
+    except StoreError:
+        root = folder.with_name(f".{folder.name}")
+        manifest = build(cases, rules, glossary, embedder, root, folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(root / manifest.id, folder)
+        shutil.rmtree(root)
+        return manifest
+
+
+def _folder_in_use(root: Path) -> tuple[Path, ...]:
+    try:
+        return (current(root),)
+    except StoreError:
+        return ()
+
+
+def _vectors(pieces: Sequence[Chunk], embedder: Embedder, indexes: Iterable[Path]) -> Array:
+    """One row for each chunk, taken from these indexes where they have embedded the same text."""
+    rows: dict[str, Array] = {}
+    for folder in indexes:
+        try:
+            index = _open(folder, verify(folder), embedder)
+        except StoreError:
+            continue
+        rows |= {piece.embedded: row for piece, row in zip(index.chunks, index.vectors.rows(), strict=True)}
+    new = [text for text in dict.fromkeys(piece.embedded for piece in pieces) if text not in rows]
+    log.info("embedding %d of %d texts", len(new), len(pieces))
+    if new:
+        rows |= dict(zip(new, embedder.vectors(new), strict=True))
+    return np.stack([rows[piece.embedded] for piece in pieces]) if pieces else embedder.vectors(())
+
+
+def _write(folder: Path, pieces: Sequence[Chunk], rows: Array, glossary: Glossary, embedder: Embedder) -> None:
     data = [asdict(piece) for piece in pieces]
     (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    vectors = embedder.vectors([piece.embedded for piece in pieces])
-    Vectors.of(embedder, vectors, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
+    Vectors.of(embedder, rows, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
     words = [(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]
     lexical.build(words).save(folder)
     (folder / PAGES).mkdir()
@@ -250,23 +320,38 @@ def current(root: Path) -> Path:
     return root / name
 
 
-def status(root: Path) -> StoreStatus:
-    """The indexes below ``root``. Does not raise if the current one is missing or damaged."""
+def status(root: Path, prebuilt: Path = PREBUILT) -> StoreStatus:
+    """The indexes below ``root`` and the package's. Does not raise if the current one is missing or damaged."""
     folders = [path for path in root.iterdir() if (path / MANIFEST).is_file()] if root.is_dir() else []
     available = tuple(sorted(path.name for path in folders))
     size = sum(file.stat().st_size for path in folders for file in path.rglob("*") if file.is_file())
+    in_package, in_use = _manifest_or_none(prebuilt), None
+    for folder in _folder_in_use(root):
+        in_use = _manifest_or_none(folder)
+    return StoreStatus(
+        root=str(root),
+        current=in_use.id if in_use else None,
+        manifest=in_use,
+        available=available,
+        bytes=size,
+        prebuilt=in_package.id if in_package else None,
+    )
+
+
+def _manifest_or_none(folder: Path) -> Manifest | None:
     try:
-        folder = current(root)
-        manifest = read_manifest(folder)
+        return read_manifest(folder)
     except StoreError:
-        return StoreStatus(root=str(root), current=None, manifest=None, available=available, bytes=size)
-    return StoreStatus(root=str(root), current=folder.name, manifest=manifest, available=available, bytes=size)
+        return None
 
 
 def open_index(root: Path, embedder: Embedder) -> Index:
     """The index in use. Raises `StoreError` if it is damaged or was built with another embedder."""
     folder = current(root)
-    manifest = verify(folder)
+    return _open(folder, verify(folder), embedder)
+
+
+def _open(folder: Path, manifest: Manifest, embedder: Embedder) -> Index:
     if manifest.embedder != embedder.identity:
         raise StoreError(
             f"the index was built with the embedder {manifest.embedder.name}, not with {embedder.identity.name}",
@@ -274,6 +359,7 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         )
     data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))
     pieces = tuple(Chunk(**{**item, "cases": tuple(item["cases"])}) for item in data)
+    concepts = json.loads((folder / CONCEPTS).read_text(encoding="utf-8"))
     dimension = manifest.embedder.dimension
     return Index(
         manifest=manifest,
@@ -282,18 +368,39 @@ def open_index(root: Path, embedder: Embedder) -> Index:
         lexical=lexical.load(folder),
         pages=lexical.load(folder / PAGES),
         page_ids=page_ids(pieces),
+        concepts=_frozen(concepts["all"]),
+        titles=_frozen(concepts["titles"]),
     )
 
 
-def ensure(root: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder) -> Index:
-    """The index of exactly this knowledge, built if it does not exist."""
+def _frozen(concepts: Mapping[str, Sequence[str]]) -> Concepts:
+    return MappingProxyType({cause: frozenset(names) for cause, names in concepts.items()})
+
+
+def ensure(
+    root: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, embedder: Embedder, prebuilt: Path = PREBUILT
+) -> Index:
+    """The index of exactly this knowledge: the package's, or one below ``root``, built if there is none."""
     id = identity_of(cases, rules, glossary, embedder)
-    folder = root / id
-    if not (folder / MANIFEST).is_file() or _is_damaged(folder):
-        build(cases, rules, glossary, embedder, root)
+    try:
+        return _open(prebuilt, _fitting(prebuilt, id), embedder)
+    except StoreError as error:
+        reason = error.message
+    try:
+        _fitting(root / id, id)
+    except StoreError:
+        log.warning("building the search index, which takes up to a minute: %s", reason)
+        build(cases, rules, glossary, embedder, root, prebuilt)
     if status(root).current != id:
         switch(root, id)
     return open_index(root, embedder)
+
+
+def _fitting(folder: Path, id: str) -> Manifest:
+    """The verified manifest of an index with this id. Raises `StoreError` that says what is wrong with the folder."""
+    if read_manifest(folder).id != id:
+        raise StoreError(f"the index at {folder} was made for other pages or by other code", hint=REBUILD)
+    return verify(folder)
 
 
 def _sha256(path: Path) -> str:

@@ -16,8 +16,6 @@ from langchain_core.vectorstores import VectorStore
 
 from trainmedic.kb.errors import StoreError
 
-HALF_FROM = 20_000
-"""Vectors from which half precision is used: as exact in ranking, half the memory and time."""
 Array = npt.NDArray[np.float32]
 Filter = Callable[[Document], bool]
 
@@ -45,16 +43,17 @@ class Vectors(VectorStore):
     def size(self) -> int:
         return int(self._index.ntotal)
 
+    def rows(self) -> Array:
+        """All vectors, in the order of their documents."""
+        rows: Array = self._index.reconstruct_n(0, self.size)
+        return rows
+
     @classmethod
     def of(cls, embedding: Embeddings, vectors: Array, documents: Sequence[Document]) -> Vectors:
-        """A store of existing vectors."""
+        """A store of existing vectors, in half precision: as exact in ranking, half the memory, disk and time."""
         dimension = int(vectors.shape[1])
-        if len(documents) < HALF_FROM:
-            index: Any = faiss.IndexFlatIP(dimension)
-        else:
-            half = faiss.ScalarQuantizer.QT_fp16
-            index = faiss.IndexScalarQuantizer(dimension, half, faiss.METRIC_INNER_PRODUCT)
-            index.train(vectors[:1])
+        index: Any = faiss.IndexScalarQuantizer(dimension, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+        index.train(vectors[:1])
         index.add(np.ascontiguousarray(vectors, np.float32))
         return cls(embedding, dimension, index, documents)
 

@@ -113,6 +113,18 @@ def test_a_default_points_at_the_command_and_says_so() -> None:
     assert ask(evidence(run((), {"bf16": setting("bf16", True)})), "name", "bf16").spans == ()
 
 
+def test_a_deepspeed_file_that_is_named_but_not_pasted_leaves_its_keys_unknown() -> None:
+    text = "train --deepspeed ds.json"
+    named = option(text, "--deepspeed ds.json", "deepspeed", "ds.json", raw="ds.json")
+    settings = {"deepspeed": setting("deepspeed", "ds.json", named)}
+    key = ("option", "zero_optimization.elastic_checkpoint", "deepspeed")
+    assert ask(evidence(run((named,), settings)), *key).value is UNKNOWN
+    pasted = option('{"stage": 2}', '"stage": 2', "zero_optimization.stage", 2, name="ds.json", scope="deepspeed")
+    assert ask(evidence(run((named, pasted), settings)), *key).value is None
+    without = {"deepspeed": setting("deepspeed", None, None, "default")}
+    assert ask(evidence(run((option(text, "train", "stage"),), without)), *key).value is None
+
+
 @pytest.mark.parametrize("given", [evidence(run()), evidence(replace(configured().run, partial=True))])
 @pytest.mark.parametrize(
     ("key", "missing"),

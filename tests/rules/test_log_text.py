@@ -131,6 +131,11 @@ def trace(*frames: str, text: str = "") -> Traceback:
         (("a/deepspeed/runtime/zero/stage_1_and_2.py:3 initialize_optimizer_states",), "optimizer"),
         (("a/trainer.py:3 evaluation_loop", "a/trainer_pt_utils.py:3 nested_concat"), "evaluation"),
         (("a/trainer.py:3 evaluation_loop", "a/loss/loss_utils.py:3 ForCausalLMLoss"), ""),
+        (("a/trainer.py:3 evaluation_loop", "a/accelerator.py:3 gather_for_metrics"), "evaluation"),
+        (("a/trainer.py:3 evaluation_loop", "a/operations.py:3 _gpu_gather_one"), "evaluation"),
+        (("a/trainer.py:3 evaluation_loop", "a/accelerator.py:3 pad_across_processes"), "evaluation"),
+        (("a/ppo_trainer.py:3 step", "a/accelerator.py:3 pad_across_processes"), ""),
+        (("a/vllm/device_allocator/cumem.py:3 create_and_map",), "wake"),
         (("a/vllm/worker.py:3 x", "a/vllm/device_allocator/cumem.py:3 wake_up"), "wake"),
         (("a/vllm/worker/cache_engine.py:3 _allocate_kv_cache",), "engine"),
         (("a/models/llama/modeling_llama.py:3 forward", "torch/nn/modules/linear.py:3 forward"), "layers"),
@@ -174,7 +179,7 @@ def test_the_size_and_the_function_are_those_of_the_traceback_at_that_place() ->
     asked = facts(train_log=OPTIMIZER)
     assert asked.oom_size("optimizer").value == "9.28 GiB"
     assert asked.oom_frame("optimizer").value == "adamw.py:3 _init_group"
-    assert facts(train_log=OPTIMIZER.replace(" Tried to allocate 9.28 GiB.", "")).oom_size("optimizer").value == "?"
+    assert facts(train_log=OPTIMIZER.replace(" Tried to allocate 9.28 GiB.", "")).oom_size("optimizer").value is UNKNOWN
     assert asked.oom_size("logits").value is UNKNOWN
     assert asked.oom_frame("logits").value is UNKNOWN
 

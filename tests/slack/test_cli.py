@@ -118,7 +118,6 @@ def test_channels_are_read_from_the_file(own_slack: None, monkeypatch: pytest.Mo
 def test_the_program_answers_and_finishes_when_told_to_stop(
     strict: LocalSlack, tmp_path: Path, knowledge_folder: Path, knowledge_advisor: Advisor
 ) -> None:
-    assert knowledge_advisor.knowledge.index  # by which the index lies in the folder
     data = copytree(knowledge_folder, tmp_path / "data")
     environment = {
         **os.environ,

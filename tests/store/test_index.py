@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.knowledge import HashEmbedder, cases, glossary, rules
+from tests.store.knowledge import HashEmbedder, case, cases, glossary, rules
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import Concept, Glossary
+from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.index import Index, Manifest
 
@@ -97,6 +98,35 @@ def test_ensure_repairs_a_damaged_index(tmp_path: Path) -> None:
     store.verify(store.current(tmp_path))
 
 
+def test_only_texts_that_are_new_are_embedded_when_pages_change(tmp_path: Path) -> None:
+    embedder = HashEmbedder()
+    first = store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
+    asked = embedder.asked
+    new = case("checkpoint-lost", ["the checkpoint is lost"])
+    more = CaseSet(cases=(*cases().cases, new), version="v2")
+    second = store.ensure(tmp_path, more, rules(), glossary(), embedder)
+    added = [chunk for chunk in second.chunks if chunk.cases == (new.id,)]
+    assert 0 < embedder.asked - asked <= len(added)
+    fresh = store.ensure(tmp_path / "other", more, rules(), glossary(), HashEmbedder())
+    assert second.manifest == fresh.manifest
+    assert second.manifest.id != first.manifest.id
+
+
+def test_vectors_of_another_embedder_are_not_reused(tmp_path: Path) -> None:
+    made(tmp_path)
+    other = HashEmbedder("other")
+    assert store.ensure(tmp_path, cases(), rules(), glossary(), other).chunks
+    assert other.asked > 0
+
+
+def test_vectors_of_a_damaged_index_are_not_reused(tmp_path: Path) -> None:
+    path = tmp_path / made(tmp_path).id / "vectors.faiss"
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    embedder = HashEmbedder()
+    store.build(cases("v2"), rules(), glossary(), embedder, tmp_path)
+    assert embedder.asked > 0
+
+
 def test_switching_to_a_damaged_index_keeps_the_one_in_use(tmp_path: Path) -> None:
     old, new = made(tmp_path, "v1"), store.build(cases("v2"), rules(), glossary(), HashEmbedder(), tmp_path)
     (tmp_path / new.id / "chunks.json").write_text("[]")
@@ -151,3 +181,83 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_setting_to_change(tmp_pa
     with pytest.raises(StoreError, match="cannot be written") as caught:
         made(tmp_path / "file" / "index")
     assert caught.value.hint == "set TRAINMEDIC_DATA_DIR"
+
+
+# --- the index that is part of the package ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The folder of a package's own index of `cases`."""
+    store.prebuild(cases(), rules(), glossary(), HashEmbedder(), tmp_path / "package")
+    return tmp_path / "package"
+
+
+def test_a_new_data_folder_needs_no_embedding_and_no_disk_space_if_the_package_has_the_index(
+    package: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder, data = HashEmbedder(), tmp_path / "data"
+    opened = store.ensure(data, cases(), rules(), glossary(), embedder, package)
+    assert embedder.asked == 0
+    assert opened.manifest == store.read_manifest(package)
+    assert opened.vectors.size == len(opened.chunks)
+    assert opened.concepts["kto-nan"] == {"nan-loss"}
+    assert opened.titles["zero3-oom"] == {"oom"}
+    assert not data.exists()
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("name", ["vectors.faiss", "chunks.json", "concepts.json", "pages/impacts.npy"])
+def test_a_corrupted_file_in_the_package_is_named_and_another_index_is_built(
+    package: Path, tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (package / name).write_bytes((package / name).read_bytes()[:-1] + b"!")
+    embedder, data = HashEmbedder(), tmp_path / "data"
+    assert store.ensure(data, cases(), rules(), glossary(), embedder, package).chunks
+    assert embedder.asked > 0
+    (message,) = caplog.messages
+    assert message.startswith("building the search index")
+    assert f"{package / name} is not what its manifest says" in message
+    store.ensure(data, cases(), rules(), glossary(), embedder, package)
+    assert len(caplog.messages) == 1
+
+
+def test_for_other_pages_than_the_packages_an_index_is_built_from_its_vectors(
+    package: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder, data = HashEmbedder(), tmp_path / "data"
+    opened = store.ensure(data, cases("v2"), rules(), glossary(), embedder, package)
+    assert opened.manifest.kb_version == "v2"
+    assert embedder.asked == 0
+    assert store.current(data).name == opened.manifest.id
+    assert [f"{package} was made for other pages" in message for message in caplog.messages] == [True]
+
+
+def test_an_index_of_older_code_is_not_used(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "code_version", lambda: "later")
+    opened = store.ensure(tmp_path / "data", cases(), rules(), glossary(), HashEmbedder(), package)
+    assert opened.manifest.id != store.read_manifest(package).id
+
+
+def test_another_embedder_than_the_packages_builds_its_own_index(package: Path, tmp_path: Path) -> None:
+    other = HashEmbedder("other")
+    opened = store.ensure(tmp_path / "data", cases(), rules(), glossary(), other, package)
+    assert opened.manifest.embedder == other.identity
+    assert other.asked > 0
+
+
+def test_the_packages_index_is_made_again_only_if_it_does_not_fit(package: Path) -> None:
+    embedder = HashEmbedder()
+    before = (package / store.MANIFEST).stat()
+    store.prebuild(cases(), rules(), glossary(), embedder, package)
+    assert (package / store.MANIFEST).stat() == before
+    assert store.prebuild(cases("v2"), rules(), glossary(), embedder, package).kb_version == "v2"
+    assert store.verify(package).kb_version == "v2"
+    assert embedder.asked == 0
+    assert [path.name for path in package.parent.iterdir()] == [package.name]
+
+
+def test_the_status_names_the_packages_index(package: Path, tmp_path: Path) -> None:
+    status = store.status(tmp_path / "data", package)
+    assert (status.current, status.prebuilt) == (None, store.read_manifest(package).id)
+    assert store.status(tmp_path / "data", tmp_path / "none").prebuilt is None

@@ -11,7 +11,6 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import StoreError
-from trainmedic.kb.store import vectors as module
 from trainmedic.kb.store.vectors import Vectors
 
 TEXTS = ["loss is nan", "out of memory in zero3", "training hang", "nan loss after warmup", "reward is flat"]
@@ -112,11 +111,10 @@ def test_a_damaged_file_or_other_documents_are_refused(tmp_path: Path) -> None:
         Vectors.load(tmp_path / "v", HashEmbedder(), 64, made.get_by_ids(IDS))
 
 
-def test_half_precision_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_keeps_the_order() -> None:
     rows = HashEmbedder().vectors(TEXTS)
     documents = [Document(page_content=text, id=name) for text, name in zip(TEXTS, IDS, strict=True)]
-    full = Vectors.of(HashEmbedder(), rows, documents)
-    monkeypatch.setattr(module, "HALF_FROM", 1)
+    full = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
     half = Vectors.of(HashEmbedder(), rows, documents)
     assert [d.id for d in half.similarity_search("nan loss", 5)] == [
         d.id for d in full.similarity_search("nan loss", 5)

@@ -29,7 +29,6 @@ def serving(folder: Path, tmp_path: Path, **changes: Any) -> Iterator[TestClient
 
 @pytest.fixture
 def folder(knowledge_folder: Path, knowledge_advisor: Advisor) -> Path:
-    """Where the index is; it is there once an advisor was built."""
     return knowledge_folder
 
 

@@ -20,7 +20,10 @@ import pytest
 
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
 from tests.store.endpoint import Endpoint
+from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.store import index as store
+from trainmedic.kb.store.index import prebuild
 from trainmedic.service.advisor import Advisor
 from trainmedic.ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
 from trainmedic.ui.cli import _input as cli_input
@@ -36,13 +39,12 @@ SWIFT_RULE = "swift-rlhf-sequence-parallel-nan"
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path, knowledge_advisor: Advisor) -> Path:
-    assert knowledge_advisor.knowledge.index  # by which the index lies in the folder
     return Path(shutil.copytree(knowledge_folder, tmp_path_factory.mktemp("data") / "data"))
 
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> Path:
-    """A data folder that the tests of this module share, with the index that was built for all tests."""
+    """A data folder that the tests of this module share."""
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(data_dir))
     return data_dir
 
@@ -428,10 +430,24 @@ def test_an_index_is_built_verified_shown_and_switched(
     assert damaged.name in capsys.readouterr().err
 
 
+def test_verify_checks_the_packages_own_index_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "none"))
+    monkeypatch.setattr(store, "PREBUILT", package)
+    made = prebuild(cases(), rules(), glossary(), HashEmbedder(), package)
+    assert json.loads(out_of(capsys, "index", "verify"))["prebuilt"] == made.id
+    (package / "terms.json").write_text("{}")
+    assert main(["index", "verify"]) == FAILED
+    assert "terms.json is not what its manifest says" in capsys.readouterr().err
+
+
 def test_without_an_index_verify_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "none"))
+    monkeypatch.setattr(store, "PREBUILT", tmp_path / "none")
     assert main(["index", "verify"]) == FAILED
     assert capsys.readouterr().err.startswith("trainmedic: ")
 

@@ -292,9 +292,8 @@ def test_the_steps_of_an_investigation_are_progress(advisor: Advisor, mode: str)
 
 @pytest.fixture(scope="module")
 def command(knowledge_folder: Path, tmp_path_factory: pytest.TempPathFactory, knowledge_advisor: Advisor) -> Any:
-    """How a client starts the command: over a copy of the index that the fixture has built."""
+    """How a client starts the command, with a data folder of its own."""
     data = tmp_path_factory.mktemp("stdio")
-    (data / "index").symlink_to(knowledge_folder / "index")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMEDIC_")}
     environment |= {"TRAINMEDIC_DATA_DIR": str(data), "HF_HUB_OFFLINE": "1"}
     return StdioServerParameters(command=sys.executable, args=["-c", PROGRAM], env=environment, cwd=str(ROOT))

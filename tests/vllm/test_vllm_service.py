@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,9 +40,8 @@ GEMMA = next(incident for incident in INCIDENTS if incident.name == "gemma2-flas
 
 @pytest.fixture(scope="module")
 def address(vllm_url: str, knowledge_advisor: Advisor, knowledge_folder: Path, tmp_path_factory: Any) -> Iterator[str]:
-    """``trainmedic serve`` beside the shared server, with the index that is there."""
+    """``trainmedic serve`` beside the shared server."""
     folder = tmp_path_factory.mktemp("serve")
-    shutil.copytree(knowledge_folder / "index", folder / "index")
     settings = {"model_base_url": f"{vllm_url}/v1", "model_max_tokens": str(TEXT), "model_concurrency": "16"}
     with serving(folder, folder / "serve.log", settings) as address:
         yield address

@@ -31,6 +31,10 @@ _KNOWN = frozenset((
 ))  # fmt: skip
 _CONFUSED = {"MASTER_ADDRESS": "MASTER_ADDR", "CUDA_VISIBLE_GPUS": "CUDA_VISIBLE_DEVICES"}
 _SHORTEST, _LONG = 8, 14
+_VENDORS = frozenset((
+    "DCU", "GCU", "HPU", "MACA", "MCCL", "MLU", "MTT", "MUSA", "ROCM", "TPU", "XPU",
+))  # fmt: skip
+"""Accelerators whose libraries read variables named after those of CUDA."""
 
 
 def check(facts: Facts) -> Outcome:
@@ -46,7 +50,7 @@ def check(facts: Facts) -> Outcome:
 
 
 def _nearest(name: str) -> str | None:
-    if len(name) < _SHORTEST or name.upper() != name:
+    if len(name) < _SHORTEST or name.upper() != name or not _VENDORS.isdisjoint(name.split("_")):
         return None
     limit = 2 if len(name) >= _LONG else 1
     return closest(name, sorted(known for known in _KNOWN if known[:2] == name[:2]), limit=limit)

@@ -34,6 +34,8 @@ MAX_RATES = {"full": 5e-5, "lora": 5e-4}
 MAX_PREFERENCE_RATES = {"full": 5e-6, "lora": 1e-4}
 """Learning rates that practice keeps well below; a rate above is only reported if the loss has turned."""
 MEMORY_MAXIMA = ("memory(GiB)", "perf/max_memory_reserved_gb", "perf/max_memory_allocated_gb")
+RANDOM_AT_START = ("train_from_scratch", "freeze_language_model", "train_mm_proj_only", "freeze_llm")
+"""Options of runs that start at guessing level: a model from scratch, a projector on a frozen language model."""
 _UNTRAINED_LOSS = {"dpo": math.log(2), "reward": math.log(2), "kto": 0.5}
 _PREFERENCE = ("dpo", "orpo", "cpo", "simpo", "ipo", "reward")
 
@@ -123,6 +125,8 @@ def loss_zero_from_the_start(facts: Facts, rows: list[Row]) -> Outcome | None:
 def loss_starts_at_ln_vocabulary(facts: Facts) -> Outcome:
     algorithm = facts.name("algorithm").value
     if facts.name("stage").value == "pretrain" or (isinstance(algorithm, str) and algorithm not in ("sft", "pt")):
+        return NOT_SHOWN
+    if any(facts.option(name).value is True for name in RANDOM_AT_START):
         return NOT_SHOWN
     low, high = LN_VOCABULARY
     for rows in logs(facts):
@@ -329,7 +333,7 @@ def _is_finished(facts: Facts, rows: Sequence[Row]) -> bool:
 
 @each_log
 def memory_only_rises(facts: Facts, rows: list[Row]) -> Outcome | None:
-    """Fires if a running maximum grew by a tenth; silent if memory ran out."""
+    """Fires if a running maximum grew by a tenth with plateaus; silent if memory ran out or grows steadily."""
     if facts.evidence.has("oom"):
         return None
     for name in MEMORY_MAXIMA:
@@ -337,9 +341,20 @@ def memory_only_rises(facts: Facts, rows: list[Row]) -> Outcome | None:
         if len(memory) < 5 or any(a.value > b.value for a, b in pairwise(memory)):
             continue
         begin, end = memory[0], memory[-1]
+        if _grows_steadily(values(memory)):  # a leak that happens to be logged as a maximum
+            return None
         if end.value >= 1.1 * begin.value > 0:
             return fires(begin.span, end.span, name=name, begin=begin.value, end=end.value)
     return None
+
+
+def _grows_steadily(numbers: Sequence[float]) -> bool:
+    """Whether nearly every row is higher than the one before, at a rate that does not slow down."""
+    rises = [after - before for before, after in pairwise(numbers)]
+    half = len(rises) // 2
+    if len(rises) < 5 or sum(rise > 0 for rise in rises) < 0.8 * len(rises):
+        return False
+    return sum(rises[-half:]) >= 0.7 * sum(rises[:half])
 
 
 def _is_rl(rows: Sequence[Row]) -> bool:

@@ -11,6 +11,9 @@ from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse.metrics import median, rounded_zero
 from trainmedic.kb.rules.shared.log_series import Point, configured, each_log, ends, logs, points, values
 
+MOST_LOST = 80
+"""Nats that a chosen answer may lose: a reward of -8 at the usual beta of 0.1. The bound is ours."""
+
 
 def _has_other_algorithm(facts: Facts, algorithms: Collection[str]) -> bool:
     algorithm = facts.name("algorithm").value
@@ -34,6 +37,8 @@ def both_rewards_fall(facts: Facts, rows: list[Row]) -> Outcome | None:
     # A chosen reward below -8 is left to somebody who reads samples.
     if not falls or end <= -8 or last <= start + 0.05 or ends(values(accuracies))[1] <= 0.55:
         return None
+    if _log_probability_lost(facts, rows, end) > MOST_LOST or _surges(values(points(rows, "grad_norm"))):
+        return None
     return fires(
         chosen[-1].span,
         rejected[-1].span,
@@ -44,6 +49,23 @@ def both_rewards_fall(facts: Facts, rows: list[Row]) -> Outcome | None:
         start=start,
         last=last,
     )
+
+
+def _log_probability_lost(facts: Facts, rows: list[Row], reward: float) -> float:
+    """Nats that the chosen answers lost: as logged, else from the reward and a known beta, else 0."""
+    chosen, beta = values(points(rows, "logps/chosen")), configured(facts, "beta")
+    if len(chosen) >= 2:
+        begin, end = ends(chosen)
+        return begin - end
+    return -reward / beta if beta is not None and beta > 0 else 0.0
+
+
+def _surges(norms: Sequence[float]) -> bool:
+    """Whether the gradient norm ends ten times as high as it began, and above 10."""
+    if len(norms) < 6:
+        return False
+    begin, end = ends(norms)
+    return end > 10 and end > 10 * begin
 
 
 @each_log
@@ -69,16 +91,31 @@ def _is_zero(series: Sequence[Point]) -> bool:
 
 @each_log
 def on_policy_loss_near_zero(facts: Facts, rows: list[Row]) -> Outcome | None:
-    """Fires if the loss is small, the norms are finite and above 0, and rewards differ within groups."""
+    """Fires if the loss is small, norms are finite and above 0, rewards differ within groups, and nothing declines."""
     if _has_other_algorithm(facts, ("grpo", "rloo", "dapo", "gspo", "dr_grpo")):
         return None
     losses, norms, spread = (points(rows, name) for name in ("loss", "grad_norm", "reward_std"))
     if min(len(losses), len(norms), len(spread)) < 3 or len(norms) < len(points(rows, "grad_norm", finite=False)):
         return None
     level, norm = median([abs(loss) for loss in values(losses)]), median(values(norms))
-    if level >= 0.01 or norm <= 1e-3 or median(values(spread)) <= 0:
+    if level >= 0.01 or norm <= 1e-3 or median(values(spread)) <= 0 or _declines(rows):
         return None
     return fires(losses[-1].span, norms[-1].span, level=level, norm=norm, count=len(losses))
+
+
+def _declines(rows: list[Row]) -> bool:
+    """Whether an on-policy run is sick for another reason: its loss near 0 must not be called healthy then."""
+    rewards, entropies, clipped, kl = (
+        values(points(rows, name)) for name in ("reward", "entropy", "clipped_ratio", "kl")
+    )
+    if len(rewards) >= 2:
+        begin, end = ends(rewards)
+        if begin - end > 0.3 * abs(begin):
+            return True
+    if len(entropies) >= 2 and ends(entropies)[1] < 0.1 * ends(entropies)[0]:
+        return True
+    too_long = bool(clipped) and median(clipped) >= 0.9
+    return too_long or (len(kl) >= 2 and ends(kl)[1] > 1) or _surges(values(points(rows, "grad_norm")))
 
 
 @each_log
