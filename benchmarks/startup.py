@@ -2,8 +2,8 @@
 
     python -m benchmarks.startup
 
-Each start is a new process with an existing index, as after the first start on a machine; the first start, which builds
-it, is listed too. Budget (median): 3 s. Exit code 1 if it is missed.
+Each start is a new process with the package's own index, which is made first if it does not fit; the first start in a
+new data folder is listed too. Budget (median): 3 s. Exit code 1 if it is missed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.ask import CHINESE, ENGLISH, questions
 from benchmarks.serving import SERVE, Server, own_environment
 from benchmarks.table import Table
+from trainmedic.ui.app import prebuild
 
 BUDGET_S = 3.0
 STARTS = 7
@@ -34,7 +35,7 @@ def start_times(folder: Path, question: str) -> tuple[float, float]:
 
 
 def build_time(folder: Path) -> float:
-    """Seconds of ``trainmedic index build``, the process included."""
+    """Seconds of ``trainmedic index build``, the process included; the package's index has the vectors already."""
     environment = {**own_environment(), "TRAINMEDIC_DATA_DIR": str(folder)}
     started = time.perf_counter()
     subprocess.run(
@@ -45,14 +46,15 @@ def build_time(folder: Path) -> float:
 
 def main() -> int:
     table = Table("cold start")
+    prebuild()
     texts = questions((*ENGLISH, *CHINESE), 1)
     with TemporaryDirectory() as first, TemporaryDirectory() as other:
         building = start_times(Path(first), texts[-1])
         times = [start_times(Path(first), question) for question in texts[:STARTS]]
         table.add("process start to listening", [listening for listening, _ in times], "s")
         table.add("process start to the first answer", [answered for _, answered in times], "s", BUDGET_S)
-        table.add("the very first one, index built on the way", [building[1]], "s")
-        table.add("trainmedic index build", [build_time(Path(other)) for _ in range(2)], "s")
+        table.add("the very first one, in a new data folder", [building[1]], "s")
+        table.add("trainmedic index build, no text embedded", [build_time(Path(other)) for _ in range(2)], "s")
     return table.print()
 
 

@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -148,8 +149,11 @@ def build(
     pieces = chunks(cases.cases, rules, glossary)
     aside.chmod(READABLE_FOLDER)
     try:
-        rows = _vectors(pieces, embedder, (prebuilt, *_folder_in_use(root)))
-        _write(aside, pieces, rows, glossary, embedder)
+        # The words are indexed while the vectors are computed, which needs no interpreter lock.
+        with ThreadPoolExecutor(1) as thread:
+            rows = thread.submit(_vectors, pieces, embedder, (prebuilt, *_folder_in_use(root)))
+            _write_words(aside, pieces, glossary)
+        Vectors.of(embedder, rows.result(), _documents(pieces)).save(aside / VECTORS)  # type: ignore[arg-type]
         concepts = {"all": concepts_of(cases.published, glossary), "titles": titles_of(cases.published, glossary)}
         (aside / CONCEPTS).write_text(json.dumps(concepts), encoding="utf-8")
         manifest = Manifest(
@@ -208,10 +212,9 @@ def _vectors(pieces: Sequence[Chunk], embedder: Embedder, indexes: Iterable[Path
     return np.stack([rows[piece.embedded] for piece in pieces]) if pieces else embedder.vectors(())
 
 
-def _write(folder: Path, pieces: Sequence[Chunk], rows: Array, glossary: Glossary, embedder: Embedder) -> None:
+def _write_words(folder: Path, pieces: Sequence[Chunk], glossary: Glossary) -> None:
     data = [asdict(piece) for piece in pieces]
     (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    Vectors.of(embedder, rows, _documents(pieces)).save(folder / VECTORS)  # type: ignore[arg-type]
     words = [(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]
     lexical.build(words).save(folder)
     (folder / PAGES).mkdir()
