@@ -83,6 +83,8 @@ PRIOR: Mapping[str, float] = MappingProxyType(
     }
 )
 FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0, "support": 1.5, "family_match": 0.4})
+MOST: Mapping[str, float] = MappingProxyType({"message": 3.0})
+"""The most that counts for a cause: a few incidents whose message said everything must not make every message proof."""
 CEILINGS: Mapping[str, float] = MappingProxyType({"family_clash": -1.5, "framework_unsaid": -0.7})
 """What a case about another model family, or about a framework of which nothing shows a sign, loses at least."""
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
@@ -238,7 +240,7 @@ def fit(sample: Sample, start: Fit | None = None) -> Fit:
 def _bounds(scale: Array) -> tuple[Array, Array]:
     """The least and the greatest weight of each feature, in units of its spread."""
     low = np.array([-np.inf if name in (*AGAINST, *EITHER) else FLOORS.get(name, 0.0) for name in NAMES])
-    high = np.array([CEILINGS.get(name, 0.0) if name in AGAINST else np.inf for name in NAMES])
+    high = np.array([CEILINGS.get(name, 0.0) if name in AGAINST else MOST.get(name, np.inf) for name in NAMES])
     units = np.where(scale > 0, scale, 1.0)
     return low / units, high / units
 

@@ -185,8 +185,8 @@ def _ranked(causes: Sequence[Cause]) -> list[Cause]:
 def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
     """High and medium are promises: not where what was pasted contradicts the case, nor where nothing was trained.
 
-    High is none either where only names and a symptom are given, where the source is only a claim, or where the
-    evidence speaks against the mechanism.
+    High is none either where only names and a symptom are given, where the source is only a claim, where the evidence
+    speaks against the mechanism, or where it is not known that the release has the defect.
     """
     word = weights.confidence(cause.probability)
     if cause.features["rule_fired"] >= PROOF and cause.probability >= PROVEN:
@@ -194,7 +194,9 @@ def _confidence(cause: Cause, context: Context, weights: Weights) -> Confidence:
     if contradicted(cause.features) or context.intent.out_of_scope:
         return "low"
     against = cause.features["contradiction"] > cause.features["support"] or cause.features["excluded"]
-    doubtful = context.intent.bare or cause.case.evidence == "reported" or against or cause.features["already_so"]
+    unproven = cause.case.level == "defect" and not cause.features["version_inside"]
+    claimed = cause.case.evidence == "reported"
+    doubtful = context.intent.bare or claimed or against or unproven or cause.features["already_so"]
     return "medium" if doubtful and word == "high" else word
 
 
