@@ -98,6 +98,15 @@ class AuditIn(Body):
 class ExplainIn(Body):
     """A message, or files with messages, or both."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["message"], "properties": {"message": {"pattern": r"\S"}}},
+                {"required": ["attachments"], "properties": {"attachments": {"minItems": 1}}},
+            ]
+        }
+    )
+
     message: str = ""
     attachments: list[AttachmentIn] = Field(default=[])
     language: Literal["en", "zh"] = "en"

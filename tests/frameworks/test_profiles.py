@@ -26,6 +26,7 @@ ABOUT_ONE_FRAMEWORK = {
     "kb/frameworks/defaults.py",
     "kb/parse/readers/rows.py",
     "ingest/tools/extract_frameworks.py",
+    "ingest/tools/extract_message_source.py",
     "ingest/tools/extract_store.py",
     # Examples in descriptions of tools, the words of our field, and the packages whose versions a watcher reports.
     "service/agent/tool_schemas.py",

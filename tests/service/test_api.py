@@ -51,6 +51,7 @@ ANSWER_KEYS = [
     "sections",
     "differential",
     "changes",
+    "defects",
     "messages",
 ]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
