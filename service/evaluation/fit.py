@@ -317,7 +317,8 @@ def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
 
     high = next((g for g in grid if promise(g) >= HIGH), SURE)
     # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
-    medium = next((g for g in grid if g < high and promise(g, high) >= MEDIUM), high)
+    # What is not sure enough to be answered is not medium either.
+    medium = next((g for g in grid if answer <= g < high and promise(g, high) >= MEDIUM), high)
     return Thresholds(answer=answer, high=high, medium=medium)
 
 
