@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.rules.support import evidence, facts, option, recognised, row, run, setting, signal, span, version
-from trainmedic.kb.engine.facts import FACTS, Facts
+from trainmedic.kb.engine.facts import FACTS, Facts, version_text
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, equal, show
 from trainmedic.kb.model.evidence import Evidence, Traceback
-from trainmedic.kb.model.run import Origin, Region, RunConfig, Unresolved, Value
+from trainmedic.kb.model.run import Origin, Region, RunConfig, Unresolved, Value, VersionFact
 
 NAN, INF = float("nan"), float("inf")
 
@@ -281,3 +281,16 @@ def test_lists_are_equal_part_by_part() -> None:
     assert equal((1, "a"), (1.0, "a"))
     assert not equal((1, "a"), (True, "a"))
     assert not equal((1,), (1, 2))
+
+
+def test_a_version_is_shown_as_far_as_it_is_known() -> None:
+    def shown(exact: str | None = None, low: str | None = None, high: str | None = None) -> str:
+        return version_text(VersionFact(package="trl", exact=exact, reason="", low=low, high=high))
+
+    assert shown("2.6.1") == "2.6.1"
+    assert (shown(low="0.3.4", high="0.5.2"), shown(low="0.3.4"), shown(high="0.5.2")) == (
+        "0.3.4–0.5.2",
+        "≥ 0.3.4",
+        "≤ 0.5.2",
+    )
+    assert shown() == "?"
