@@ -61,11 +61,15 @@ class Defect:
     link: str = ""
 
     @property
+    def affected(self) -> str:
+        """The affected releases (``>=0.20.0,<0.21.0``; empty: all); all before the fix if the first is unknown."""
+        bounds = (f">={self.introduced}" if self.introduced else "", f"<{self.fixed}" if self.fixed else "")
+        return ",".join(filter(None, bounds))
+
+    @property
     def versions(self) -> tuple[Clause, ...]:
-        """The affected releases as a range; those before the fix if it is not known since when. Empty: all."""
-        low = f">={self.introduced}" if self.introduced else ""
-        high = f"<{self.fixed}" if self.fixed else ""
-        return parse_range(",".join(filter(None, (low, high)))) if low or high else ()
+        """`affected` as a range."""
+        return parse_range(self.affected) if self.affected else ()
 
     def has(self, release: Version) -> bool:
         """Whether an exact release is affected."""

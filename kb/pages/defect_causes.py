@@ -38,9 +38,6 @@ def with_defects(cases: CaseSet, defects: DefectSet) -> CaseSet:
 
 def cause_of(defect: Defect) -> Case:
     """A known defect as a cause: what is answered where a release itself is at fault."""
-    affected = ",".join(
-        [*([f">={defect.introduced}"] if defect.introduced else []), *([f"<{defect.fixed}"] if defect.fixed else [])]
-    )
     return Case(
         id=defect.id,
         title=defect.title,
@@ -51,7 +48,7 @@ def cause_of(defect: Defect) -> Case:
         reviewed="",
         sections=MappingProxyType({language: _parts(defect, language) for language in ("en", "zh")}),
         sources=(Reference(url=defect.link, says="maintainer", note=""),),
-        affected=MappingProxyType({defect.package: affected} if affected else {}),
+        affected=MappingProxyType({defect.package: defect.affected} if defect.affected else {}),
         fixed=MappingProxyType({defect.package: defect.fixed} if defect.fixed else {}),
         signals=SIGNALS.get(defect.effect, ()),
         settings=defect.touches,

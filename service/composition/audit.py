@@ -91,7 +91,7 @@ def defect_view(match: DefectMatch, language: str) -> DefectView:
         version=version_text(match.version),
         title=defect.title.get(language),
         effect=defect.effect.value,
-        affected=affected(defect, language),
+        affected=defect.affected or messages("audit.all_releases", language),
         introduced=defect.introduced,
         fixed=defect.fixed,
         certain=match.certain,
@@ -102,12 +102,6 @@ def defect_view(match: DefectMatch, language: str) -> DefectView:
         mechanism=defect.mechanism,
         evidence=(*place, *match.spans),
     )
-
-
-def affected(defect: Defect, language: str) -> str:
-    """The affected releases: ``>=0.20.0,<0.21.0``."""
-    bounds = (f">={defect.introduced}" if defect.introduced else "", f"<{defect.fixed}" if defect.fixed else "")
-    return ",".join(filter(None, bounds)) or messages("audit.all_releases", language)
 
 
 def _remainder(item: Remainder, language: str) -> RemainderView:
