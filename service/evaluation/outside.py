@@ -244,8 +244,8 @@ def was_given(fact: str, incident: Incident) -> bool:
     if fact in ("config", "command", "log") and not incident.attachments:
         return False
     if fact == "framework":
-        texts = (*incident.question.values(), *(file.content for file in incident.attachments))
-        return _joined(incident.family) in _joined("\n".join(texts))
+        texts = (*incident.question.values(), *(str(file.content) for file in incident.attachments))
+        return any(_joined(incident.family) in _joined(text) for text in texts)
     if fact == f"version:{incident.family}":
         return "framework_version" in incident.given
     return any(name in incident.given for name in GIVEN.get(fact, ()))

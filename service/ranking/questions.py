@@ -198,8 +198,8 @@ def known(fact: str, context: Context) -> bool:
     run = evidence.run
     kind, _, name = fact.partition(":")
     if kind == "version":
-        fact = evidence.versions.get(name)
-        return fact is not None and (fact.exact is not None or fact.span is not None)
+        version = evidence.versions.get(name)
+        return version is not None and (version.exact is not None or version.span is not None)
     if kind == "setting":
         return name in run.settings or any(other in run.settings for other in SAID_BY.get(name, ()))
     if kind == "option":
