@@ -36,7 +36,7 @@ def add_release(checkout: Path, framework: str, tag: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / framework / "options.json"
     book = read(path) if path.exists() else Book(framework=framework)
-    book.add(tag, extract(GitTree(checkout, tag), framework))
+    book.add(tag.removeprefix("core_"), extract(GitTree(checkout, tag), framework))
     return write(book, folder)
 
 

@@ -7,7 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from trainmedic.ingest.tools.extract_shapes import argparse_options, class_options, lookup_options, yaml_options
+from trainmedic.ingest.tools.extract_shapes import (
+    argparse_options,
+    class_options,
+    factory_options,
+    lookup_options,
+    with_aliases,
+    yaml_options,
+)
 from trainmedic.ingest.tools.extract_source import GitTree, Sources
 from trainmedic.ingest.tools.extract_store import Entry
 
@@ -29,6 +36,13 @@ _FILES: Mapping[str, tuple[str, ...]] = {
     "transformers": (r"src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py",),
     "deepspeed": (r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py",),
     "accelerate": (r"src/accelerate/commands/(launch|config/config_args)\.py",),
+    "megatron-core": (
+        r"megatron/(training/)?arguments\.py",
+        r"megatron/post_training/arguments\.py",
+        r"megatron/training/(config/)?\w*config\.py",
+        r"megatron/core/(model_parallel_config|transformer/(transformer_config|enums)|fault_injector)\.py",
+        r"(pretrain_\w+|examples/multimodal/multimodal_args|examples/mimo/(training/args|train))\.py",
+    ),
     "peft": (r"src/peft/(config|tuners/lora/config|utils/peft_types)\.py",),
 }
 """Framework → patterns of the files that declare its options."""
@@ -203,6 +217,24 @@ def _accelerate(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+def _megatron(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, _FILES["megatron-core"])
+    owned: dict[str, dict[str, Entry]] = {"pretrain": {}}
+    for path in ("megatron/arguments.py", "megatron/training/arguments.py"):
+        if path in sources.modules:
+            owned["pretrain"].update(factory_options(sources, path, "ArgumentGroupFactory"))
+            owned["pretrain"].update(with_aliases(argparse_options(sources, path)))
+    # Programs add options of their own to the shared parser; which ones is of no use to a diagnosis.
+    owned["programs"] = {
+        name: entry
+        for path in sources.modules
+        if not path.endswith("arguments.py") or "training/" not in path
+        for name, entry in with_aliases(argparse_options(sources, path)).items()
+        if name not in owned["pretrain"]
+    }
+    return merge(owned)
+
+
 def _peft(tree: GitTree) -> dict[str, Entry]:
     sources = _sources(tree, _FILES["peft"])
     return merge(_classes(sources, ["LoraConfig"]))
@@ -213,6 +245,7 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "axolotl": _axolotl,
     "deepspeed": _deepspeed,
     "llamafactory": _llamafactory,
+    "megatron-core": _megatron,
     "ms-swift": _swift,
     "openrlhf": _openrlhf,
     "peft": _peft,

@@ -78,6 +78,67 @@ def _argument(sources: Sources, path: str, given: Mapping[str, ast.expr], aliase
     return entry
 
 
+def with_aliases(options: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The options, and each further long name of one (``--use-mcore-models``, ``--mcore-models``) as an option too."""
+    complete = dict(options)
+    for entry in options.values():
+        for alias in entry.get("aliases", ()):
+            if alias.startswith("--"):
+                complete.setdefault(alias[2:], entry)
+    return complete
+
+
+def factory_options(sources: Sources, path: str, factory: str) -> dict[str, Entry]:
+    """The options that a module makes of dataclasses with ``factory(Class, exclude=[…])``, as Megatron does.
+
+    A field ``some_name`` becomes ``--some-name``; a flag that is on by default ``--no-…`` and ``--disable-…``.
+    """
+    options: dict[str, Entry] = {}
+    for function in ast.walk(sources.modules[path]):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        local = {
+            node.targets[0].id: node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        for call in ast.walk(function):
+            if not (isinstance(call, ast.Call) and _type_name(call.func) == factory and call.args):
+                continue
+            words = next((keyword.value for keyword in call.keywords if keyword.arg == "exclude"), None)
+            words = local.get(words.id, words) if isinstance(words, ast.Name) else words
+            exclude = sources.value(words, path) if words is not None else []
+            for name, entry in class_options(sources, _type_name(call.args[0])).items():
+                if name not in exclude:
+                    options.update(_arguments(sources, name.replace("_", "-"), entry))
+    return options
+
+
+def _arguments(sources: Sources, name: str, entry: Entry) -> dict[str, Entry]:
+    """The arguments that a field becomes, as ``add_argument`` would have declared them."""
+    names = [word.removeprefix("--") for word in entry.pop("names", ())]
+    field_default, entry["default"] = entry["default"], entry.pop("argparse_default", entry["default"])
+    kind = entry["type"].removeprefix("Optional[").removesuffix(" | None")
+    kind = kind.removesuffix("]") if entry["type"].startswith("Optional[") else kind
+    item = re.fullmatch(r"[Ll]ist\[(\w+)\]", kind)
+    if item is not None:
+        entry.setdefault("nargs", "+")
+    if sources.is_enum(kind):
+        values, entry["choices"] = sources.members(kind), sources.member_names(kind)
+        entry["default"] = entry["choices"][values.index(entry["default"])] if entry["default"] in values else None
+    choices = entry.get("choices")
+    if isinstance(choices, list) and choices:
+        kind = "int" if isinstance(choices[0], int) else "str"
+    elif choices:
+        del entry["choices"]  # computed when the program runs
+    entry["type"] = item[1] if item is not None else kind
+    if kind != "bool" or "action" in entry:
+        return dict.fromkeys(names or [name], entry)
+    action = "store_true" if field_default is False else "store_false"
+    flag: Entry = {"type": "flag", "default": entry["default"], "action": action}
+    return dict.fromkeys(names or ([name] if action == "store_true" else [f"no-{name}", f"disable-{name}"]), flag)
+
+
 def _type_name(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ast.unparse(node)
 
@@ -149,8 +210,24 @@ def _from_field_call(sources: Sources, path: str, call: ast.Call, entry: Entry) 
                 found = sources.value(item, path)
                 if isinstance(found, list):
                     entry["choices"] = found
+            elif isinstance(key, ast.Constant) and key.value == "argparse_meta" and isinstance(item, ast.Dict):
+                _from_argparse_keywords(sources, path, item, entry)
     if "deprecated" in given or "DEPRECATED" in ast.unparse(call)[:400].upper().split("HELP", 1)[-1][:40]:
         entry["deprecated"] = True
+
+
+def _from_argparse_keywords(sources: Sources, path: str, keywords: ast.Dict, entry: Entry) -> None:
+    """What a field's metadata says that ``add_argument`` takes instead of what follows from its annotation."""
+    for key, item in zip(keywords.keys, keywords.values, strict=True):
+        word = key.value if isinstance(key, ast.Constant) else None
+        if word == "type":
+            entry["type"] = _type_name(item)
+        elif word == "default":
+            entry["argparse_default"] = sources.value(item, path)
+        elif word in ("nargs", "choices", "action"):
+            entry[word] = sources.value(item, path)
+        elif word == "arg_names":
+            entry["names"] = sources.value(item, path)
 
 
 def _choices(sources: Sources, path: str, annotation: ast.expr) -> list[Any]:

@@ -48,6 +48,7 @@ class Profile:
     rank: int = 99
     library: int = 0
     standalone: bool = False
+    backend: bool = False
     package: str
     aliases: tuple[str, ...] = ()
     mention: str

@@ -17,6 +17,7 @@ from trainmedic.kb.frameworks.mentions import (
     GEMMA2,
     LIBRARIES,
     NAMES_OF_ALGORITHMS,
+    NAMES_OF_BACKENDS,
     NAMES_OF_FRAMEWORKS,
     Line,
     mentioned,
@@ -94,7 +95,7 @@ def recognise(
 
 def _named(prose: Sequence[Line], raised: Recognised | None) -> Recognised | None:
     """The user's words outweigh a traceback only if that comes from a library which several frameworks use."""
-    words = mentioned(prose, NAMES_OF_FRAMEWORKS)
+    words = mentioned(prose, NAMES_OF_FRAMEWORKS) or mentioned(prose, NAMES_OF_BACKENDS)
     if raised is None or (words is not None and raised.value in LIBRARIES):
         return words
     return raised

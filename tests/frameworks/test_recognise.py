@@ -49,6 +49,10 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("axolotl train", "axolotl", None, None),
         ("axolotl.cli.train", "axolotl", None, None),
         ("axolotl inference", "axolotl", None, "inference"),
+        ("pretrain_gpt.py", "megatron-core", "pt", "pretrain"),
+        ("/opt/Megatron-LM/pretrain_mamba.py", "megatron-core", "pt", "pretrain"),
+        ("/opt/Megatron-LM/train_rl.py", "megatron-core", "grpo", "rl"),
+        ("tools/run_text_generation_server.py", "megatron-core", None, "inference"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -86,6 +90,8 @@ def yaml(**options: str) -> list[Option]:
             "rloo",
         ),
         ([option("chosen_key", "a"), option("rejected_key", "b"), option("ref_pretrain", "m")], "openrlhf", None),
+        ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
+        ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )
@@ -310,3 +316,8 @@ def test_swift_beside_an_algorithm_is_the_framework(said: str) -> None:
     found = recognise([], [], said)
     assert found.framework is not None
     assert found.framework.value == "ms-swift"
+
+
+def test_a_backend_counts_only_if_no_framework_that_trains_with_it_is_named() -> None:
+    assert words(recognise([], [], "NaN loss in Megatron-LM"))[0] == "megatron-core"
+    assert words(recognise([], [], "Megatron-Core 0.13 as backend of verl"))[0] == "verl"

@@ -177,6 +177,44 @@ def test_every_framework_is_read_where_it_declares(
     assert found[option]["default"] == default
 
 
+MEGATRON = """
+def _add_training_args(parser):
+    exclude = ["internal"]
+    group = ArgumentGroupFactory(TrainingConfig, exclude=exclude).build_group(parser)
+    group.add_argument("--save", "--output-folder", type=str)
+"""
+TRAINING = """
+class Backend(enum.Enum):
+    flash = 1
+    auto = 5
+@dataclass
+class TrainingConfig:
+    train_iters: int | None = None
+    rampup: Optional[list[int]] = field(default=None, metadata={"argparse_meta": {"nargs": 3}})
+    fuse: bool = True
+    on_cpu: bool = field(default=False, metadata={"argparse_meta": {"default": None}})
+    bias: bool = field(default=True, metadata={"argparse_meta": {"arg_names": ["--disable-bias-linear"]}})
+    scope: str = field(default="a", metadata={"argparse_meta": {"type": str, "choices": list(Other)}})
+    backend: Backend = Backend.auto
+    method: Literal["uniform", "block"] | None = None
+    internal: int = 0
+"""
+
+
+def test_a_dataclass_that_becomes_arguments_is_read_as_those(tmp_path: Path) -> None:
+    files = {"megatron/training/arguments.py": MEGATRON, "megatron/training/config/training_config.py": TRAINING}
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "megatron-core")
+    assert {name: (entry["type"], entry["default"]) for name, entry in found.items()} == {
+        "train-iters": ("int", None), "rampup": ("int", None), "no-fuse": ("flag", True), "on-cpu": ("flag", None),
+        "disable-fuse": ("flag", True), "disable-bias-linear": ("flag", True), "scope": ("str", "a"),
+        "backend": ("str", "auto"), "method": ("str", None), "save": ("str", None), "output-folder": ("str", None),
+    }  # fmt: skip
+    assert found["on-cpu"]["action"] == "store_true"
+    assert found["rampup"]["nargs"] == 3
+    assert found["backend"]["choices"] == ["flash", "auto"]
+    assert "choices" not in found["scope"]
+
+
 def test_a_base_of_another_project_is_not_the_class_of_that_name_here(tmp_path: Path) -> None:
     own = "@dataclass\nclass Seq2SeqTrainingArguments:\n    mine: int = 1\n"
     train = "from transformers import Seq2SeqTrainingArguments\n"

@@ -158,6 +158,13 @@ def test_a_megatron_line_is_a_row() -> None:
     assert values(row)["learning_rate"] == 9.15e-06
 
 
+def test_megatrons_validation_line_is_a_row_of_evaluation() -> None:
+    (row,) = read(
+        " validation loss at iteration 1000 on validation set | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |"
+    )
+    assert (row.step, row.evaluation, values(row)["eval_loss"]) == (1000, True, 2.5)
+
+
 def test_a_megatron_line_without_an_outcome_is_no_row() -> None:
     assert read(" iteration 1/ 10 | consumed samples: 4 | log interval: 3 |") == ()
 

@@ -261,6 +261,12 @@ def test_arrays_of_overrides_are_expanded_and_positional_parameters_vanish() -> 
     assert not command.partial
 
 
+def test_an_element_of_an_array_is_several_words_where_the_array_is_used_without_quotes() -> None:
+    text = 'ARGS=(\n  "--bf16"\n  "--num-workers 1"\n)\nswift sft {}\n'
+    assert values(only(text.format("${ARGS[@]}"))) == {"bf16": True, "num-workers": 1}
+    assert "num-workers" not in values(only(text.format('"${ARGS[@]}"')))
+
+
 @pytest.mark.parametrize("text", ['"${MORE[@]}"', "$MORE", "--x 1 $MORE", "--x 1 ..."])
 def test_what_may_hold_any_flags_makes_a_command_partial(text: str) -> None:
     assert only(f"swift sft --a 1 {text}").partial

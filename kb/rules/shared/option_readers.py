@@ -35,6 +35,7 @@ _SWIFT = re.compile(r"^swift (sft|pt|rlhf)$|swift[./]cli[./](sft|pt|rlhf)(?:\.py
 _FACTORY = re.compile(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$")
 _TRL = re.compile(r"^trl (sft|dpo|kto|grpo|rloo|reward)$|(?:^|/)trl/scripts/(sft|dpo|kto|grpo|rloo|reward)\.py$")
 _VERL = re.compile(r"^verl\.trainer\.main_ppo$|verl/trainer/main_ppo\.py$")
+_MEGATRON = re.compile(r"(?:^|/)pretrain_(?:gpt|bert|t5|mamba|hybrid|vlm)\.py$")
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LIBRARIES = ("trl", "transformers", "peft")
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -162,6 +163,8 @@ class _Readers:
             return self._factory("argparse")
         if _TRL.search(entry):
             return self._reader("trl", "argparse", strict=False)
+        if _MEGATRON.search(entry) and self.framework == "megatron-core":
+            return self._reader("megatron-core", "argparse")
         return None
 
     def _overrides(self) -> Reader | None:
