@@ -67,7 +67,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "    >=0.20.0\n"
         "    until then: Evaluate on two processes.\n"
         "    https://github.com/huggingface/trl/pull/88\n"
-        "  1 more may be there (--all lists it)\n"
+        "  silent trl-3435 [may be there]: Sequence-level ratios of GRPO are averaged over padding too\n"
         "\n"
         "peft 0.15.0\n"
         "  slow peft-77: Merging takes hours\n"
@@ -80,6 +80,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "  trl-88: no release has the fix yet\n"
         "\n"
         "2 packages checked, 2 known defects, 1 that may be there\n"
+        "Add the launch script or configuration to see which of them your run has.\n"
     )
 
 
