@@ -56,12 +56,14 @@ class Profile:
     folders: tuple[str, ...] = ()
     inherits: str = ""
     options_of: str = ""
+    extends: str = ""
     dashes: bool = False
     exact_names: bool = False
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     warm: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()

@@ -92,6 +92,18 @@ def yaml(**options: str) -> list[Option]:
         ([option("chosen_key", "a"), option("rejected_key", "b"), option("ref_pretrain", "m")], "openrlhf", None),
         ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
         ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
+        (
+            [
+                option("rollout-batch-size", 32),
+                option("tensor-model-parallel-size", 2),
+                option("num-layers", 36),
+                option("recompute-granularity", "full"),
+                option("advantage-estimator", "gspo"),
+            ],
+            "slime",
+            "grpo",
+        ),
+        ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )
