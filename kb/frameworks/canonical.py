@@ -81,7 +81,8 @@ def canonicalise(
 
 def _in_force(options: tuple[Option, ...], framework: str | None) -> tuple[Option, ...]:
     """The options without those that another one switches off: those of the engine that is not used."""
-    switches = profiles()[framework].switches if framework in profiles() else {}
+    profile = profiles().get(framework or "")
+    switches = profile.switches if profile is not None else {}
     written = {option.key: str(option.value).lower() for option in options if option.key in switches}
     off = tuple(start for key, value in written.items() for start in switches[key].get(value, ()))
     return tuple(option for option in options if not option.key.startswith(off)) if off else options
