@@ -35,6 +35,7 @@ _FILES: Mapping[str, tuple[str, ...]] = {
         r"swift/llm/utils/argument\.py",
     ),
     "axolotl": (r"src/axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py",),
+    "slime": (r"slime/(utils|backends/\w+(/server)?|router)/(arguments|router)\.py",),
     "transformers": (r"src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py",),
     "deepspeed": (r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py",),
     "accelerate": (r"src/accelerate/commands/(launch|config/config_args)\.py",),
@@ -105,6 +106,17 @@ def merge(owned: Mapping[str, Mapping[str, Entry]]) -> dict[str, Entry]:
     if not merged:
         raise FileNotFoundError("no option declarations at this tag")
     return merged
+
+
+def with_options_of(entries: dict[str, Entry], tree: GitTree, framework: str) -> dict[str, Entry]:
+    """The options with those of another framework that the parser takes as well.
+
+    What the main command, the first owner, makes of an option counts; what another command does, only if the other
+    framework lacks it.
+    """
+    others = {name: {**entry, "in": [framework]} for name, entry in extract(tree, framework).items()}
+    main = next(iter(entries.values()))["in"][0]
+    return {**others, **{name: entry for name, entry in entries.items() if main in entry["in"] or name not in others}}
 
 
 def _sources(tree: GitTree, patterns: Sequence[str]) -> Sources:
@@ -237,6 +249,19 @@ def _megatron(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+def _slime(tree: GitTree) -> dict[str, Entry]:
+    """slime's own arguments; Megatron's, which it takes as well, come from another checkout."""
+    sources = _sources(tree, _FILES["slime"])
+    owned = {"slime": {}, "fsdp": _dashed(class_options(sources, "FSDPArgs")) if "FSDPArgs" in sources.classes else {}}
+    for path in sources.modules:
+        owned["slime"].update(argparse_options(sources, path, "reset_arg"))
+    return merge(owned)
+
+
+def _dashed(options: Mapping[str, Entry]) -> dict[str, Entry]:
+    return {name.replace("_", "-"): entry for name, entry in options.items()}
+
+
 def _peft(tree: GitTree) -> dict[str, Entry]:
     sources = _sources(tree, _FILES["peft"])
     return merge(_classes(sources, ["LoraConfig"]))
@@ -320,6 +345,7 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "openrlhf": _openrlhf,
     "peft": _peft,
     "torchtune": _torchtune,
+    "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,
     "verl": _verl,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -16,10 +16,13 @@ from trainmedic.ingest.tools.extract_store import Entry
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
 
-def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
-    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well."""
+def argparse_options(sources: Sources, path: str, *functions: str) -> dict[str, Entry]:
+    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well.
+
+    ``functions`` add arguments too: ``reset_arg(parser, "--lr", default=1e-6)``.
+    """
     options: dict[str, Entry] = {}
-    for call in _calls(sources, path, sources.modules[path]):
+    for call in _calls(sources, path, sources.modules[path], ("add_argument", *functions)):
         words = [sources.value(arg, path) for arg in call.args]
         names = [word for word in words if isinstance(word, str)]
         long = [name[2:] for name in names if name.startswith("--")]
@@ -29,8 +32,8 @@ def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
     return options
 
 
-def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
-    """The ``add_argument`` calls below a node; a loop's body once for each constant it runs over."""
+def _calls(sources: Sources, path: str, node: ast.AST, functions: Collection[str]) -> Iterator[ast.Call]:
+    """The calls of ``functions`` below a node; a loop's body once for each constant it runs over."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.For) and isinstance(child.target, ast.Name):
             values = sources.value(child.iter, path)
@@ -39,11 +42,12 @@ def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
                     # A copy, since the transformer changes the tree in place.
                     bound = _Bound(child.target.id, value)
                     for statement in child.body:
-                        yield from _calls(sources, path, ast.Module([bound.visit(copy.deepcopy(statement))], []))
+                        module = ast.Module([bound.visit(copy.deepcopy(statement))], [])
+                        yield from _calls(sources, path, module, functions)
                 continue
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == "add_argument":
+        if isinstance(child, ast.Call) and _type_name(child.func).rpartition(".")[2] in functions:
             yield child
-        yield from _calls(sources, path, child)
+        yield from _calls(sources, path, child, functions)
 
 
 class _Bound(ast.NodeTransformer):

@@ -58,6 +58,7 @@ class Profile:
     folders: tuple[str, ...] = ()
     inherits: str = ""
     options_of: str = ""
+    extends: str = ""
     dashes: bool = False
     exact_names: bool = False
     common_names: bool = False
@@ -66,6 +67,7 @@ class Profile:
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     warm: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()

@@ -377,8 +377,9 @@ def _heads(framework: str) -> frozenset[str]:
 
 def _rivals(framework: str, plain: Sequence[Option]) -> bool:
     scores = _scores([option for option in plain if not option.scope])
-    mine = scores.get(framework, 0.0)
-    return any(score > mine + 1 for name, score in scores.items() if name != framework)
+    related = (framework, profiles()[framework].extends)
+    mine = sum(scores.get(name, 0.0) for name in related)
+    return any(score > mine + 1 for name, score in scores.items() if name not in related)
 
 
 def _scores(options: Sequence[Option]) -> dict[str, float]:
@@ -390,6 +391,7 @@ def _scores(options: Sequence[Option]) -> dict[str, float]:
         holders = [name for name in names if _knows(name, option.key, key)]
         if hf is not None and key in hf.names:
             continue
+        holders = [name for name in holders if profiles()[name].extends not in holders]
         for name in holders:
             scores[name] += 1 / len(holders)
     return scores

@@ -107,6 +107,18 @@ def yaml(**options: str) -> list[Option]:
             "dpo",
         ),
         ([option("batch_size", 2), option("compile", True), option("clip_grad_norm", 1.0)], None, None),
+        (
+            [
+                option("rollout-batch-size", 32),
+                option("tensor-model-parallel-size", 2),
+                option("num-layers", 36),
+                option("recompute-granularity", "full"),
+                option("advantage-estimator", "gspo"),
+            ],
+            "slime",
+            "grpo",
+        ),
+        ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )

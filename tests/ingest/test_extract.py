@@ -215,6 +215,23 @@ def test_a_dataclass_that_becomes_arguments_is_read_as_those(tmp_path: Path) -> 
     assert "choices" not in found["scope"]
 
 
+def test_a_framework_that_extends_another_has_its_options_as_well(tmp_path: Path) -> None:
+    own = 'reset_arg(parser, "--lr", type=float, default=1e-6)\nparser.add_argument("--colocate")\n'
+    fsdp = "class FSDPArgs:\n    num_layers: int = 3\n"
+    base = 'parser.add_argument("--lr", type=float)\nparser.add_argument("--num-layers", type=int)\n'
+    files = {"slime/utils/arguments.py": own, "slime/backends/fsdp_utils/arguments.py": fsdp}
+    slime = checkout(tmp_path / "checkout", files)
+    megatron = checkout(tmp_path / "megatron", {"megatron/training/arguments.py": base})
+    arguments = ["--checkout", str(slime), "--framework", "slime", "--tag", "v1.0.0", "--data", str(tmp_path)]
+    assert main([*arguments, "--also", "megatron-core", str(megatron), "v1.0.0"]) == 0
+    found = read(tmp_path / "slime" / "options.json").releases["1.0.0"]
+    assert {name: (entry["default"], entry["in"]) for name, entry in found.items()} == {
+        "colocate": (None, ["slime"]),
+        "lr": (1e-6, ["slime"]),
+        "num-layers": (None, ["megatron-core"]),
+    }
+
+
 def test_a_base_of_another_project_is_not_the_class_of_that_name_here(tmp_path: Path) -> None:
     own = "@dataclass\nclass Seq2SeqTrainingArguments:\n    mine: int = 1\n"
     train = "from transformers import Seq2SeqTrainingArguments\n"

@@ -201,6 +201,20 @@ def test_a_list_of_packages_is_no_log() -> None:
     assert not known("log", context(listed))
 
 
+def test_findings_about_the_question_come_first_and_then_the_worst() -> None:
+    note = finding("note", severity=Severity.INFO)
+    aside = finding("aside", severity=Severity.WARNING, symptoms=("cpu_oom_killed",))
+    blamed = finding("blamed", severity=Severity.WARNING)
+    worst = finding("worst")
+    told = context(evidence("loss_nan"), note, aside, blamed, worst)
+    assert [item.rule_id for item in diagnose([scored(case())], told, WEIGHTS).findings] == [
+        "worst",
+        "blamed",
+        "note",
+        "aside",
+    ]
+
+
 def test_the_order_of_the_candidates_does_not_matter() -> None:
     candidates = [scored(case(name), 0.5) for name in ("b", "a", "c")]
     told = context(evidence("loss_nan"))
