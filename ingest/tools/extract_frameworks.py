@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from trainmedic.ingest.tools.extract_shapes import (
@@ -281,7 +281,7 @@ def _torchtune(tree: GitTree) -> dict[str, Entry]:
         PurePosixPath(paths[0]).stem: [path for path in paths if path.endswith(".yaml")]
         for node in ast.walk(registry)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Recipe"
-        for paths in [[each.value.value for each in ast.walk(node) if _is_path(each)]]
+        for paths in [list(_named_files(node))]
     }
     files = {PurePosixPath(path).stem: path for path in tree.paths if path.startswith("recipes/")}
     sources, library = _sources(tree, (r"recipes/(?:dev/)?\w+\.py",)), _sources(tree, (r"torchtune/.*\.py",))
@@ -298,13 +298,11 @@ def _torchtune(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
-def _is_path(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.keyword)
-        and node.arg == "file_path"
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def _named_files(node: ast.AST) -> Iterator[str]:
+    for child in ast.walk(node):
+        match child:
+            case ast.keyword(arg="file_path", value=ast.Constant(value=str(path))):
+                yield path
 
 
 def _components(tree: GitTree, configs: Iterable[str]) -> dict[str, set[str]]:
