@@ -303,7 +303,8 @@ class DefectView:
     """A known defect of an installed package.
 
     ``version`` is the installed one, ``affected`` the range of releases with the defect. ``doubts`` say why it may not
-    be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``version``, ``distant``.
+    be there: ``condition`` (the configuration decides; ``missing`` asks for it), ``version``, ``distant``,
+    ``framework``.
     """
 
     id: str

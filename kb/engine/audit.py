@@ -21,7 +21,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.versions import parse_version
 
-MANY_MINORS = 12
+MANY_MINORS = 2
 """Releases ``x.y`` between a version and a fix, above which a defect of unknown origin need not be there yet."""
 LEAST_LETTERS, MOST_LETTERS, MOST_SENTENCES = 8, 300, 30
 """Bounds of the user's sentences that are compared with symptoms."""
@@ -32,7 +32,8 @@ class Doubt(StrEnum):
 
     CONDITION = "condition"  # its condition needs a configuration that was not pasted
     VERSION = "version"  # the version is known in part only
-    DISTANT = "distant"  # not known since when, and the version is long before the fix
+    DISTANT = "distant"  # not known since when, and the version is not shortly before the fix
+    FRAMEWORK = "framework"  # the run is another framework's, which uses at most parts of this trainer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,8 @@ def _match(
             doubts.append(Doubt.CONDITION)
     if defect.introduced is None and _is_distant(version, defect, releases):
         doubts.append(Doubt.DISTANT)
+    if defect.framework and _is_of_others(defect.framework, runs):
+        doubts.append(Doubt.FRAMEWORK)
     return DefectMatch(defect=defect, version=version, doubts=tuple(doubts), missing=missing, spans=spans)
 
 
@@ -120,6 +123,12 @@ def _is_distant(version: VersionFact, defect: Defect, releases: Sequence[Version
     if at is None or fixed is None:
         return False
     return len({release.release[:2] for release in releases if at < release < fixed}) > MANY_MINORS
+
+
+def _is_of_others(framework: str, runs: Sequence[Facts]) -> bool:
+    """Whether frameworks of the runs are known, and this is none of them."""
+    running = {facts.run.framework.value for facts in runs if facts.run.framework is not None}
+    return bool(running) and framework not in running
 
 
 def _order(match: DefectMatch) -> tuple[int, bool, tuple[bool, tuple[int, ...]], str]:

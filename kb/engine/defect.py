@@ -41,7 +41,8 @@ class Defect:
 
     ``introduced`` is None if it is not known which release brought it, ``fixed`` None if no release is without it.
     ``when`` is a condition over a run (empty: the version alone decides), checked when the page is linted.
-    ``touches`` are names as in code and configuration. ``symptoms`` by language.
+    ``touches`` are names as in code and configuration. ``symptoms`` by language. ``framework`` is the one whose runs
+    alone use the package (empty: a library).
     """
 
     id: str
@@ -59,6 +60,7 @@ class Defect:
     mechanism: str = ""
     workaround: Text | None = None
     link: str = ""
+    framework: str = ""
 
     @property
     def affected(self) -> str:

@@ -32,6 +32,12 @@ def defect_packages() -> Mapping[str, Any]:
     return load_table("defects/packages.toml")
 
 
+def framework_of(package: str) -> str:
+    """The framework whose runs alone use a package; empty for a library."""
+    entry = defect_packages()[package]
+    return str(entry.get("framework", package)) if entry.get("kind") == "trainer" else ""
+
+
 def load_defects(
     packages: Collection[str] | None = None, folders: Iterable[Path] = (), words: Vocabulary | None = None
 ) -> DefectSet:
@@ -128,6 +134,7 @@ def read_defect(entry: Field, package: str, words: Vocabulary | None = None) -> 
         mechanism=fields["mechanism"].choice(_mechanisms()) if "mechanism" in fields else "",
         workaround=_both(fields["workaround"]) if "workaround" in fields else None,
         link=f"https://github.com/{repository}/" + (f"pull/{pull}" if pull else f"commit/{commit}"),
+        framework=framework_of(package),
     )
 
 

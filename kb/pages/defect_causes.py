@@ -12,17 +12,10 @@ from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Reference
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.defect import defect_packages
 
 messages = load_messages("trainmedic.kb.pages")
 SIGNALS: Mapping[Effect, tuple[str, ...]] = MappingProxyType({Effect.HANG: ("hang",), Effect.MEMORY: ("oom",)})
 """The signals of an effect, where it has any of its own."""
-
-
-def framework_of(package: str) -> str:
-    """The framework whose runs alone use a package; empty for a library."""
-    entry = defect_packages()[package]
-    return str(entry.get("framework", package)) if entry.get("kind") == "trainer" else ""
 
 
 def with_defects(cases: CaseSet, defects: DefectSet) -> CaseSet:
@@ -43,7 +36,7 @@ def cause_of(defect: Defect) -> Case:
         title=defect.title,
         kind="fault",
         family="version",
-        frameworks=tuple(filter(None, (framework_of(defect.package),))),
+        frameworks=tuple(filter(None, (defect.framework,))),
         evidence="maintainer",
         reviewed="",
         sections=MappingProxyType({language: _parts(defect, language) for language in ("en", "zh")}),

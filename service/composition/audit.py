@@ -147,7 +147,8 @@ def defects_beside(
     likely = frozenset(mechanisms)
     sentences = wordings(evidence)
     chosen = []
-    for place, match in enumerate(audit([d for d in defects if d.package in pasted], evidence)):
+    concerned = [defect for defect in defects if defect.package in pasted]
+    for place, match in enumerate(audit(concerned, evidence, releases_of(concerned))):
         near = closeness(match.defect, evidence, sentences)
         speaks = near >= SPEAKS_OF or (match.defect.mechanism in likely)
         if match.certain or speaks:

@@ -16,7 +16,7 @@ from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.pages.defect_causes import framework_of
+from trainmedic.kb.pages.defect import framework_of
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap

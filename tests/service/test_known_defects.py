@@ -8,7 +8,8 @@ from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
-from trainmedic.kb.pages.defect_causes import cause_of, framework_of, with_defects
+from trainmedic.kb.pages.defect import framework_of
+from trainmedic.kb.pages.defect_causes import cause_of, with_defects
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.question.request import Ask

@@ -1,0 +1,12 @@
+accelerate launch --config_file single.yaml src/train.py \
+    --stage sft \
+    --do_train \
+    --model_name_or_path meta-llama/Meta-Llama-3-8B-Instruct \
+    --dataset train \
+    --template llama3 \
+    --finetuning_type lora \
+    --lora_target q_proj,v_proj \
+    --output_dir saves/lora \
+    --overwrite_cache \
+    --cutoff_len 4096 \
+    --preprocessing_num_workers 32

@@ -1,0 +1,27 @@
+deepspeed --module openrlhf.cli.train_ppo \
+  --pretrain org/Llama-3-8b-sft-mixture \
+  --reward_pretrain org/Llama-3-8b-rm-mixture \
+  --save_path ./checkpoint \
+  --save_steps -1 \
+  --logging_steps 1 \
+  --eval_steps -1 \
+  --micro_train_batch_size 2 \
+  --train_batch_size 128 \
+  --micro_rollout_batch_size 4 \
+  --rollout_batch_size 1024 \
+  --max_epochs 1 \
+  --prompt_max_len 1024 \
+  --generate_max_len 1024 \
+  --zero_stage 2 \
+  --bf16 \
+  --actor_learning_rate 5e-7 \
+  --critic_learning_rate 9e-6 \
+  --init_kl_coef 0.01 \
+  --prompt_data org/prompts \
+  --input_key context_messages \
+  --apply_chat_template \
+  --max_samples 100000 \
+  --normalize_reward \
+  --adam_offload \
+  --flash_attn \
+  --gradient_checkpointing

@@ -1,0 +1,11 @@
+accelerate launch --num_processes 8 -m trl.scripts.grpo \
+    --model_name_or_path Qwen/Qwen3-8B \
+    --dataset_name rows \
+    --use_vllm True \
+    --vllm_mode colocate \
+    --bf16 True \
+    --gradient_checkpointing True \
+    --per_device_train_batch_size 8 \
+    --num_generations 8 \
+    --learning_rate 1e-6 \
+    --output_dir out
