@@ -1,11 +1,11 @@
-"""Options out of the three ways frameworks declare them: argparse calls, annotated classes, YAML trees."""
+"""Options out of the ways frameworks declare them: argparse calls, annotated classes, signatures, reads, YAML trees."""
 
 from __future__ import annotations
 
 import ast
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -16,10 +16,13 @@ from trainmedic.ingest.tools.extract_store import Entry
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
 
-def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
-    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well."""
+def argparse_options(sources: Sources, path: str, *functions: str) -> dict[str, Entry]:
+    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well.
+
+    ``functions`` add arguments too: ``reset_arg(parser, "--lr", default=1e-6)``.
+    """
     options: dict[str, Entry] = {}
-    for call in _calls(sources, path, sources.modules[path]):
+    for call in _calls(sources, path, sources.modules[path], ("add_argument", *functions)):
         words = [sources.value(arg, path) for arg in call.args]
         names = [word for word in words if isinstance(word, str)]
         long = [name[2:] for name in names if name.startswith("--")]
@@ -29,8 +32,8 @@ def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
     return options
 
 
-def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
-    """The ``add_argument`` calls below a node; a loop's body once for each constant it runs over."""
+def _calls(sources: Sources, path: str, node: ast.AST, functions: Collection[str]) -> Iterator[ast.Call]:
+    """The calls of ``functions`` below a node; a loop's body once for each constant it runs over."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.For) and isinstance(child.target, ast.Name):
             values = sources.value(child.iter, path)
@@ -39,11 +42,12 @@ def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
                     # A copy, since the transformer changes the tree in place.
                     bound = _Bound(child.target.id, value)
                     for statement in child.body:
-                        yield from _calls(sources, path, ast.Module([bound.visit(copy.deepcopy(statement))], []))
+                        module = ast.Module([bound.visit(copy.deepcopy(statement))], [])
+                        yield from _calls(sources, path, module, functions)
                 continue
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == "add_argument":
+        if isinstance(child, ast.Call) and _type_name(child.func).rpartition(".")[2] in functions:
             yield child
-        yield from _calls(sources, path, child)
+        yield from _calls(sources, path, child, functions)
 
 
 class _Bound(ast.NodeTransformer):
@@ -76,6 +80,67 @@ def _argument(sources: Sources, path: str, given: Mapping[str, ast.expr], aliase
     if aliases:
         entry["aliases"] = aliases
     return entry
+
+
+def with_aliases(options: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The options, and each further long name of one (``--use-mcore-models``, ``--mcore-models``) as an option too."""
+    complete = dict(options)
+    for entry in options.values():
+        for alias in entry.get("aliases", ()):
+            if alias.startswith("--"):
+                complete.setdefault(alias[2:], entry)
+    return complete
+
+
+def factory_options(sources: Sources, path: str, factory: str) -> dict[str, Entry]:
+    """The options that a module makes of dataclasses with ``factory(Class, exclude=[…])``, as Megatron does.
+
+    A field ``some_name`` becomes ``--some-name``; a flag that is on by default ``--no-…`` and ``--disable-…``.
+    """
+    options: dict[str, Entry] = {}
+    for function in ast.walk(sources.modules[path]):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        local = {
+            node.targets[0].id: node.value
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        for call in ast.walk(function):
+            if not (isinstance(call, ast.Call) and _type_name(call.func) == factory and call.args):
+                continue
+            words = next((keyword.value for keyword in call.keywords if keyword.arg == "exclude"), None)
+            words = local.get(words.id, words) if isinstance(words, ast.Name) else words
+            exclude = sources.value(words, path) if words is not None else []
+            for name, entry in class_options(sources, _type_name(call.args[0])).items():
+                if name not in exclude:
+                    options.update(_arguments(sources, name.replace("_", "-"), entry))
+    return options
+
+
+def _arguments(sources: Sources, name: str, entry: Entry) -> dict[str, Entry]:
+    """The arguments that a field becomes, as ``add_argument`` would have declared them."""
+    names = [word.removeprefix("--") for word in entry.pop("names", ())]
+    field_default, entry["default"] = entry["default"], entry.pop("argparse_default", entry["default"])
+    kind = entry["type"].removeprefix("Optional[").removesuffix(" | None")
+    kind = kind.removesuffix("]") if entry["type"].startswith("Optional[") else kind
+    item = re.fullmatch(r"[Ll]ist\[(\w+)\]", kind)
+    if item is not None:
+        entry.setdefault("nargs", "+")
+    if sources.is_enum(kind):
+        values, entry["choices"] = sources.members(kind), sources.member_names(kind)
+        entry["default"] = entry["choices"][values.index(entry["default"])] if entry["default"] in values else None
+    choices = entry.get("choices")
+    if isinstance(choices, list) and choices:
+        kind = "int" if isinstance(choices[0], int) else "str"
+    elif choices:
+        del entry["choices"]  # computed when the program runs
+    entry["type"] = item[1] if item is not None else kind
+    if kind != "bool" or "action" in entry:
+        return dict.fromkeys(names or [name], entry)
+    action = "store_true" if field_default is False else "store_false"
+    flag: Entry = {"type": "flag", "default": entry["default"], "action": action}
+    return dict.fromkeys(names or ([name] if action == "store_true" else [f"no-{name}", f"disable-{name}"]), flag)
 
 
 def _type_name(node: ast.expr) -> str:
@@ -149,8 +214,24 @@ def _from_field_call(sources: Sources, path: str, call: ast.Call, entry: Entry) 
                 found = sources.value(item, path)
                 if isinstance(found, list):
                     entry["choices"] = found
+            elif isinstance(key, ast.Constant) and key.value == "argparse_meta" and isinstance(item, ast.Dict):
+                _from_argparse_keywords(sources, path, item, entry)
     if "deprecated" in given or "DEPRECATED" in ast.unparse(call)[:400].upper().split("HELP", 1)[-1][:40]:
         entry["deprecated"] = True
+
+
+def _from_argparse_keywords(sources: Sources, path: str, keywords: ast.Dict, entry: Entry) -> None:
+    """What a field's metadata says that ``add_argument`` takes instead of what follows from its annotation."""
+    for key, item in zip(keywords.keys, keywords.values, strict=True):
+        word = key.value if isinstance(key, ast.Constant) else None
+        if word == "type":
+            entry["type"] = _type_name(item)
+        elif word == "default":
+            entry["argparse_default"] = sources.value(item, path)
+        elif word in ("nargs", "choices", "action"):
+            entry[word] = sources.value(item, path)
+        elif word == "arg_names":
+            entry["names"] = sources.value(item, path)
 
 
 def _choices(sources: Sources, path: str, annotation: ast.expr) -> list[Any]:
@@ -181,6 +262,53 @@ def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entr
                 known = default is None or isinstance(default, dict)
                 options[name] = {"type": None if known else type(default).__name__, "default": default}
     return options
+
+
+def read_options(sources: Sources, path: str, variable: str) -> dict[str, Entry]:
+    """Keys that a module reads as ``cfg.name`` or ``cfg.get("name", DEFAULT)``; without a default they are required."""
+    options: dict[str, Entry] = {}
+    methods = set()
+    for node in ast.walk(sources.modules[path]):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="get") as method,
+                args=[ast.Constant(value=str(key)), *rest],
+            ) if name == variable:
+                methods.add(method)
+                default = sources.value(rest[0], path) if rest else None
+                options[key] = {"type": None if default is None else type(default).__name__, "default": default}
+            case ast.Attribute(value=ast.Name(id=name), attr=key) if (
+                name == variable and node not in methods and key not in dir(dict)
+            ):
+                options.setdefault(key, {"type": None, "default": "<required>"})
+    return options
+
+
+def signature_options(sources: Sources, name: str) -> dict[str, Entry]:
+    """The parameters of a function, or of a class's ``__init__``, with their defaults; empty if none has this name."""
+    for path, module in sources.modules.items():
+        for node in module.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                node = next((each for each in node.body if getattr(each, "name", "") == "__init__"), node)
+            elif getattr(node, "name", "") != name:
+                continue
+            if isinstance(node, ast.FunctionDef):
+                return _parameters(sources, path, node.args)
+    return {}
+
+
+def _parameters(sources: Sources, path: str, arguments: ast.arguments) -> dict[str, Entry]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + [*arguments.defaults]
+    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return {
+        each.arg: {
+            "type": ast.unparse(each.annotation) if each.annotation is not None else None,
+            "default": "<required>" if default is None else sources.value(default, path),
+        }
+        for each, default in pairs
+        if each.arg != "self"
+    }
 
 
 # PyYAML follows YAML 1.1, where a float needs a dot.

@@ -170,6 +170,12 @@ class Sources:
         values = [self.value(value, path) for key, value in _assignments(node.body).items() if not key.startswith("_")]
         return [value for value in values if not isinstance(value, dict)]
 
+    def member_names(self, name: str) -> list[str]:
+        """An enumeration's members by name, in the order of `members`."""
+        path, node = self.classes[name]
+        table = _assignments(node.body)
+        return [key for key in table if not key.startswith("_") and not isinstance(self.value(table[key], path), dict)]
+
     def lineage(self, name: str) -> list[tuple[str, ast.ClassDef]]:
         """(path, class) from the most basic known base to the class itself, as attribute lookup needs it."""
         return [self.classes[each] for each in reversed(self._order(name, ()))]

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.model.run import Option, Setting, Unresolved
 
-_HF = (*INHERITS, "transformers", "unsloth", "axolotl")
+_BY_DATA_PARALLEL = ("megatron-core", "slime")
+"""They divide the global batch by micro batch times data parallel size."""
+_HF = (*INHERITS, "transformers", "unsloth", "axolotl", "torchtune")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,17 @@ def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str
         )
     if framework == "verl" and algorithm != "sft":
         return _verl(numbers, world, parallel)
+    if framework in _BY_DATA_PARALLEL:
+        total = numbers.number("global_batch")
+        whole = None if total is None else numbers.known(total, "global batch size", "global_batch")
+        exact, accumulation = _micro_batches(numbers, whole, parallel)
+        return Batch(
+            world_size=world,
+            data_parallel=parallel,
+            accumulation=accumulation,
+            global_batch=whole,
+            accumulation_exact=exact,
+        )
     if framework not in _HF:
         return Batch(world_size=world, data_parallel=parallel)
     accumulation = _hf_accumulation(numbers, framework, algorithm, world)
@@ -194,24 +207,13 @@ def _hf_accumulation(
 
 
 def _verl(numbers: _Numbers, world: Known | None, parallel: Known | None) -> Batch:
-    mini, samples, micro = numbers.number("global_batch"), numbers.one("num_generations"), numbers.number("micro_batch")
+    mini, samples = numbers.number("global_batch"), numbers.one("num_generations")
     whole = None
     if mini is not None and samples is not None:
         whole = numbers.known(
             mini * samples, f"{mini} prompts × {samples} samples in a mini batch", "global_batch", "num_generations"
         )
-    accumulation, exact = None, None
-    if whole is not None and parallel is not None and micro is not None:
-        share = micro * parallel.value
-        exact = whole.value % share == 0 and whole.value >= share
-        accumulation = _join(
-            numbers,
-            whole.value // share,
-            f"{whole.value} ÷ ({micro} × {parallel.value})",
-            ("micro_batch",),
-            whole,
-            parallel,
-        )
+    exact, accumulation = _micro_batches(numbers, whole, parallel)
     return Batch(
         world_size=world,
         data_parallel=parallel,
@@ -219,3 +221,21 @@ def _verl(numbers: _Numbers, world: Known | None, parallel: Known | None) -> Bat
         global_batch=whole,
         accumulation_exact=exact,
     )
+
+
+def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> tuple[bool | None, Known | None]:
+    """(whether it divides, global batch ÷ (micro batch × data parallel))."""
+    micro = numbers.number("micro_batch")
+    dynamic = numbers.settings.get("dynamic_batch")
+    if whole is None or parallel is None or micro is None or (dynamic is not None and dynamic.value is True):
+        return None, None
+    share = micro * parallel.value
+    count = _join(
+        numbers,
+        whole.value // share,
+        f"{whole.value} ÷ ({micro} × {parallel.value})",
+        ("micro_batch",),
+        whole,
+        parallel,
+    )
+    return whole.value % share == 0 and whole.value >= share, count

@@ -14,7 +14,10 @@ from trainmedic.kb.model.evidence import Row, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Recognised, Region
 
-NAMES_OF_FRAMEWORKS = tuple((name, profiles()[name].mention) for name in select("trainer"))
+NAMES_OF_FRAMEWORKS, NAMES_OF_BACKENDS = (
+    tuple((name, profiles()[name].mention) for name in select("trainer") if profiles()[name].backend is backend)
+    for backend in (False, True)
+)
 NAMES_OF_ALGORITHMS = tuple(ALGORITHMS["mentions"].items())
 # Only prose may leave the size out: in a path it may be somebody's second run.
 GEMMA2 = re.compile(r"(?<![A-Za-z0-9_/.\-])gemma[- ]?2(?![A-Za-z0-9_/.\-])", re.IGNORECASE)
@@ -117,12 +120,19 @@ def framework_of(tracebacks: Sequence[Traceback]) -> Recognised | None:
     return None
 
 
+_LOGGING = {metric: profile.name for profile in profiles().values() for metric in profile.logs}
 _VERL_LOGS = ("actor/", "critic/", "timing_s/", "response_length/", "global_seqlen/")
 
 
 def framework_of_log(rows: Sequence[Row]) -> Recognised | None:
-    """verl, if the rows are written as only verl writes them (``step:3 - actor/pg_loss:0.1 - …``); or None."""
+    """verl, if the rows are written as only verl writes them (``step:3 - actor/pg_loss:0.1 - …``), Megatron by its
+    lines, others by the metrics that their profiles list; or None."""
     for row in rows:
+        own = next((_LOGGING[name] for name in row.metrics if name in _LOGGING), None)
+        if own is not None:
+            return Recognised(value=own, reason=f"the log's metrics are {own}'s", span=row.span)
+        if row.style == "megatron" and "consumed samples" in row.metrics:
+            return Recognised(value="megatron-core", reason="the log's lines are Megatron's", span=row.span)
         if row.style == "verl" and any(name.startswith(_VERL_LOGS) for name in row.metrics):
             return Recognised(value="verl", reason="the log's metrics are verl's", span=row.span)
     return None

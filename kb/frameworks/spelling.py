@@ -24,6 +24,8 @@ _CONSTANTS = (
     "flash_switch",
     "llamafactory_attention",
     "offloads",
+    "recomputes",
+    "class_name",
 )
 _DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
 _ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}
@@ -174,6 +176,8 @@ def _write_special(key: Key, value: Value, switch: bool) -> str | None:
             return key.how[3:] if value is True else None
         case "offloads":
             return "cpu" if value is True else "none"
+        case "recomputes":
+            return "full" if value is True else ""
         case how if how not in _CONSTANTS:
             return "true" if value == how or value == (how,) else None
         case _:

@@ -218,8 +218,9 @@ def _logged_config(block: Block, found: _Facts) -> None:
 
 
 def _repeated(block: Block, found: _Facts) -> None:
-    """The overrides that Hydra repeats when a job fails: often the only trace of the command."""
-    repeated = dump.overrides(block.piece)
+    """The overrides that Hydra repeats when a job fails, the arguments that Megatron prints: often the only trace of
+    the command."""
+    repeated = dump.overrides(block.piece) or dump.arguments(block.piece)
     if repeated is not None:
         place, reading = repeated
         _unit(replace(block, kind="dump", piece=place), reading, found)

@@ -153,6 +153,10 @@ def mentions(text: str, groups: Iterable[Group]) -> bool:
     return all(any(_occurs(_plain(alternative), plain) for alternative in group) for group in groups)
 
 
+def _joined(text: str) -> str:
+    return _plain(text).replace(" ", "")
+
+
 @cache
 def _plain(text: str) -> str:
     return _SEPARATORS.sub(" ", text.lower()).strip()
@@ -234,10 +238,14 @@ def _rank(right: Sequence[bool]) -> int | None:
 def was_given(fact: str, incident: Incident) -> bool:
     """Whether an incident already says a fact that is asked for.
 
-    A configuration or log of which the question only tells is none: the text itself may well be asked for.
+    A configuration or log that the question only describes is not given: its text is worth asking for. Nor is a
+    framework that only the tracker implied: the incident has to name it.
     """
     if fact in ("config", "command", "log") and not incident.attachments:
         return False
+    if fact == "framework":
+        texts = (*incident.question.values(), *(str(file.content) for file in incident.attachments))
+        return any(_joined(incident.family) in _joined(text) for text in texts)
     if fact == f"version:{incident.family}":
         return "framework_version" in incident.given
     return any(name in incident.given for name in GIVEN.get(fact, ()))

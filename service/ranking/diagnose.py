@@ -135,9 +135,10 @@ def nothing_readable(evidence: Evidence) -> bool:
     return bool(files) and not any(item.read and item.bytes for item in files)
 
 
-def _telling(finding: Finding, context: Context) -> tuple[float, int, str]:
-    """Sort key: findings about the question first, then by severity."""
-    return -finding_weight(finding, context), list(Severity).index(finding.severity), finding.rule_id
+def _telling(finding: Finding, context: Context) -> tuple[bool, int, float, str]:
+    """Sort key: findings about the question first; of either kind the worst first."""
+    severity = list(Severity).index(finding.severity)
+    return not relevant(finding, context), severity, -finding_weight(finding, context), finding.rule_id
 
 
 def _verdict(differential: Differential, context: Context, weights: Weights) -> Verdict:

@@ -37,6 +37,8 @@ NOTHING_LIKELY = 0.05
 WHOLE = 1.25
 """A whole configuration or log against the best single fact in it."""
 WHOLE_FACTS = ("config", "log")
+CONFIGS = frozenset({"command", "yaml", "json", "toml", "ini", "hydra"})
+"""Kinds of text that configure a run, of whatever program."""
 SHORT = 150
 """Width of a question below which the framework, the algorithm and the model are asked for by themselves."""
 GENERIC = (*WHOLE_FACTS, "framework", "algorithm", "model")
@@ -196,7 +198,8 @@ def known(fact: str, context: Context) -> bool:
     run = evidence.run
     kind, _, name = fact.partition(":")
     if kind == "version":
-        return name in evidence.versions and evidence.versions[name].exact is not None
+        version = evidence.versions.get(name)
+        return version is not None and (version.exact is not None or version.span is not None)
     if kind == "setting":
         return name in run.settings or any(other in run.settings for other in SAID_BY.get(name, ()))
     if kind == "option":
@@ -214,12 +217,18 @@ def known(fact: str, context: Context) -> bool:
         "stage": run.stage is not None or run.algorithm is not None or context.intent.names_stage,
         "model": run.model is not None or run.model_family is not None,
         "model_family": run.model_family is not None or run.model is not None,
-        "log": logged or bool(evidence.rows or evidence.tracebacks or context.observed),
-        "config": bool(run.options or evidence.calls),
+        "log": logged or bool(evidence.rows or evidence.tracebacks or context.observed) or _shows_output(evidence),
+        "config": bool(run.options or evidence.calls) or any(region.kind in CONFIGS for region in evidence.regions),
         "command": any(region.kind == "command" for region in evidence.regions),
         "dataset": "dataset" in run.settings,
     }
     return answers.get(fact, False)
+
+
+def _shows_output(evidence: Evidence) -> bool:
+    """Whether a file is neither code, configuration nor a list of packages: a table, or one line of an error."""
+    listings = {fact.span.attachment for fact in evidence.versions.values() if fact.span is not None}
+    return any(item.name and item.kind == "prose" and item.name not in listings for item in evidence.receipt.inputs)
 
 
 def _generic(fact: str) -> Missing:

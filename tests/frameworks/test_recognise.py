@@ -49,6 +49,16 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("axolotl train", "axolotl", None, None),
         ("axolotl.cli.train", "axolotl", None, None),
         ("axolotl inference", "axolotl", None, "inference"),
+        ("pretrain_gpt.py", "megatron-core", "pt", "pretrain"),
+        ("/opt/Megatron-LM/pretrain_mamba.py", "megatron-core", "pt", "pretrain"),
+        ("/opt/Megatron-LM/train_rl.py", "megatron-core", "grpo", "rl"),
+        ("tools/run_text_generation_server.py", "megatron-core", None, "inference"),
+        ("tune run lora_finetune_distributed", "torchtune", "sft", "sft"),
+        ("tune run lora_dpo_single_device", "torchtune", "dpo", "preference"),
+        ("tune run ppo_full_finetune_single_device", "torchtune", "ppo", "rl"),
+        ("tune run knowledge_distillation_distributed", "torchtune", "kd", "distill"),
+        ("tune run eleuther_eval", "torchtune", None, "inference"),
+        ("tune run quantize", "torchtune", None, "export"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -86,6 +96,29 @@ def yaml(**options: str) -> list[Option]:
             "rloo",
         ),
         ([option("chosen_key", "a"), option("rejected_key", "b"), option("ref_pretrain", "m")], "openrlhf", None),
+        ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
+        ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
+        (
+            [
+                option("tokenizer._component_", "torchtune.models.llama3.llama3_tokenizer"),
+                option("loss._component_", "torchtune.rlhf.loss.DPOLoss"),
+            ],
+            "torchtune",
+            "dpo",
+        ),
+        ([option("batch_size", 2), option("compile", True), option("clip_grad_norm", 1.0)], None, None),
+        (
+            [
+                option("rollout-batch-size", 32),
+                option("tensor-model-parallel-size", 2),
+                option("num-layers", 36),
+                option("recompute-granularity", "full"),
+                option("advantage-estimator", "gspo"),
+            ],
+            "slime",
+            "grpo",
+        ),
+        ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )
@@ -310,3 +343,8 @@ def test_swift_beside_an_algorithm_is_the_framework(said: str) -> None:
     found = recognise([], [], said)
     assert found.framework is not None
     assert found.framework.value == "ms-swift"
+
+
+def test_a_backend_counts_only_if_no_framework_that_trains_with_it_is_named() -> None:
+    assert words(recognise([], [], "NaN loss in Megatron-LM"))[0] == "megatron-core"
+    assert words(recognise([], [], "Megatron-Core 0.13 as backend of verl"))[0] == "verl"

@@ -81,3 +81,30 @@ def test_repeated_overrides_are_the_run_where_no_command_is_pasted() -> None:
     assert run.algorithm.value == "grpo"
     pasted = f"```bash\npython3 -m verl.trainer.main_ppo a.b=4\n```\n{REPEATED}\n"
     assert [option.value for option in parse(pasted).run.options if option.key == "a.b"] == [4]
+
+
+MEGATRON = """\
+------------------------ arguments ------------------------
+  bf16 ............................................ True
+  recompute_granularity ........................... None
+  tensor_model_parallel_size ...................... 2
+  world_size ...................................... 8
+-------------------- end of arguments ---------------------
+ iteration 1/ 10 | consumed samples: 8 | lm loss: nan | grad norm: nan |
+"""
+
+
+def test_the_arguments_that_megatron_prints_are_options_as_its_command_line_spells_them() -> None:
+    evidence = parse(MEGATRON)
+    run = evidence.run
+    assert run.framework is not None
+    assert run.framework.value == "megatron-core"
+    assert {name: run.settings[name].value for name in ("bf16", "tensor_parallel", "num_processes")} == {
+        "bf16": True, "tensor_parallel": 2, "num_processes": 8,
+    }  # fmt: skip
+    assert not run.partial
+    assert len(evidence.rows) == 1
+    cut = dump.arguments(Piece(source=None, text=MEGATRON.partition("  world")[0]))
+    assert cut is not None
+    assert cut[1].partial
+    assert dump.arguments(Piece(source=None, text=MEGATRON.partition("  bf16")[0])) is None

@@ -58,6 +58,9 @@ def codes(text: str) -> list[str]:
         ("trl dpo --config x.yaml", None, "trl dpo"),
         ("axolotl train c.yml --launcher torchrun", None, "axolotl train"),
         ("swift --help", None, "swift"),
+        ("tune run --nnodes 1 --nproc_per_node 2 lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
+        ("tune run lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
+        ("tune download meta/m --output-dir /m", None, "tune download"),
         (
             "ray job submit --address=http://h:1 -- python3 -m verl.trainer.main_ppo a.b=1",
             "ray",
@@ -259,6 +262,12 @@ def test_arrays_of_overrides_are_expanded_and_positional_parameters_vanish() -> 
     command = only(text)
     assert values(command) == {"data.a": 1, "data.b": ("x", "y"), "c.d": 2}
     assert not command.partial
+
+
+def test_an_element_of_an_array_is_several_words_where_the_array_is_used_without_quotes() -> None:
+    text = 'ARGS=(\n  "--bf16"\n  "--num-workers 1"\n)\nswift sft {}\n'
+    assert values(only(text.format("${ARGS[@]}"))) == {"bf16": True, "num-workers": 1}
+    assert "num-workers" not in values(only(text.format('"${ARGS[@]}"')))
 
 
 @pytest.mark.parametrize("text", ['"${MORE[@]}"', "$MORE", "--x 1 $MORE", "--x 1 ..."])

@@ -9,7 +9,9 @@ import pytest
 
 from tests.service.values import WEIGHTS, case, context, evidence, finding, missing, question, scored, span
 from trainmedic.kb.model.evidence import Evidence, Row
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Severity, Status
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.ranking.diagnose import diagnose
 from trainmedic.service.ranking.features import NAMES, features, finding_weight, overlap
 from trainmedic.service.ranking.questions import GENERIC, known
@@ -173,6 +175,44 @@ def test_a_fact_that_all_causes_share_is_not_asked_for() -> None:
 @pytest.mark.parametrize("fact", GENERIC)
 def test_nothing_generic_is_known_where_nothing_was_pasted(fact: str) -> None:
     assert not known(fact, context(evidence(framework=None, options=False)))
+
+
+@pytest.mark.parametrize(
+    ("fact", "question", "name", "content"),
+    [
+        ("version:transformers", "since transformers 4.30 the learning rate falls too fast", "", ""),
+        ("log", "why does the loss grow with accumulation?", "table.md", "| GPUs | loss |\n|---|---|\n| 4 | 6.4 |"),
+        (
+            "config",
+            "adapter is empty",
+            "cmd.sh",
+            "torchrun --nproc_per_node=4 finetune.py --lora x",
+        ),
+    ],
+)
+def test_what_was_given_in_any_form_is_known(fact: str, question: str, name: str, content: str) -> None:
+    files = [Attachment(name=name, content=content)] if name else []
+    assert known(fact, context(parse(question, files)))
+    assert not known(fact, context(parse("why is the loss nan?")))
+
+
+def test_a_list_of_packages_is_no_log() -> None:
+    listed = parse("the loss is flat", [Attachment(name="env.txt", content="torch 2.6.0\ntransformers 4.51.3")])
+    assert not known("log", context(listed))
+
+
+def test_findings_about_the_question_come_first_and_then_the_worst() -> None:
+    note = finding("note", severity=Severity.INFO)
+    aside = finding("aside", severity=Severity.WARNING, symptoms=("cpu_oom_killed",))
+    blamed = finding("blamed", severity=Severity.WARNING)
+    worst = finding("worst")
+    told = context(evidence("loss_nan"), note, aside, blamed, worst)
+    assert [item.rule_id for item in diagnose([scored(case())], told, WEIGHTS).findings] == [
+        "worst",
+        "blamed",
+        "note",
+        "aside",
+    ]
 
 
 def test_the_order_of_the_candidates_does_not_matter() -> None:

@@ -206,14 +206,17 @@ def test_naming_a_cause_with_low_confidence_is_no_claim() -> None:
 
 
 def test_asking_for_what_was_given_is_counted() -> None:
-    given = incident(given=frozenset({"framework", "framework_version", "gpu"}))
+    named = {"en": "the loss is nan with TRL 0.9.6"}
+    given = incident(question=named, given=frozenset({"framework", "framework_version", "gpu"}))
     result = scorer().result(given, "en", answer(view("right"), missing=("framework", "version:trl", "version:peft")))
     assert result.asked_given == ("framework", "version:trl")
     assert was_given("card", given)
     assert not was_given("model", given)
+    unnamed = replace(given, question={"en": "why is the loss nan?"}, attachments=())
+    assert not was_given("framework", unnamed)
 
 
-def test_a_log_that_is_only_told_of_may_be_requested() -> None:
+def test_a_log_that_is_only_described_may_be_requested() -> None:
     told = incident(given=frozenset({"log", "config"}))
     pasted = replace(told, attachments=(Attachment(name="log.txt", content="loss nan"),))
     assert not was_given("log", told)

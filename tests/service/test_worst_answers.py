@@ -112,6 +112,13 @@ def test_a_faulty_configuration_alone_is_answered_with_its_faults(advisor: Advis
     assert "fp16" in answer.answer
 
 
+def test_an_answer_that_asks_back_shows_the_fixes_of_what_is_wrong_in_the_configuration(advisor: Advisor) -> None:
+    config = files(x__yaml=FULL_FP16 + "bf16: true\n")
+    answer = advisor.ask(Ask(question="training quality is bad, what is wrong?", attachments=config))
+    assert answer.verdict == "need_input"
+    assert "-fp16: true" in answer.answer
+
+
 @pytest.mark.parametrize(
     "question", ["please help, my boss is angry, the weather is bad and loss is nan", "loss is nan"]
 )

@@ -1,5 +1,6 @@
 """Arguments printed into logs → options: ``Namespace(a=1)``, ``TrainingArguments(…)``, ``Qwen2Config {…}``,
-ms-swift's ``args: RLHFArguments(…)``, verl's pretty-printed dict, the overrides that Hydra repeats when a job fails.
+ms-swift's ``args: RLHFArguments(…)``, verl's pretty-printed dict, the overrides that Hydra repeats when a job fails,
+Megatron's list of arguments (``bf16 ........ True``).
 
 ``scope`` is the printed class (none for Namespace and plain dicts). Such a dump lists defaults too: every option in it
 is known, none need have been written by hand. Logger prefixes in front of a dump's lines are stepped over.
@@ -13,6 +14,7 @@ from dataclasses import replace
 
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.parse.readers import hydra
+from trainmedic.kb.parse.readers.hydra import typed
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Node
 from trainmedic.kb.parse.readers.shell_expand import Arg
@@ -28,6 +30,8 @@ _PREFIX = re.compile(
 )
 _ROW = re.compile(r"\{[ \t\n]*['\"](?:loss|train_loss|eval_loss|train_runtime|eval_runtime)['\"]")
 _OVERRIDES = re.compile(r"Error executing job with overrides: \[(?P<items>[^\n]*)\]")
+_LIST = re.compile(r"-{8,}[ ]arguments[ ]-{8,}")
+_LIST_ITEM = re.compile(r"[ \t](?P<key>[A-Za-z_]\w*) \.{2,} (?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"")
 
 
@@ -68,3 +72,28 @@ def _items(piece: Piece) -> Iterator[Option]:
         option = hydra.read(Arg(item[group], *item.span(group), resolved=True, quoted=False), piece)
         if option is not None:
             yield replace(option, origin=Origin.DUMP)
+
+
+def arguments(piece: Piece) -> tuple[Piece, Reading] | None:
+    """The arguments that Megatron prints when it starts, and their place; named as on its command line."""
+    title = _LIST.search(piece.text)
+    if title is None:
+        return None
+    end = piece.text.find("end of arguments", title.end())
+    place = piece.cut(title.start(), end if end >= 0 else len(piece.text))
+    options = tuple(_listed(place, item) for item in _LIST_ITEM.finditer(place.text))
+    return (place, Reading(options=options, partial=end < 0)) if options else None
+
+
+def _listed(piece: Piece, item: re.Match[str]) -> Option:
+    launched = item["key"] == "world_size"  # nobody writes it: the launcher sets it
+    return Option(
+        key="num_processes" if launched else item["key"].replace("_", "-"),
+        value=typed(item["value"]),
+        raw=item["value"],
+        span=piece.span(item.start("key"), item.end("value")),
+        key_span=piece.span(*item.span("key")),
+        value_span=piece.span(*item.span("value")),
+        origin=Origin.DUMP,
+        scope="launcher" if launched else "",
+    )

@@ -97,13 +97,21 @@ class Expander:
             self.unknown.append(part.text)
             return ()
         if variable is not None and variable.args is not None and (found[2] or not part.quoted):  # type: ignore[index]
-            return variable.args
+            if part.quoted:
+                return variable.args
+            return tuple(inner for arg in variable.args for inner in self._split(arg))[:_MOST]
         text, resolved = self._parameter(part.text, 0)
         if resolved and not text and not part.quoted:
             return ()
         if resolved and not part.quoted and not word.quoted and len(text.split()) > 1:
             return tuple(Arg(each, word.start, word.end, True, False) for each in text.split()[:_MOST])
         return (Arg(text, word.start, word.end, resolved, part.quoted or word.quoted),)
+
+    def _split(self, arg: Arg) -> tuple[Arg, ...]:
+        """The words of an array's element such as ``"--num-workers 1"`` where the array is used without quotes."""
+        if arg.quoted and arg.text.startswith("-") and len(arg.text.split()) > 1:
+            return self._words(arg.start + 1, arg.end - 1)
+        return (arg,)
 
     def _value(self, word: Word, cut: int) -> Variable:
         if word.items is not None:

@@ -26,8 +26,19 @@ def check(facts: Facts) -> Outcome:
         before = first.setdefault(key, option)
         if before is option or before.raw == option.raw or before.span.order >= option.span.order:
             continue
+        if _branches_between(before, option, facts):
+            continue
         offences.append(Offence(before, f"{before.raw!r} here", f"前面是 {before.raw!r}"))
         offences.append(
             Offence(option, f"{option.raw!r} further down, which counts", f"后面是 {option.raw!r}，以它为准")
         )
     return report(offences, facts)
+
+
+def _branches_between(before: Option, option: Option, facts: Facts) -> bool:
+    """Whether a shell script decides between the two places which of them it comes to."""
+    for source in facts.evidence.sources:
+        if source.name == option.span.attachment:
+            lines = source.text.split("\n")[before.span.line : option.span.line - 1]
+            return any(line.strip().partition(" ")[0] in ("else", "elif", "fi", ";;", "esac") for line in lines)
+    return False
