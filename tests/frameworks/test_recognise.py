@@ -56,6 +56,12 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("examples/run_grpo_math.py", "nemo-rl", "grpo", "rl"),
         ("/opt/nemo-rl/examples/run_distillation.py", "nemo-rl", "kd", "distill"),
         ("run_vlm_grpo.py", None, None, None),
+        ("tune run lora_finetune_distributed", "torchtune", "sft", "sft"),
+        ("tune run lora_dpo_single_device", "torchtune", "dpo", "preference"),
+        ("tune run ppo_full_finetune_single_device", "torchtune", "ppo", "rl"),
+        ("tune run knowledge_distillation_distributed", "torchtune", "kd", "distill"),
+        ("tune run eleuther_eval", "torchtune", None, "inference"),
+        ("tune run quantize", "torchtune", None, "export"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -95,6 +101,15 @@ def yaml(**options: str) -> list[Option]:
         ([option("chosen_key", "a"), option("rejected_key", "b"), option("ref_pretrain", "m")], "openrlhf", None),
         ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
         ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
+        (
+            [
+                option("tokenizer._component_", "torchtune.models.llama3.llama3_tokenizer"),
+                option("loss._component_", "torchtune.rlhf.loss.DPOLoss"),
+            ],
+            "torchtune",
+            "dpo",
+        ),
+        ([option("batch_size", 2), option("compile", True), option("clip_grad_norm", 1.0)], None, None),
         (
             [
                 option("rollout-batch-size", 32),

@@ -257,6 +257,45 @@ def test_a_base_of_another_project_is_not_the_class_of_that_name_here(tmp_path: 
     assert sorted(found) == ["packing"]
 
 
+RECIPE = """
+def main(cfg):
+    rate = cfg.optimizer.lr
+    cfg.get("clip_grad_norm", None)
+    cfg.get("compile", False)
+    return cfg.batch_size, cfg.get(KEY)
+"""
+REGISTRY = """
+_ALL_RECIPES = [Recipe(name="sft", file_path="sft.py", configs=[Config(name="m/s", file_path="m/s.yaml")])]
+"""
+BUILDERS = """
+def lora_m(rank: int, dropout: float = 0.0):
+    pass
+
+class Loader:
+    def __init__(self, folder: str, *, shards=4):
+        pass
+"""
+
+
+def test_what_a_recipe_reads_and_what_its_components_take_become_options(tmp_path: Path) -> None:
+    files = {
+        "torchtune/_recipe_registry.py": REGISTRY,
+        "torchtune/models/m.py": BUILDERS,
+        "recipes/sft.py": RECIPE,
+        "recipes/configs/m/s.yaml": (
+            "model:\n  _component_: torchtune.models.lora_m\n  rank: 8\nbatch_size: 2\n"
+            "optimizer: {_component_: torch.optim.AdamW, lr: 1e-5}\nloader: {_component_: torchtune.Loader}\n"
+        ),
+    }
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "torchtune")
+    assert found["batch_size"]["default"] == "<required>"  # a shipped file's value is no default
+    assert found["compile"] == {"type": "bool", "default": False, "in": ["sft"]}
+    assert found["model.dropout"]["default"] == 0.0
+    assert found["loader.shards"]["default"] == 4
+    assert {"optimizer.lr", "model._component_", "model.rank", "clip_grad_norm"} <= found.keys()
+    assert not {"optimizer", "get", "KEY"} & found.keys()
+
+
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:
     repo = checkout(tmp_path / "repo", {"readme.md": "x"})
     with pytest.raises(FileNotFoundError, match=r"v9\.9\.9"):

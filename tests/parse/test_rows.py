@@ -410,3 +410,14 @@ def test_the_line_of_a_program_in_front_of_a_row_is_no_metric() -> None:
     (row,) = read("[INFO|callbacks.py:131] 2025-01-02 03:04:05,123 >> {'loss': 0.5, 'epoch': 0.1}")
     assert values(row) == {"loss": 0.5, "epoch": 0.1}
     assert row.span.column == 53
+
+
+def test_torchtunes_lines_are_rows() -> None:
+    bar, logged = read(
+        "1|2|Loss: 1.72:   0%|          | 2/808 [00:09<2:02:14,  9.09s/it]\n"
+        "Step 3 | loss:1.68 lr:5.9e-06 tokens_per_second_per_gpu:520.1 grad_norm:nan approx_policy_kl:0.002"
+    )
+    assert (bar.step, values(bar)) == (2, {"loss": 1.72})
+    assert logged.step == 3
+    assert values(logged)["learning_rate"] == 5.9e-06
+    assert values(logged)["ppo_kl"] == 0.002

@@ -76,7 +76,8 @@ _BAR_ALONE = re.compile(  # the Trainer's bar: no title, and steps per second
     r" \[[^\]\n]{1,80}(?:s/it|it/s)\][ \t]{0,8}+$"
 )
 _STEP_WORD = re.compile(
-    r"(?<![\w/])(?i:global[_ ]step|step|iteration|iter|rollout)s?+[ :=#\[]{1,4}+(?P<step>[0-9]{1,12}+)(?![\w.%])"
+    r"(?:(?<![\w/])(?i:global[_ ]step|step|iteration|iter|rollout)s?+[ :=#\[]{1,4}+"
+    r"|(?<![\w.|])[0-9]{1,6}+\|(?=[0-9]{1,12}\|))(?P<step>[0-9]{1,12}+)(?![\w.%])"  # torchtune: "epoch|step|Loss:"
 )
 _HEADING = re.compile(r"={5,} Step (?P<step>[0-9]{1,12}+)/[0-9]")
 _MEGATRON = re.compile(
