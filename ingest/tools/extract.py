@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract
+from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract, with_options_of
 from trainmedic.ingest.tools.extract_source import GitTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
 from trainmedic.ingest.tools.extract_table import settings_table
@@ -31,12 +31,20 @@ def import_catalogue(source: Path, folder: Path) -> list[Path]:
     return paths + write_side_tables(catalogue, folder)
 
 
-def add_release(checkout: Path, framework: str, tag: str, folder: Path) -> Path:
-    """Extract one tag and merge it into the framework's file (created if absent)."""
+def add_release(
+    checkout: Path, framework: str, tag: str, folder: Path, also: tuple[str, GitTree] | None = None
+) -> Path:
+    """Extract one tag and merge it into the framework's file (created if absent).
+
+    ``also``: a framework whose options this one takes besides its own, and its tree.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / framework / "options.json"
     book = read(path) if path.exists() else Book(framework=framework)
-    book.add(tag.removeprefix("core_"), extract(GitTree(checkout, tag), framework))
+    entries = extract(GitTree(checkout, tag), framework)
+    if also is not None:
+        entries = with_options_of(entries, also[1], also[0])
+    book.add(tag.removeprefix("core_"), entries)
     return write(book, folder)
 
 
@@ -61,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
     parser.add_argument("--framework", choices=sorted(FRAMEWORKS))
     parser.add_argument("--tag", help="the release tag to read")
+    parser.add_argument(
+        "--also", nargs=3, metavar=("FRAMEWORK", "DIR", "TAG"), help="a framework whose options it takes as well"
+    )
     parser.add_argument("--compare", action="store_true", help="report the differences, write nothing")
     parser.add_argument("--table", type=Path, help="write the table of canonical settings (Markdown)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the catalogue files")
@@ -76,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")
             sys.stdout.write("".join(f"{line}\n" for line in lines))
         else:
-            sys.stdout.write(f"{add_release(args.checkout, args.framework, args.tag, args.data).name}\n")
+            also = (args.also[0], GitTree(Path(args.also[1]), args.also[2])) if args.also else None
+            sys.stdout.write(f"{add_release(args.checkout, args.framework, args.tag, args.data, also).name}\n")
     elif not args.table:
         parser.error("give --from-catalog, or --checkout with --framework and --tag, or --table")
     if args.table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from trainmedic.ingest.tools.extract_shapes import (
@@ -12,6 +12,8 @@ from trainmedic.ingest.tools.extract_shapes import (
     class_options,
     factory_options,
     lookup_options,
+    read_options,
+    signature_options,
     with_aliases,
     yaml_options,
 )
@@ -33,6 +35,7 @@ _FILES: Mapping[str, tuple[str, ...]] = {
         r"swift/llm/utils/argument\.py",
     ),
     "axolotl": (r"src/axolotl/(utils/(schemas|config/models/input)/.*|integrations/\w+/args)\.py",),
+    "slime": (r"slime/(utils|backends/\w+(/server)?|router)/(arguments|router)\.py",),
     "transformers": (r"src/transformers/(training_args(_seq2seq)?|trainer_utils)\.py",),
     "deepspeed": (r"deepspeed/(runtime|compile|profiling|monitor|utils)/.*(config|constants)\w*\.py",),
     "accelerate": (r"src/accelerate/commands/(launch|config/config_args)\.py",),
@@ -103,6 +106,17 @@ def merge(owned: Mapping[str, Mapping[str, Entry]]) -> dict[str, Entry]:
     if not merged:
         raise FileNotFoundError("no option declarations at this tag")
     return merged
+
+
+def with_options_of(entries: dict[str, Entry], tree: GitTree, framework: str) -> dict[str, Entry]:
+    """The options with those of another framework that the parser takes as well.
+
+    What the main command, the first owner, makes of an option counts; what another command does, only if the other
+    framework lacks it.
+    """
+    others = {name: {**entry, "in": [framework]} for name, entry in extract(tree, framework).items()}
+    main = next(iter(entries.values()))["in"][0]
+    return {**others, **{name: entry for name, entry in entries.items() if main in entry["in"] or name not in others}}
 
 
 def _sources(tree: GitTree, patterns: Sequence[str]) -> Sources:
@@ -235,9 +249,88 @@ def _megatron(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+def _slime(tree: GitTree) -> dict[str, Entry]:
+    """slime's own arguments; Megatron's, which it takes as well, come from another checkout."""
+    sources = _sources(tree, _FILES["slime"])
+    owned = {"slime": {}, "fsdp": _dashed(class_options(sources, "FSDPArgs")) if "FSDPArgs" in sources.classes else {}}
+    for path in sources.modules:
+        owned["slime"].update(argparse_options(sources, path, "reset_arg"))
+    return merge(owned)
+
+
+def _dashed(options: Mapping[str, Entry]) -> dict[str, Entry]:
+    return {name.replace("_", "-"): entry for name, entry in options.items()}
+
+
 def _peft(tree: GitTree) -> dict[str, Entry]:
     sources = _sources(tree, _FILES["peft"])
     return merge(_classes(sources, ["LoraConfig"]))
+
+
+_ADAM = ("lr", "betas", "eps", "weight_decay", "amsgrad", "fused", "foreach")
+"""Arguments of ``torch.optim.AdamW``, the same in every release that a catalogue covers."""
+
+
+def _torchtune(tree: GitTree) -> dict[str, Entry]:
+    """What each recipe reads, and the parameters of the components that its shipped configurations name.
+
+    Only these have defaults that hold whatever the configuration says, so values of shipped files are left out.
+    """
+    registry = ast.parse(tree.text("torchtune/_recipe_registry.py"))
+    recipes = {
+        PurePosixPath(paths[0]).stem: [path for path in paths if path.endswith(".yaml")]
+        for node in ast.walk(registry)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Recipe"
+        for paths in [list(_named_files(node))]
+    }
+    files = {PurePosixPath(path).stem: path for path in tree.paths if path.startswith("recipes/")}
+    sources, library = _sources(tree, (r"recipes/(?:dev/)?\w+\.py",)), _sources(tree, (r"torchtune/.*\.py",))
+    owned = {}
+    for recipe, configs in recipes.items():
+        if files.get(recipe) not in sources.modules:
+            continue
+        options = read_options(sources, files[recipe], "cfg")
+        for group, names in _components(tree, [f"recipes/configs/{path}" for path in configs]).items():
+            options.pop(group, None)
+            options[f"{group}._component_"] = {"type": "str", "default": "<required>"}
+            options.update(_component_options(library, group, names))
+        owned[recipe] = options
+    return merge(owned)
+
+
+def _named_files(node: ast.AST) -> Iterator[str]:
+    for child in ast.walk(node):
+        match child:
+            case ast.keyword(arg="file_path", value=ast.Constant(value=str(path))):
+                yield path
+
+
+def _components(tree: GitTree, configs: Iterable[str]) -> dict[str, set[str]]:
+    """Group of options → the dotted names of the components that these configurations put there."""
+    groups: dict[str, set[str]] = {}
+    for path in configs:
+        if path not in tree.paths:
+            continue
+        for key, entry in yaml_options(tree.text(path)).items():
+            group, _, last = key.rpartition(".")
+            if last == "_component_" and group:
+                groups.setdefault(group, set()).add(str(entry["default"]))
+    return groups
+
+
+def _component_options(library: Sources, group: str, names: Iterable[str]) -> dict[str, Entry]:
+    """The parameters of the components, with a default only where they agree."""
+    options: dict[str, Entry] = {}
+    for name in sorted(names):
+        if name.startswith("torch.optim."):
+            parameters: dict[str, Entry] = {each: {"type": None, "default": "<required>"} for each in _ADAM}
+        else:
+            parameters = signature_options(library, name.rpartition(".")[2])
+        for parameter, entry in parameters.items():
+            known = options.setdefault(f"{group}.{parameter}", entry)
+            if known != entry:
+                options[f"{group}.{parameter}"] = {"type": None, "default": "<required>"}
+    return options
 
 
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
@@ -249,6 +342,8 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "ms-swift": _swift,
     "openrlhf": _openrlhf,
     "peft": _peft,
+    "torchtune": _torchtune,
+    "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,
     "verl": _verl,

@@ -1,11 +1,11 @@
-"""Options out of the three ways frameworks declare them: argparse calls, annotated classes, YAML trees."""
+"""Options out of the ways frameworks declare them: argparse calls, annotated classes, signatures, reads, YAML trees."""
 
 from __future__ import annotations
 
 import ast
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -16,10 +16,13 @@ from trainmedic.ingest.tools.extract_store import Entry
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
 
-def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
-    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well."""
+def argparse_options(sources: Sources, path: str, *functions: str) -> dict[str, Entry]:
+    """Every long option that a module adds with ``add_argument``, in ``for`` loops over constants as well.
+
+    ``functions`` add arguments too: ``reset_arg(parser, "--lr", default=1e-6)``.
+    """
     options: dict[str, Entry] = {}
-    for call in _calls(sources, path, sources.modules[path]):
+    for call in _calls(sources, path, sources.modules[path], ("add_argument", *functions)):
         words = [sources.value(arg, path) for arg in call.args]
         names = [word for word in words if isinstance(word, str)]
         long = [name[2:] for name in names if name.startswith("--")]
@@ -29,8 +32,8 @@ def argparse_options(sources: Sources, path: str) -> dict[str, Entry]:
     return options
 
 
-def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
-    """The ``add_argument`` calls below a node; a loop's body once for each constant it runs over."""
+def _calls(sources: Sources, path: str, node: ast.AST, functions: Collection[str]) -> Iterator[ast.Call]:
+    """The calls of ``functions`` below a node; a loop's body once for each constant it runs over."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.For) and isinstance(child.target, ast.Name):
             values = sources.value(child.iter, path)
@@ -39,11 +42,12 @@ def _calls(sources: Sources, path: str, node: ast.AST) -> Iterator[ast.Call]:
                     # A copy, since the transformer changes the tree in place.
                     bound = _Bound(child.target.id, value)
                     for statement in child.body:
-                        yield from _calls(sources, path, ast.Module([bound.visit(copy.deepcopy(statement))], []))
+                        module = ast.Module([bound.visit(copy.deepcopy(statement))], [])
+                        yield from _calls(sources, path, module, functions)
                 continue
-        if isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute) and child.func.attr == "add_argument":
+        if isinstance(child, ast.Call) and _type_name(child.func).rpartition(".")[2] in functions:
             yield child
-        yield from _calls(sources, path, child)
+        yield from _calls(sources, path, child, functions)
 
 
 class _Bound(ast.NodeTransformer):
@@ -258,6 +262,53 @@ def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entr
                 known = default is None or isinstance(default, dict)
                 options[name] = {"type": None if known else type(default).__name__, "default": default}
     return options
+
+
+def read_options(sources: Sources, path: str, variable: str) -> dict[str, Entry]:
+    """Keys that a module reads as ``cfg.name`` or ``cfg.get("name", DEFAULT)``; without a default they are required."""
+    options: dict[str, Entry] = {}
+    methods = set()
+    for node in ast.walk(sources.modules[path]):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="get") as method,
+                args=[ast.Constant(value=str(key)), *rest],
+            ) if name == variable:
+                methods.add(method)
+                default = sources.value(rest[0], path) if rest else None
+                options[key] = {"type": None if default is None else type(default).__name__, "default": default}
+            case ast.Attribute(value=ast.Name(id=name), attr=key) if (
+                name == variable and node not in methods and key not in dir(dict)
+            ):
+                options.setdefault(key, {"type": None, "default": "<required>"})
+    return options
+
+
+def signature_options(sources: Sources, name: str) -> dict[str, Entry]:
+    """The parameters of a function, or of a class's ``__init__``, with their defaults; empty if none has this name."""
+    for path, module in sources.modules.items():
+        for node in module.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                node = next((each for each in node.body if getattr(each, "name", "") == "__init__"), node)
+            elif getattr(node, "name", "") != name:
+                continue
+            if isinstance(node, ast.FunctionDef):
+                return _parameters(sources, path, node.args)
+    return {}
+
+
+def _parameters(sources: Sources, path: str, arguments: ast.arguments) -> dict[str, Entry]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + [*arguments.defaults]
+    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return {
+        each.arg: {
+            "type": ast.unparse(each.annotation) if each.annotation is not None else None,
+            "default": "<required>" if default is None else sources.value(default, path),
+        }
+        for each, default in pairs
+        if each.arg != "self"
+    }
 
 
 # PyYAML follows YAML 1.1, where a float needs a dot.

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.model.run import Option, Setting, Unresolved
 
-_BY_DATA_PARALLEL = ("megatron-core",)
+_BY_DATA_PARALLEL = ("megatron-core", "slime")
 """They divide the global batch by micro batch times data parallel size."""
-_HF = (*INHERITS, "transformers", "unsloth", "axolotl")
+_HF = (*INHERITS, "transformers", "unsloth", "axolotl", "torchtune")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,8 @@ def _verl(numbers: _Numbers, world: Known | None, parallel: Known | None) -> Bat
 def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> tuple[bool | None, Known | None]:
     """(whether it divides, global batch ÷ (micro batch × data parallel))."""
     micro = numbers.number("micro_batch")
-    if whole is None or parallel is None or micro is None:
+    dynamic = numbers.settings.get("dynamic_batch")
+    if whole is None or parallel is None or micro is None or (dynamic is not None and dynamic.value is True):
         return None, None
     share = micro * parallel.value
     count = _join(

@@ -21,12 +21,14 @@ ALGORITHMS: Mapping[str, Any] = tomllib.loads((FOLDER / "data" / "algorithms.tom
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands that take a verb (``swift sft``). ``idle`` verbs train nothing; with ``overrides`` they accept
-    ``key=value`` words; ``recognised`` commands name the framework of a run."""
+    """Commands that take a verb (``swift sft``). ``idle`` verbs train nothing; torchrun's flags and a program follow
+    ``launches`` verbs; with ``overrides`` they accept ``key=value`` words; ``recognised`` commands name the framework
+    of a run."""
 
     names: tuple[str, ...] = ()
     trains: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
     overrides: bool = False
     recognised: bool = True
 
@@ -56,12 +58,16 @@ class Profile:
     folders: tuple[str, ...] = ()
     inherits: str = ""
     options_of: str = ""
+    extends: str = ""
     dashes: bool = False
     exact_names: bool = False
+    common_names: bool = False
+    lenient: bool = False
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     warm: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()

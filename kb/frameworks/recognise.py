@@ -196,7 +196,8 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
         if words is None:
             continue
         value = option.value[0] if isinstance(option.value, tuple) and option.value else option.value
-        algorithm = words.get(str(value).lower())
+        word = str(value).lower()
+        algorithm = words.get(word) or words.get(word.rpartition(".")[2])  # a class may be written with its package
         strength = list(hints).index(option.key.replace("-", "_") if option.key not in hints else option.key)
         if algorithm is not None and (verdict is None or strength >= verdict[0]):
             verdict = (strength, algorithm, option)
@@ -355,8 +356,7 @@ def _from_keys(options: Sequence[Option]) -> Recognised | None:
                     continue
                 if framework in ("deepspeed", "accelerate") and _others(plain, framework):
                     continue
-                rivals = _rivals(framework, plain)
-                if not rivals:
+                if profile.common_names or not _rivals(framework, plain):
                     return Recognised(
                         value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
                     )
@@ -377,12 +377,13 @@ def _heads(framework: str) -> frozenset[str]:
 
 def _rivals(framework: str, plain: Sequence[Option]) -> bool:
     scores = _scores([option for option in plain if not option.scope])
-    mine = scores.get(framework, 0.0)
-    return any(score > mine + 1 for name, score in scores.items() if name != framework)
+    related = (framework, profiles()[framework].extends)
+    mine = sum(scores.get(name, 0.0) for name in related)
+    return any(score > mine + 1 for name, score in scores.items() if name not in related)
 
 
 def _scores(options: Sequence[Option]) -> dict[str, float]:
-    names = [name for name in select("trainer") if table(name) is not None]
+    names = [name for name in select("trainer") if not profiles()[name].common_names and table(name) is not None]
     hf = table("transformers")
     scores = dict.fromkeys(names, 0.0)
     for option in options:
@@ -390,6 +391,7 @@ def _scores(options: Sequence[Option]) -> dict[str, float]:
         holders = [name for name in names if _knows(name, option.key, key)]
         if hf is not None and key in hf.names:
             continue
+        holders = [name for name in holders if profiles()[name].extends not in holders]
         for name in holders:
             scores[name] += 1 / len(holders)
     return scores

@@ -51,6 +51,8 @@ class Spec:
         if column in profiles():
             column = profiles()[column].options_of or column
         own = self.columns.get(column, ())
+        if column in profiles() and (base := profiles()[column].extends):
+            own += tuple(key for key in self.columns.get(base, ()) if key not in own)
         if column in HF:
             seen = {each.key for each in own}
             return own + tuple(each for each in self.columns.get("hf", ()) if each.key not in seen)

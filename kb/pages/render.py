@@ -133,7 +133,8 @@ def _footer(case: Case, language: str) -> list[str]:
 
     grade = _named("grade", case.evidence, language)
     reader = messages("second_reader", language) if case.reviewed_by == "second reader" else ""
-    lines = [line("evidence", f"{grade}. {messages('reviewed', language)} {case.reviewed}{reader}.")]
+    reviewed = f" {messages('reviewed', language)} {case.reviewed}{reader}." if case.reviewed else ""
+    lines = [line("evidence", f"{grade}.{reviewed}")]
     if case.rules:
         lines.append(line("detected", _code(case.rules)))
     elif case.no_rule:

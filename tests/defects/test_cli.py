@@ -67,7 +67,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "    >=0.20.0\n"
         "    until then: Evaluate on two processes.\n"
         "    https://github.com/huggingface/trl/pull/88\n"
-        "  1 more may be there (--all lists it)\n"
+        "  silent trl-3435 [may be there]: Sequence-level ratios of GRPO are averaged over padding too\n"
         "\n"
         "peft 0.15.0\n"
         "  slow peft-77: Merging takes hours\n"
@@ -80,6 +80,7 @@ def test_defects_are_grouped_by_package_and_the_worst_come_first(capsys: pytest.
         "  trl-88: no release has the fix yet\n"
         "\n"
         "2 packages checked, 2 known defects, 1 that may be there\n"
+        "Add the launch script or configuration to see which of them your run has.\n"
     )
 
 
@@ -183,7 +184,7 @@ def test_sarif_has_a_place_for_each_defect_and_follows_the_schema(capsys: pytest
 def test_osv_has_a_record_for_each_defect(capsys: pytest.CaptureFixture[str]) -> None:
     _, text = run(capsys, "--format", "osv", write("requirements.txt", "peft==0.15.0\ntrl==0.20.0\n"))
     records = {record["id"]: record for record in json.loads(text)}
-    assert set(records) == {"TRAINMEDIC-trl-3435", "TRAINMEDIC-trl-88", "TRAINMEDIC-peft-77"}
+    assert set(records) == {"x_trainmedic-trl-3435", "x_trainmedic-trl-88", "x_trainmedic-peft-77"}
     for record in records.values():
         assert {"schema_version", "id", "modified", "affected"} <= set(record)
         assert record["modified"].endswith("Z")
@@ -194,12 +195,12 @@ def test_osv_has_a_record_for_each_defect(capsys: pytest.CaptureFixture[str]) ->
         assert all(len(event) == 1 for event in versions["events"])
 
     def events(name: str) -> object:
-        return records[f"TRAINMEDIC-{name}"]["affected"][0]["ranges"][0]["events"]
+        return records[f"x_trainmedic-{name}"]["affected"][0]["ranges"][0]["events"]
 
     assert events("trl-3435") == [{"introduced": "0.20.0"}, {"fixed": "0.21.0"}]
     assert events("trl-88") == [{"introduced": "0.20.0"}]
     assert events("peft-77") == [{"introduced": "0"}, {"fixed": "0.15.2"}]
-    assert records["TRAINMEDIC-trl-3435"]["references"] == [
+    assert records["x_trainmedic-trl-3435"]["references"] == [
         {"type": "FIX", "url": "https://github.com/huggingface/trl/pull/3435"}
     ]
 

@@ -83,3 +83,10 @@ def test_megatron_divides_by_micro_batch_and_data_parallel_size() -> None:
                option("tensor-model-parallel-size", 2), option("pipeline-model-parallel-size", 2)]  # fmt: skip
     assert numbers(sizes(options, "megatron-core", "pt")) == (16, 4, 8, 64)
     assert numbers(sizes(options[1:], "megatron-core", "pt")) == (16, 4, None, None)
+
+
+def test_slime_cuts_micro_batches_by_tokens_if_they_are_dynamic() -> None:
+    options = [option("global-batch-size", 256), option("micro-batch-size", 1),
+               option("tensor-model-parallel-size", 2), option("actor-num-gpus-per-node", 8)]  # fmt: skip
+    assert numbers(sizes(options, "slime", "grpo")) == (8, 4, 64, 256)
+    assert numbers(sizes([*options, option("use-dynamic-batch-size")], "slime", "grpo")) == (8, 4, None, 256)

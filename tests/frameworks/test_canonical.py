@@ -321,3 +321,23 @@ def test_a_program_without_ray_has_no_actors() -> None:
     ):
         found = canonicalise((), "openrlhf", "ppo", "rl", facts, programs=[program])
         assert (found["num_gpus"].value if "num_gpus" in found else None) == gpus
+
+
+def test_the_builder_of_torchtunes_model_says_how_it_is_tuned() -> None:
+    full = [option("model._component_", "torchtune.models.llama3.llama3_8b"), option("dtype", "bf16")]
+    assert value("use_peft", full, "torchtune", "sft") is False
+    assert value("lora_rank", full, "torchtune", "sft") == "ABSENT"
+    assert value("packing", full, "torchtune", "sft", torchtune="0.6.1") is False
+    quantised = [option("model._component_", "torchtune.models.llama3.qlora_llama3_8b"), option("model.lora_rank", 8)]
+    assert value("load_in_4bit", quantised, "torchtune", "sft") is True
+    assert value("lora_rank", quantised, "torchtune", "sft") == 8
+
+
+def test_torchtunes_defaults_are_unknown_without_its_file() -> None:
+    assert value("packing", [option("batch_size", 8)], "torchtune", "sft", torchtune="0.6.1") == "ABSENT"
+    assert value("micro_batch", [option("batch_size", 8)], "torchtune", "sft", torchtune="0.6.1") == 8
+
+
+def test_an_option_that_a_lenient_framework_dropped_bounds_no_release() -> None:
+    assert catalogue.infer_versions("torchtune", ["memory_efficient_fsdp_wrap"])[1] is None
+    assert catalogue.infer_versions("torchtune", ["tensor_parallel_dim"])[0] == "0.6.0"

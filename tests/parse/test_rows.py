@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from trainmedic.kb.model.evidence import Row
 from trainmedic.kb.parse import metrics
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers import rows
 from trainmedic.kb.parse.source import Piece
 
@@ -156,6 +157,21 @@ def test_a_megatron_line_is_a_row() -> None:
     assert values(row)["loss"] == 2.5
     assert values(row)["grad_norm"] == 0.231
     assert values(row)["learning_rate"] == 9.15e-06
+
+
+def test_the_dicts_that_slime_logs_are_rows_of_its_rollouts_and_steps() -> None:
+    evidence = parse(
+        "(Actor pid=41) [2025-09-01 12:00:00] rollout 3: {'rollout/raw_reward': 0.41, 'rollout/log_probs': -0.3, "
+        "'rollout/response_lengths': 5123.2, 'rollout/truncated': 0.12}\n"
+        "(Actor pid=41) [2025-09-01 12:00:09] step 3: {'train/loss': 0.1, 'train/pg_loss': 0.1, "
+        "'train/pg_clipfrac': 0.0, 'train/entropy_loss': 0.34, 'train/grad_norm': 0.23, 'train/lr-pg_0': 1e-06}\n"
+    )
+    rollout, step = evidence.rows
+    assert (rollout.step, step.step) == (3, 3)
+    assert values(rollout).items() >= {"reward": 0.41, "completion_length": 5123.2, "clipped_ratio": 0.12}.items()
+    assert values(step).keys() == {"loss", "policy_loss", "clip_ratio", "entropy", "grad_norm", "learning_rate"}
+    assert evidence.run.framework is not None
+    assert evidence.run.framework.value == "slime"
 
 
 def test_megatrons_validation_line_is_a_row_of_evaluation() -> None:
@@ -384,3 +400,14 @@ def test_the_line_of_a_program_in_front_of_a_row_is_no_metric() -> None:
     (row,) = read("[INFO|callbacks.py:131] 2025-01-02 03:04:05,123 >> {'loss': 0.5, 'epoch': 0.1}")
     assert values(row) == {"loss": 0.5, "epoch": 0.1}
     assert row.span.column == 53
+
+
+def test_torchtunes_lines_are_rows() -> None:
+    bar, logged = read(
+        "1|2|Loss: 1.72:   0%|          | 2/808 [00:09<2:02:14,  9.09s/it]\n"
+        "Step 3 | loss:1.68 lr:5.9e-06 tokens_per_second_per_gpu:520.1 grad_norm:nan approx_policy_kl:0.002"
+    )
+    assert (bar.step, values(bar)) == (2, {"loss": 1.72})
+    assert logged.step == 3
+    assert values(logged)["learning_rate"] == 5.9e-06
+    assert values(logged)["ppo_kl"] == 0.002

@@ -466,11 +466,21 @@ def test_the_knowledge_is_listed_by_kind_and_language(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_case_and_a_rule_are_shown_as_markdown(language: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pages_are_shown_as_markdown(language: str, capsys: pytest.CaptureFixture[str]) -> None:
     for name in (INCIDENTS[0].case, RULE, "update-blow-up", "update-blow-up.clipping-off"):
         shown = out_of(capsys, "kb", "show", name, "--language", language)
         assert shown.startswith("# ")
         assert any("\u4e00" <= c <= "\u9fff" for c in shown) is (language == "zh")
+
+
+def test_a_known_defect_is_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = out_of(capsys, "kb", "list", "--kind", "defects").splitlines()
+    first = next(line for line in listed if line.startswith("defect  trl-"))
+    assert first.endswith("]")
+    _, name, title = first.split("  ", 2)
+    shown = out_of(capsys, "kb", "show", name)
+    assert shown.startswith(f"# {title.rpartition('  [')[0]}")
+    assert "reviewed" not in shown
 
 
 def test_an_unknown_page_is_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:

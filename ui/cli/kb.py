@@ -2,8 +2,8 @@
 
 lint      check pages and lists of defects (all, or the given ones): format, links, both languages; run the
           rules' examples
-list      list cases, mechanisms and rules, or the names that pages use (signals, settings, concepts)
-show      print one case, mechanism, origin (mechanism.origin) or rule as Markdown
+list      list cases, mechanisms and rules, known defects, or the names that pages use (signals, settings, concepts)
+show      print one case, mechanism, origin (mechanism.origin), rule or known defect as Markdown
 new       write the skeleton of a case, mechanism or rule page
 coverage  print what is covered by framework and class, with links and gaps, as Markdown
 """
@@ -26,7 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     lint.add_argument("page", nargs="*", type=Path, metavar="PAGE", help="pages or lists of defects (all)")
     lint.add_argument("--kb", action="append", default=[], type=Path, metavar="FOLDER", help="a folder of your pages")
     listing = actions.add_parser("list", help="list cases, mechanisms and rules")
-    listing.add_argument("--kind", choices=("cases", "rules", "mechanisms", "signals", "settings", "concepts"))
+    kinds = ("cases", "rules", "mechanisms", "defects", "signals", "settings", "concepts")
+    listing.add_argument("--kind", choices=kinds)
     listing.add_argument("--language", choices=("en", "zh"), default="en")
     show = actions.add_parser("show", help="print one page")
     show.add_argument("id")
@@ -176,6 +177,13 @@ def _list(options: argparse.Namespace) -> int:
             sys.stdout.write(f"{concept.id}  {concept.kind}  {', '.join(wordings[:4])}\n")
         return 0
     folders = _configured()
+    if options.kind == "defects":
+        from trainmedic.kb.pages.defect import load_defects
+
+        for defects in load_defects(folders=folders).by_package.values():
+            for defect in defects:
+                releases = f"{defect.package} {defect.affected}".rstrip()
+                sys.stdout.write(f"defect  {defect.id}  {defect.title.get(options.language)}  [{releases}]\n")
     if options.kind in (None, "mechanisms"):
         from trainmedic.kb.pages.mechanism import load_mechanisms
 
@@ -193,6 +201,8 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import NotFound
     from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.defect import load_defects
+    from trainmedic.kb.pages.defect_causes import with_defects
     from trainmedic.kb.pages.mechanism import load_mechanisms
     from trainmedic.kb.pages.page import suggestion
     from trainmedic.kb.pages.render import render_case, render_mechanism, render_rule
@@ -211,12 +221,17 @@ def _show(options: argparse.Namespace) -> int:
         return 0
     rules = load_rules(folders)
     rule = rules.get(options.id)
-    if rule is None:
-        known = {case.id for case in cases.cases} | {rule.id for rule in rules.rules}
+    if rule is not None:
+        sys.stdout.write(render_rule(rule, options.language) + "\n")
+        return 0
+    causes = with_defects(cases, load_defects(folders=folders))
+    defect = causes.get(options.id)
+    if defect is None:
+        known = {cause.id for cause in causes.cases} | {rule.id for rule in rules.rules}
         known |= {mechanism.id for mechanism in mechanisms.mechanisms}
-        message = f"no case, mechanism or rule {options.id!r}{suggestion(options.id, known)}"
+        message = f"no case, mechanism, rule or defect {options.id!r}{suggestion(options.id, known)}"
         raise NotFound(message, hint="trainmedic kb list")
-    sys.stdout.write(render_rule(rule, options.language) + "\n")
+    sys.stdout.write(render_case(defect, options.language) + "\n")
     return 0
 
 

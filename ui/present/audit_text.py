@@ -15,6 +15,8 @@ COLOURS = {
 }
 MOST_PACKAGES = 40
 """Changed packages that are listed; two environments may differ in hundreds that training does not use."""
+MOST_POSSIBLE = 3
+"""Defects of a package that are named though it is open whether the run has them."""
 MOST_IDS = 8
 MOST_OPTIONS = 20
 
@@ -42,21 +44,27 @@ def report(
 
 
 def package(name: str, items: Sequence[DefectView], language: str, with_possible: bool, *, colour: bool) -> str:
-    """One package's certain defects; the others as a number unless they are wanted."""
+    """One package's certain defects, and the worst of the others, of which all are listed if they are wanted."""
     certain = [item for item in items if item.certain]
-    possible = [item for item in items if not item.certain]
+    possible = sorted((item for item in items if not item.certain), key=lambda item: len(item.doubts))
     lines = [f"{name} {items[0].version}"]
     for item in (*certain, *(possible if with_possible else ())):
         lines += defect(item, language, colour=colour)
-    if possible and not with_possible:
-        lines.append("  " + messages("audit.collapsed", language, count=len(possible)))
+    if not with_possible:
+        lines += [headline(item, language, colour=colour) for item in possible[:MOST_POSSIBLE]]
+        if len(possible) > MOST_POSSIBLE:
+            lines.append("  " + messages("audit.collapsed", language, count=len(possible) - MOST_POSSIBLE))
     return "\n".join(lines)
 
 
-def defect(item: DefectView, language: str, *, colour: bool) -> Iterator[str]:
+def headline(item: DefectView, language: str, *, colour: bool) -> str:
     effect = messages(f"audit.effect.{item.effect}", language)
     doubt = f" [{messages('audit.possible', language)}]" if not item.certain else ""
-    yield f"  {paint(effect, COLOURS[item.effect], colour)} {item.id}{doubt}: {item.title}"
+    return f"  {paint(effect, COLOURS[item.effect], colour)} {item.id}{doubt}: {item.title}"
+
+
+def defect(item: DefectView, language: str, *, colour: bool) -> Iterator[str]:
+    yield headline(item, language, colour=colour)
     parts = [item.affected, *(messages(f"audit.doubt.{doubt}", language) for doubt in item.doubts)]
     if item.introduced is None and item.fixed is not None:
         parts.append(messages("audit.since_unknown", language))
@@ -134,4 +142,7 @@ def summary(view: AuditView, language: str) -> str:
         messages("audit.certain", language, count=certain),
         messages("audit.maybe", language, count=len(view.defects) - certain),
     ]
-    return f"{packages}{messages('comma', language)}{messages('comma', language).join(parts)}"
+    text = f"{packages}{messages('comma', language)}{messages('comma', language).join(parts)}"
+    if any("condition" in item.doubts for item in view.defects):
+        text += "\n" + messages("audit.add_configuration", language)
+    return text

@@ -22,7 +22,7 @@ def record(item: DefectView, modified: datetime) -> dict[str, Any]:
         events.append({"fixed": item.fixed})
     body: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "id": f"TRAINMEDIC-{item.id}",
+        "id": f"x_trainmedic-{item.id}",  # x_: databases that are not registered with OSV
         "modified": modified.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "summary": item.title,
         "affected": [

@@ -75,7 +75,8 @@ _BAR_ALONE = re.compile(  # the Trainer's bar: no title, and steps per second
     r" \[[^\]\n]{1,80}(?:s/it|it/s)\][ \t]{0,8}+$"
 )
 _STEP_WORD = re.compile(
-    r"(?<![\w/])(?i:global[_ ]step|step|iteration|iter)s?+[ :=#\[]{1,4}+(?P<step>[0-9]{1,12}+)(?![\w.%])"
+    r"(?:(?<![\w/])(?i:global[_ ]step|step|iteration|iter|rollout)s?+[ :=#\[]{1,4}+"
+    r"|(?<![\w.|])[0-9]{1,6}+\|(?=[0-9]{1,12}\|))(?P<step>[0-9]{1,12}+)(?![\w.%])"  # torchtune: "epoch|step|Loss:"
 )
 _MEGATRON = re.compile(
     r"(?<!\w)iteration\s{1,20}+(?P<step>[0-9]{1,12}+)(?:/\s{0,20}+[0-9]{1,12}+|(?: on (?:validation|test) set)?)"

@@ -36,6 +36,7 @@ _FACTORY = re.compile(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$"
 _TRL = re.compile(r"^trl (sft|dpo|kto|grpo|rloo|reward)$|(?:^|/)trl/scripts/(sft|dpo|kto|grpo|rloo|reward)\.py$")
 _VERL = re.compile(r"^verl\.trainer\.main_ppo$|verl/trainer/main_ppo\.py$")
 _MEGATRON = re.compile(r"(?:^|/)pretrain_(?:gpt|bert|t5|mamba|hybrid|vlm)\.py$")
+_SLIME = re.compile(r"(?:^|/)train(?:_async)?\.py$")
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LIBRARIES = ("trl", "transformers", "peft")
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
@@ -165,6 +166,8 @@ class _Readers:
             return self._reader("trl", "argparse", strict=False)
         if _MEGATRON.search(entry) and self.framework == "megatron-core":
             return self._reader("megatron-core", "argparse")
+        if _SLIME.search(entry) and self.framework == "slime":
+            return self._reader("slime", "argparse")
         return None
 
     def _overrides(self) -> Reader | None:
@@ -377,6 +380,8 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
         return Verdict(OPEN, spelled)  # leftovers of the trl command go to accelerate launch
     if reader.how == "argparse" and (_prefix_of_any(catalogue, spelled) or spelled.startswith("no_")):
         return Verdict(OPEN, spelled)
+    if framework == "slime" and spelled.startswith("sglang-"):
+        return Verdict(OPEN, spelled)  # whatever the installed SGLang takes
     if framework == "verl" and not _has_branch(catalogue, spelled):
         return Verdict(OPEN, spelled)
     if framework == "deepspeed" and spelled.replace(".", ".stage3_", 1) in catalogue.names:
