@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from trainmedic.ingest.tools.extract_shapes import (
@@ -12,6 +12,8 @@ from trainmedic.ingest.tools.extract_shapes import (
     class_options,
     factory_options,
     lookup_options,
+    read_options,
+    signature_options,
     with_aliases,
     yaml_options,
 )
@@ -60,6 +62,15 @@ _SWIFT = {
     "megatron_rlhf": ("MegatronRLHFArguments",),
 }
 _VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_NEMO_RL = {
+    "grpo": r"grpo_(math|sliding)_\w+",
+    "sft": r"sft(_\w+)?",
+    "dpo": "dpo",
+    "rm": "rm",
+    "ppo": r"ppo_math_\w+",
+    "distillation": "distillation_math(_megatron)?",
+}
+"""Algorithm → its example files, the basic one being the one with the shortest name."""
 _AXOLOTL_NESTED = {
     "trl": "TRLConfig",
     "vllm": "VllmConfig",
@@ -179,6 +190,19 @@ def _verl(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+def _nemo_rl(tree: GitTree) -> dict[str, Entry]:
+    """The example file of each algorithm; every option that is written in one is there, and runs start from a copy."""
+    owned = {}
+    for owner, name in _NEMO_RL.items():
+        paths = [path for path in tree.paths if re.fullmatch(rf"examples/configs/{name}\.yaml", path)]
+        found: dict[str, Entry] = {}
+        for path in sorted(paths, key=len):
+            found = {**yaml_options(tree.text(path)), **found}
+        if found:
+            owned[owner] = found
+    return merge(owned)
+
+
 def _axolotl(tree: GitTree) -> dict[str, Entry]:
     sources = _sources(tree, _FILES["axolotl"])
     owned: dict[str, dict[str, Entry]] = _classes(sources, ["AxolotlInputConfig"])
@@ -265,6 +289,72 @@ def _peft(tree: GitTree) -> dict[str, Entry]:
     return merge(_classes(sources, ["LoraConfig"]))
 
 
+_ADAM = ("lr", "betas", "eps", "weight_decay", "amsgrad", "fused", "foreach")
+"""Arguments of ``torch.optim.AdamW``, the same in every release that a catalogue covers."""
+
+
+def _torchtune(tree: GitTree) -> dict[str, Entry]:
+    """What each recipe reads, and the parameters of the components that its shipped configurations name.
+
+    Only these have defaults that hold whatever the configuration says, so values of shipped files are left out.
+    """
+    registry = ast.parse(tree.text("torchtune/_recipe_registry.py"))
+    recipes = {
+        PurePosixPath(paths[0]).stem: [path for path in paths if path.endswith(".yaml")]
+        for node in ast.walk(registry)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Recipe"
+        for paths in [list(_named_files(node))]
+    }
+    files = {PurePosixPath(path).stem: path for path in tree.paths if path.startswith("recipes/")}
+    sources, library = _sources(tree, (r"recipes/(?:dev/)?\w+\.py",)), _sources(tree, (r"torchtune/.*\.py",))
+    owned = {}
+    for recipe, configs in recipes.items():
+        if files.get(recipe) not in sources.modules:
+            continue
+        options = read_options(sources, files[recipe], "cfg")
+        for group, names in _components(tree, [f"recipes/configs/{path}" for path in configs]).items():
+            options.pop(group, None)
+            options[f"{group}._component_"] = {"type": "str", "default": "<required>"}
+            options.update(_component_options(library, group, names))
+        owned[recipe] = options
+    return merge(owned)
+
+
+def _named_files(node: ast.AST) -> Iterator[str]:
+    for child in ast.walk(node):
+        match child:
+            case ast.keyword(arg="file_path", value=ast.Constant(value=str(path))):
+                yield path
+
+
+def _components(tree: GitTree, configs: Iterable[str]) -> dict[str, set[str]]:
+    """Group of options → the dotted names of the components that these configurations put there."""
+    groups: dict[str, set[str]] = {}
+    for path in configs:
+        if path not in tree.paths:
+            continue
+        for key, entry in yaml_options(tree.text(path)).items():
+            group, _, last = key.rpartition(".")
+            if last == "_component_" and group:
+                groups.setdefault(group, set()).add(str(entry["default"]))
+    return groups
+
+
+def _component_options(library: Sources, group: str, names: Iterable[str]) -> dict[str, Entry]:
+    """The parameters of the components, with a default only where they agree."""
+    options: dict[str, Entry] = {}
+    for name in sorted(names):
+        if name.startswith("torch.optim."):
+            parameters: dict[str, Entry] = {each: {"type": None, "default": "<required>"} for each in _ADAM}
+        else:
+            parameters = signature_options(library, name.rpartition(".")[2])
+        for parameter, entry in parameters.items():
+            known = options.setdefault(f"{group}.{parameter}", entry)
+            if known != entry:
+                options[f"{group}.{parameter}"] = {"type": None, "default": "<required>"}
+    return options
+
+
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "accelerate": _accelerate,
     "axolotl": _axolotl,
@@ -272,8 +362,10 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "llamafactory": _llamafactory,
     "megatron-core": _megatron,
     "ms-swift": _swift,
+    "nemo-rl": _nemo_rl,
     "openrlhf": _openrlhf,
     "peft": _peft,
+    "torchtune": _torchtune,
     "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,

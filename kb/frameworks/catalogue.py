@@ -360,7 +360,11 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
         first, last = line["life"][0], line["life"][1]
         if first != catalog.examined[0] and (low is None or version_key(first) > version_key(low[0])):
             low = (first, name)
-        if last is not None and (high is None or version_key(last) < version_key(high[0])):
+        if (
+            last is not None
+            and not profiles()[framework].lenient
+            and (high is None or version_key(last) < version_key(high[0]))
+        ):
             high = (last, name)
     if low and high and version_key(low[0]) > version_key(high[0]):
         return (

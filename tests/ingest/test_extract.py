@@ -215,6 +215,19 @@ def test_a_dataclass_that_becomes_arguments_is_read_as_those(tmp_path: Path) -> 
     assert "choices" not in found["scope"]
 
 
+def test_an_example_files_options_are_those_of_its_algorithm(tmp_path: Path) -> None:
+    files = {
+        "examples/configs/grpo_math_1B.yaml": "policy: {precision: bfloat16}\ngrpo: {max_num_steps: 10}\n",
+        "examples/configs/grpo_math_1B_megatron.yaml": "policy: {precision: fp8, megatron_cfg: {enabled: true}}\n",
+        "examples/configs/sft.yaml": "policy: {precision: float32}\n",
+    }
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "nemo-rl")
+    assert found["policy.precision"]["default_by"] == {"sft": "float32"}
+    assert found["policy.precision"]["default"] == "bfloat16"
+    assert found["policy.megatron_cfg.enabled"]["in"] == ["grpo"]
+    assert found["grpo.max_num_steps"]["default"] == 10
+
+
 def test_a_framework_that_extends_another_has_its_options_as_well(tmp_path: Path) -> None:
     own = 'reset_arg(parser, "--lr", type=float, default=1e-6)\nparser.add_argument("--colocate")\n'
     fsdp = "class FSDPArgs:\n    num_layers: int = 3\n"
@@ -242,6 +255,45 @@ def test_a_base_of_another_project_is_not_the_class_of_that_name_here(tmp_path: 
     }
     found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "ms-swift")
     assert sorted(found) == ["packing"]
+
+
+RECIPE = """
+def main(cfg):
+    rate = cfg.optimizer.lr
+    cfg.get("clip_grad_norm", None)
+    cfg.get("compile", False)
+    return cfg.batch_size, cfg.get(KEY)
+"""
+REGISTRY = """
+_ALL_RECIPES = [Recipe(name="sft", file_path="sft.py", configs=[Config(name="m/s", file_path="m/s.yaml")])]
+"""
+BUILDERS = """
+def lora_m(rank: int, dropout: float = 0.0):
+    pass
+
+class Loader:
+    def __init__(self, folder: str, *, shards=4):
+        pass
+"""
+
+
+def test_what_a_recipe_reads_and_what_its_components_take_become_options(tmp_path: Path) -> None:
+    files = {
+        "torchtune/_recipe_registry.py": REGISTRY,
+        "torchtune/models/m.py": BUILDERS,
+        "recipes/sft.py": RECIPE,
+        "recipes/configs/m/s.yaml": (
+            "model:\n  _component_: torchtune.models.lora_m\n  rank: 8\nbatch_size: 2\n"
+            "optimizer: {_component_: torch.optim.AdamW, lr: 1e-5}\nloader: {_component_: torchtune.Loader}\n"
+        ),
+    }
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "torchtune")
+    assert found["batch_size"]["default"] == "<required>"  # a shipped file's value is no default
+    assert found["compile"] == {"type": "bool", "default": False, "in": ["sft"]}
+    assert found["model.dropout"]["default"] == 0.0
+    assert found["loader.shards"]["default"] == 4
+    assert {"optimizer.lr", "model._component_", "model.rank", "clip_grad_norm"} <= found.keys()
+    assert not {"optimizer", "get", "KEY"} & found.keys()
 
 
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:
