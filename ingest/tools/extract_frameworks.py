@@ -62,6 +62,15 @@ _SWIFT = {
     "megatron_rlhf": ("MegatronRLHFArguments",),
 }
 _VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_NEMO_RL = {
+    "grpo": r"grpo_(math|sliding)_\w+",
+    "sft": r"sft(_\w+)?",
+    "dpo": "dpo",
+    "rm": "rm",
+    "ppo": r"ppo_math_\w+",
+    "distillation": "distillation_math(_megatron)?",
+}
+"""Algorithm → its example files, the basic one being the one with the shortest name."""
 _AXOLOTL_NESTED = {
     "trl": "TRLConfig",
     "vllm": "VllmConfig",
@@ -178,6 +187,19 @@ def _verl(tree: GitTree) -> dict[str, Entry]:
             if path in tree.paths:
                 owned[owner] = yaml_options(tree.text(path))
                 break
+    return merge(owned)
+
+
+def _nemo_rl(tree: GitTree) -> dict[str, Entry]:
+    """The example file of each algorithm; every option that is written in one is there, and runs start from a copy."""
+    owned = {}
+    for owner, name in _NEMO_RL.items():
+        paths = [path for path in tree.paths if re.fullmatch(rf"examples/configs/{name}\.yaml", path)]
+        found: dict[str, Entry] = {}
+        for path in sorted(paths, key=len):
+            found = {**yaml_options(tree.text(path)), **found}
+        if found:
+            owned[owner] = found
     return merge(owned)
 
 
@@ -340,6 +362,7 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "llamafactory": _llamafactory,
     "megatron-core": _megatron,
     "ms-swift": _swift,
+    "nemo-rl": _nemo_rl,
     "openrlhf": _openrlhf,
     "peft": _peft,
     "torchtune": _torchtune,

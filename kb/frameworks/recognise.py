@@ -219,6 +219,9 @@ def _by_default(draft: _Draft, framework: str, options: Sequence[Option]) -> Non
         default = "dpo"
     elif framework == "verl" and "main_ppo" in words and "algorithm.adv_estimator" not in written:
         default = "ppo"
+    elif sections := profiles()[framework].sections:
+        heads = {key.partition(".")[0] for key in written}
+        default = next((sections[name] for name in sections if name in heads), "")
     else:
         default = _purpose_of_file(framework, {key.partition(".")[0] for key in written}, bool(programs))
     span = programs[0].span if programs else options[0].span if options else None

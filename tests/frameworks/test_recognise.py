@@ -53,6 +53,9 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("/opt/Megatron-LM/pretrain_mamba.py", "megatron-core", "pt", "pretrain"),
         ("/opt/Megatron-LM/train_rl.py", "megatron-core", "grpo", "rl"),
         ("tools/run_text_generation_server.py", "megatron-core", None, "inference"),
+        ("examples/run_grpo_math.py", "nemo-rl", "grpo", "rl"),
+        ("/opt/nemo-rl/examples/run_distillation.py", "nemo-rl", "kd", "distill"),
+        ("run_vlm_grpo.py", None, None, None),
         ("tune run lora_finetune_distributed", "torchtune", "sft", "sft"),
         ("tune run lora_dpo_single_device", "torchtune", "dpo", "preference"),
         ("tune run ppo_full_finetune_single_device", "torchtune", "ppo", "rl"),
@@ -119,6 +122,13 @@ def yaml(**options: str) -> list[Option]:
             "grpo",
         ),
         ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
+        (yaml(**{"grpo.max_num_steps": "9", "policy.megatron_cfg.enabled": "true"}), "nemo-rl", "grpo"),
+        (yaml(**{"rm.max_num_steps": "9", "policy.dtensor_cfg.enabled": "true"}), "nemo-rl", "reward"),
+        (
+            yaml(**{"grpo.adv_estimator.name": "reinforce_plus_plus", "policy.dtensor_cfg.enabled": "true"}),
+            "nemo-rl",
+            "reinforce",
+        ),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )

@@ -215,6 +215,19 @@ def test_a_dataclass_that_becomes_arguments_is_read_as_those(tmp_path: Path) -> 
     assert "choices" not in found["scope"]
 
 
+def test_an_example_files_options_are_those_of_its_algorithm(tmp_path: Path) -> None:
+    files = {
+        "examples/configs/grpo_math_1B.yaml": "policy: {precision: bfloat16}\ngrpo: {max_num_steps: 10}\n",
+        "examples/configs/grpo_math_1B_megatron.yaml": "policy: {precision: fp8, megatron_cfg: {enabled: true}}\n",
+        "examples/configs/sft.yaml": "policy: {precision: float32}\n",
+    }
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "nemo-rl")
+    assert found["policy.precision"]["default_by"] == {"sft": "float32"}
+    assert found["policy.precision"]["default"] == "bfloat16"
+    assert found["policy.megatron_cfg.enabled"]["in"] == ["grpo"]
+    assert found["grpo.max_num_steps"]["default"] == 10
+
+
 def test_a_framework_that_extends_another_has_its_options_as_well(tmp_path: Path) -> None:
     own = 'reset_arg(parser, "--lr", type=float, default=1e-6)\nparser.add_argument("--colocate")\n'
     fsdp = "class FSDPArgs:\n    num_layers: int = 3\n"
