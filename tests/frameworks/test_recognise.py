@@ -59,6 +59,9 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("tune run knowledge_distillation_distributed", "torchtune", "kd", "distill"),
         ("tune run eleuther_eval", "torchtune", None, "inference"),
         ("tune run quantize", "torchtune", None, "export"),
+        ("xtuner train", "xtuner", None, None),
+        ("xtuner/v1/train/cli/sft.py", "xtuner", "sft", "sft"),
+        ("xtuner/v1/train/cli/rl.py", "xtuner", None, "rl"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -119,6 +122,17 @@ def yaml(**options: str) -> list[Option]:
             "grpo",
         ),
         ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
+        (
+            [
+                option("lr", 1e-5, "AdamWConfig"),
+                option("name", "x", "DatasetConfig"),
+                option("mode", "chunk", "CELossConfig"),
+            ],
+            "xtuner",
+            None,
+        ),
+        ([option("cliprange", 0.2, "GRPOLossConfig"), option("ep_size", 2, "FSDPConfig")], "xtuner", "grpo"),
+        ([option("model.type", "DPO"), option("accumulative_counts", 4)], "xtuner", "dpo"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )
