@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -50,6 +50,7 @@ class Profile:
     rank: int = 99
     library: int = 0
     standalone: bool = False
+    defaults: bool = True
     backend: bool = False
     package: str
     aliases: tuple[str, ...] = ()
@@ -78,6 +79,8 @@ class Profile:
     weak_classes: Mapping[str, str] = field(default_factory=dict)
     trainers: Mapping[str, Any] = field(default_factory=dict)
     algorithm_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sections: Mapping[str, str] = field(default_factory=dict)
+    switches: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)

@@ -87,8 +87,8 @@ LOG = re.compile(
     r"Traceback \(most recent call last\)|\[[EWF] [A-Z]\w+\.cpp:\d|\{'[\w/ .\-]+': ?"
     r"|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
     r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
-    r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
-    r"|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"
+    r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): (?![0-9.]+$)|\b\d+(?:\.\d+)?(?:it/s|s/it)"
+    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"
     r"|(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*[:=#]?[ \t]*\d+.*\b(?:loss|reward|lr|kl"
     r"|acc)\w*[ \t]*[:=])|step:\d+ - |[ \t]*iteration[ \t]+\d+/"
 )

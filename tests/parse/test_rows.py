@@ -174,6 +174,16 @@ def test_the_dicts_that_slime_logs_are_rows_of_its_rollouts_and_steps() -> None:
     assert evidence.run.framework.value == "slime"
 
 
+def test_a_heading_states_the_step_of_the_metrics_that_are_listed_below_it() -> None:
+    heading = "========================= Step {}/9 =========================\n\n📊 Training Results:\n"
+    listed = "  • Loss: 0.5\n  • Generation KL Error: 0.0011\n  • Avg Reward: 0.4321\n\n⏱️  Timing:\n"
+    found = parse("".join(heading.format(step) + listed for step in (3, 4))).rows
+    assert [(row.step, values(row)["loss"], values(row)["reward"]) for row in found] == [
+        (3, 0.5, 0.4321),
+        (4, 0.5, 0.4321),
+    ]
+
+
 def test_megatrons_validation_line_is_a_row_of_evaluation() -> None:
     (row,) = read(
         " validation loss at iteration 1000 on validation set | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |"
