@@ -62,6 +62,31 @@ _SWIFT = {
     "megatron_rlhf": ("MegatronRLHFArguments",),
 }
 _VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_BRIDGE = {
+    "train": ("TrainingConfig",),
+    "validation": ("ValidationConfig",),
+    "model": ("GPTModelProvider",),
+    "optimizer": ("OptimizerConfig",),
+    "ddp": ("DistributedDataParallelConfig",),
+    "scheduler": ("SchedulerConfig",),
+    "dataset": ("DataloaderConfig", "GPTDatasetConfig", "FinetuningDatasetConfig"),
+    "logger": ("LoggerConfig",),
+    "tokenizer": ("TokenizerConfig",),
+    "checkpoint": ("CheckpointConfig",),
+    "dist": ("DistributedInitConfig",),
+    "rng": ("RNGConfig",),
+    "rerun_state_machine": ("RerunStateMachineConfig",),
+    "ft": ("FaultToleranceConfig",),
+    "straggler": ("StragglerDetectionConfig",),
+    "nvrx_straggler": ("NVRxStragglerDetectionConfig",),
+    "profiling": ("ProfilingConfig",),
+    "peft": ("PEFT", "LoRA"),
+    "comm_overlap": ("CommOverlapConfig",),
+    "mixed_precision": ("MixedPrecisionConfig",),
+    "tensor_inspect": ("TensorInspectConfig",),
+    "inprocess_restart": ("InProcessRestartConfig",),
+}
+"""Section of a Megatron-Bridge configuration → its classes; of a union those that most recipes use."""
 _NEMO_RL = {
     "grpo": r"grpo_(math|sliding)_\w+",
     "sft": r"sft(_\w+)?",
@@ -201,6 +226,31 @@ def _nemo_rl(tree: GitTree) -> dict[str, Entry]:
         if found:
             owned[owner] = found
     return merge(owned)
+
+
+def _megatron_bridge(tree: GitTree) -> dict[str, Entry]:
+    """The sections of ``ConfigContainer``; many of their classes extend one of Megatron's, which is a submodule."""
+    own = _sources(tree, (r"src/megatron/bridge/(training/.*|models/(gpt_provider|transformer_config)|peft/\w+)\.py",))
+    megatron = _sources(
+        tree,
+        (
+            r"3rdparty/Megatron-LM/megatron/training/(config/)?\w*config\.py",
+            r"3rdparty/Megatron-LM/megatron/core/(model_parallel_config|transformer/(transformer_config|enums))\.py",
+            r"3rdparty/Megatron-LM/megatron/core/(optimizer|distributed|datasets)/\w*(config|gpt_dataset)\.py",
+        ),
+    )
+    found: dict[str, Entry] = {}
+    for section, names in _BRIDGE.items():
+        for name in names:
+            for _, node in own.lineage(name):
+                for base in node.bases:
+                    parent = ast.unparse(base).removeprefix("MCore").removeprefix("MTrain")
+                    if parent not in own.classes or parent != ast.unparse(base):
+                        found.update(class_options(megatron, parent, section + "."))
+            found.update(class_options(own if name in own.classes else megatron, name, section + "."))
+    flags = _sources(tree, (r"scripts/training/run_recipe\.py",))
+    own_flags = {name: entry for path in flags.modules for name, entry in argparse_options(flags, path).items()}
+    return merge({"recipe": found, "run_recipe": with_aliases(own_flags)})
 
 
 def _axolotl(tree: GitTree) -> dict[str, Entry]:
@@ -360,6 +410,7 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "axolotl": _axolotl,
     "deepspeed": _deepspeed,
     "llamafactory": _llamafactory,
+    "megatron-bridge": _megatron_bridge,
     "megatron-core": _megatron,
     "ms-swift": _swift,
     "nemo-rl": _nemo_rl,

@@ -198,6 +198,7 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
         value = option.value[0] if isinstance(option.value, tuple) and option.value else option.value
         word = str(value).lower()
         algorithm = words.get(word) or words.get(word.rpartition(".")[2])  # a class may be written with its package
+        algorithm = algorithm or next((words[end] for end in words if end[0] == "*" and word.endswith(end[1:])), None)
         strength = list(hints).index(option.key.replace("-", "_") if option.key not in hints else option.key)
         if algorithm is not None and (verdict is None or strength >= verdict[0]):
             verdict = (strength, algorithm, option)

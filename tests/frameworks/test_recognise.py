@@ -62,6 +62,8 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("tune run knowledge_distillation_distributed", "torchtune", "kd", "distill"),
         ("tune run eleuther_eval", "torchtune", None, "inference"),
         ("tune run quantize", "torchtune", None, "export"),
+        ("scripts/training/run_recipe.py", "megatron-bridge", None, None),
+        ("examples/conversion/convert_checkpoints.py", "megatron-bridge", None, "export"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -129,6 +131,8 @@ def yaml(**options: str) -> list[Option]:
             "nemo-rl",
             "reinforce",
         ),
+        ([option("train.train_iters", 9), option("recipe", "llama32_1b_sft_config")], "megatron-bridge", "sft"),
+        ([option("train.train_iters", 9), option("recipe", "qwen3_8b_pretrain_config")], "megatron-bridge", "pt"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )
