@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from trainmedic.ingest.tools.extract_shapes import (
     argparse_options,
+    assigned_options,
     class_options,
     factory_options,
     lookup_options,
+    read_options,
+    signature_options,
     with_aliases,
     yaml_options,
 )
@@ -60,6 +64,40 @@ _SWIFT = {
     "megatron_rlhf": ("MegatronRLHFArguments",),
 }
 _VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_BRIDGE = {
+    "train": ("TrainingConfig",),
+    "validation": ("ValidationConfig",),
+    "model": ("GPTModelProvider",),
+    "optimizer": ("OptimizerConfig",),
+    "ddp": ("DistributedDataParallelConfig",),
+    "scheduler": ("SchedulerConfig",),
+    "dataset": ("DataloaderConfig", "GPTDatasetConfig", "FinetuningDatasetConfig"),
+    "logger": ("LoggerConfig",),
+    "tokenizer": ("TokenizerConfig",),
+    "checkpoint": ("CheckpointConfig",),
+    "dist": ("DistributedInitConfig",),
+    "rng": ("RNGConfig",),
+    "rerun_state_machine": ("RerunStateMachineConfig",),
+    "ft": ("FaultToleranceConfig",),
+    "straggler": ("StragglerDetectionConfig",),
+    "nvrx_straggler": ("NVRxStragglerDetectionConfig",),
+    "profiling": ("ProfilingConfig",),
+    "peft": ("PEFT", "LoRA"),
+    "comm_overlap": ("CommOverlapConfig",),
+    "mixed_precision": ("MixedPrecisionConfig",),
+    "tensor_inspect": ("TensorInspectConfig",),
+    "inprocess_restart": ("InProcessRestartConfig",),
+}
+"""Section of a Megatron-Bridge configuration → its classes; of a union those that most recipes use."""
+_NEMO_RL = {
+    "grpo": r"grpo_(math|sliding)_\w+",
+    "sft": r"sft(_\w+)?",
+    "dpo": "dpo",
+    "rm": "rm",
+    "ppo": r"ppo_math_\w+",
+    "distillation": "distillation_math(_megatron)?",
+}
+"""Algorithm → its example files, the basic one being the one with the shortest name."""
 _AXOLOTL_NESTED = {
     "trl": "TRLConfig",
     "vllm": "VllmConfig",
@@ -179,6 +217,44 @@ def _verl(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+def _nemo_rl(tree: GitTree) -> dict[str, Entry]:
+    """The example file of each algorithm; every option that is written in one is there, and runs start from a copy."""
+    owned = {}
+    for owner, name in _NEMO_RL.items():
+        paths = [path for path in tree.paths if re.fullmatch(rf"examples/configs/{name}\.yaml", path)]
+        found: dict[str, Entry] = {}
+        for path in sorted(paths, key=len):
+            found = {**yaml_options(tree.text(path)), **found}
+        if found:
+            owned[owner] = found
+    return merge(owned)
+
+
+def _megatron_bridge(tree: GitTree) -> dict[str, Entry]:
+    """The sections of ``ConfigContainer``; many of their classes extend one of Megatron's, which is a submodule."""
+    own = _sources(tree, (r"src/megatron/bridge/(training/.*|models/(gpt_provider|transformer_config)|peft/\w+)\.py",))
+    megatron = _sources(
+        tree,
+        (
+            r"3rdparty/Megatron-LM/megatron/training/(config/)?\w*config\.py",
+            r"3rdparty/Megatron-LM/megatron/core/(model_parallel_config|transformer/(transformer_config|enums))\.py",
+            r"3rdparty/Megatron-LM/megatron/core/(optimizer|distributed|datasets)/\w*(config|gpt_dataset)\.py",
+        ),
+    )
+    found: dict[str, Entry] = {}
+    for section, names in _BRIDGE.items():
+        for name in names:
+            for _, node in own.lineage(name):
+                for base in node.bases:
+                    parent = ast.unparse(base).removeprefix("MCore").removeprefix("MTrain")
+                    if parent not in own.classes or parent != ast.unparse(base):
+                        found.update(class_options(megatron, parent, section + "."))
+            found.update(class_options(own if name in own.classes else megatron, name, section + "."))
+    flags = _sources(tree, (r"scripts/training/run_recipe\.py",))
+    own_flags = {name: entry for path in flags.modules for name, entry in argparse_options(flags, path).items()}
+    return merge({"recipe": found, "run_recipe": with_aliases(own_flags)})
+
+
 def _axolotl(tree: GitTree) -> dict[str, Entry]:
     sources = _sources(tree, _FILES["axolotl"])
     owned: dict[str, dict[str, Entry]] = _classes(sources, ["AxolotlInputConfig"])
@@ -265,18 +341,126 @@ def _peft(tree: GitTree) -> dict[str, Entry]:
     return merge(_classes(sources, ["LoraConfig"]))
 
 
+_ADAM = ("lr", "betas", "eps", "weight_decay", "amsgrad", "fused", "foreach")
+"""Arguments of ``torch.optim.AdamW``, the same in every release that a catalogue covers."""
+
+
+def _torchtune(tree: GitTree) -> dict[str, Entry]:
+    """What each recipe reads, and the parameters of the components that its shipped configurations name.
+
+    Only these have defaults that hold whatever the configuration says, so values of shipped files are left out.
+    """
+    registry = ast.parse(tree.text("torchtune/_recipe_registry.py"))
+    recipes = {
+        PurePosixPath(paths[0]).stem: [path for path in paths if path.endswith(".yaml")]
+        for node in ast.walk(registry)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Recipe"
+        for paths in [list(_named_files(node))]
+    }
+    files = {PurePosixPath(path).stem: path for path in tree.paths if path.startswith("recipes/")}
+    sources, library = _sources(tree, (r"recipes/(?:dev/)?\w+\.py",)), _sources(tree, (r"torchtune/.*\.py",))
+    owned = {}
+    for recipe, configs in recipes.items():
+        if files.get(recipe) not in sources.modules:
+            continue
+        options = read_options(sources, files[recipe], "cfg")
+        for group, names in _components(tree, [f"recipes/configs/{path}" for path in configs]).items():
+            options.pop(group, None)
+            options[f"{group}._component_"] = {"type": "str", "default": "<required>"}
+            options.update(_component_options(library, group, names))
+        owned[recipe] = options
+    return merge(owned)
+
+
+def _named_files(node: ast.AST) -> Iterator[str]:
+    for child in ast.walk(node):
+        match child:
+            case ast.keyword(arg="file_path", value=ast.Constant(value=str(path))):
+                yield path
+
+
+def _components(tree: GitTree, configs: Iterable[str]) -> dict[str, set[str]]:
+    """Group of options → the dotted names of the components that these configurations put there."""
+    groups: dict[str, set[str]] = {}
+    for path in configs:
+        if path not in tree.paths:
+            continue
+        for key, entry in yaml_options(tree.text(path)).items():
+            group, _, last = key.rpartition(".")
+            if last == "_component_" and group:
+                groups.setdefault(group, set()).add(str(entry["default"]))
+    return groups
+
+
+def _component_options(library: Sources, group: str, names: Iterable[str]) -> dict[str, Entry]:
+    """The parameters of the components, with a default only where they agree."""
+    options: dict[str, Entry] = {}
+    for name in sorted(names):
+        if name.startswith("torch.optim."):
+            parameters: dict[str, Entry] = {each: {"type": None, "default": "<required>"} for each in _ADAM}
+        else:
+            parameters = signature_options(library, name.rpartition(".")[2])
+        for parameter, entry in parameters.items():
+            known = options.setdefault(f"{group}.{parameter}", entry)
+            if known != entry:
+                options[f"{group}.{parameter}"] = {"type": None, "default": "<required>"}
+    return options
+
+
+_XTUNER_SHIPPED = re.compile(r"xtuner/configs/(?:internlm|llama|qwen|dpo|orpo|reward_model|llava)/.*_e?\w+\.py")
+_XTUNER_CLASS = re.compile(
+    r"(?:\w*Trainer|Worker|FSDP|AdamW|Muon|LR|Dataloader|Dataset|CELoss|GRPOLoss|OrealLoss|Rollout|DataFlow|ReplayBuffer"
+    r"|Evaluator|AcceleratorResources|Resume|LoadCheckpoint|OpenaiTokenizeFunction|FTDPTokenizeFn|RLTokenizeFn)Config"
+    r"|TrainingArguments"
+)
+
+_XTUNER_GROUPS = (
+    *("model", "optim_wrapper", "train_dataloader", "train_dataset", "train_cfg", "default_hooks", "randomness"),
+    *("pretrained_model_name_or_path", "llm_name_or_path", "visual_encoder_name_or_path", "use_varlen_attn"),
+    *("data_path", "prompt_template", "max_length", "pack_to_max_length", "max_packed_length", "batch_size"),
+    *("sequence_parallel_size", "accumulative_counts", "dataloader_num_workers", "max_epochs", "optim_type", "lr"),
+    *("betas", "weight_decay", "max_norm", "warmup_ratio", "save_steps", "save_total_limit", "evaluation_freq"),
+    *("load_from", "resume", "loss_beta", "dpo_loss_type"),
+)
+"""What the shipped configuration files have in common; their other names are those of data sets."""
+
+
+def _xtuner(tree: GitTree) -> dict[str, Entry]:
+    """The fields of the classes of 1.0; before, the names that most shipped configuration files assign."""
+    sources = _sources(tree, (r"xtuner/v1/(?:train|config|rl|ray|loss|datasets|optim)/.*\.py",))
+    if sources.classes:
+        return merge(_classes(sources, sorted(filter(_XTUNER_CLASS.fullmatch, sources.classes))))
+    shipped = _sources(tree, (_XTUNER_SHIPPED.pattern,))
+    written = [assigned_options(module) for module in shipped.modules.values()]
+    names = Counter(name for options in written for name in options)
+    common = sorted(name for name, files in names.items() if files > 4 and name.partition(".")[0] in _XTUNER_GROUPS)
+    owned: dict[str, dict[str, Entry]] = {"config": {name: {"type": None, "default": "<required>"} for name in common}}
+    models = _sources(tree, (r"xtuner/model/\w+\.py",))
+    for name in ("SupervisedFinetune", "DPO", "ORPO", "RewardModel"):
+        parameters = signature_options(models, name)
+        owned[name] = {f"model.{parameter}": entry for parameter, entry in parameters.items()}
+    command = _sources(tree, (r"xtuner/tools/train\.py",))
+    for path in command.modules:
+        owned["train"] = argparse_options(command, path)
+    return merge(owned)
+
+
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "accelerate": _accelerate,
     "axolotl": _axolotl,
     "deepspeed": _deepspeed,
     "llamafactory": _llamafactory,
+    "megatron-bridge": _megatron_bridge,
     "megatron-core": _megatron,
     "ms-swift": _swift,
+    "nemo-rl": _nemo_rl,
     "openrlhf": _openrlhf,
     "peft": _peft,
+    "torchtune": _torchtune,
     "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,
     "verl": _verl,
+    "xtuner": _xtuner,
 }
 """Framework → its reader."""

@@ -10,10 +10,13 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
+from typing import TypeGuard
+
+from trainmedic.kb.error_messages.template import split
 
 LEAST_LITERAL = 12
 """Literal characters that a message must have, or it would match anything."""
-LEAST_IN_ASSERTION = 30
+LEAST_IN_ASSERTION = 24
 """The same for assertions, of which most only protect the code from itself."""
 MOST_TEMPLATE = 220
 MOST_CONDITION = 100
@@ -21,6 +24,16 @@ MOST_HOLE = 60
 _LOGGED = frozenset({"warn", "warning", "warning_once", "error", "exception", "critical", "fatal", "warning_advice"})
 _LOGGED_ON_RANK_0 = frozenset({"warning_rank0", "warning_rank0_once", "error_rank0", "warning_on_rank_0"})
 _CHECKS = frozenset({"_check", "_check_value", "_check_type", "_assert"})
+_PYTHON = (
+    "object has no attribute",
+    "got an unexpected keyword argument",
+    "No module named",
+    "object is not callable",
+    "object is not subscriptable",
+    "is not defined",
+    "unhashable type",
+)
+"""What Python says itself: a library that raises it again is not what is meant."""
 _PRINTED = ("warning", "[warning", "error", "[error", "unsloth:", "failed", "**** ")
 _NEGATED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
@@ -75,7 +88,11 @@ class _Reader:
 
     def block(self, body: Sequence[ast.stmt], tests: tuple[ast.expr, ...], function: str) -> Iterator[Message]:
         outer = tests
+        ends = bool(body) and isinstance(body[-1], ast.Raise)
         for statement in body:
+            if ends and isinstance(statement, ast.Expr) and _is_print(statement.value):
+                yield from self._message(statement.value.args[:1], "error", statement, tests, function)
+                continue
             yield from self._statement(statement, tests, function)
             if isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _LEAVING):
                 # What follows a guard clause runs if the guard did not leave; only the last guard counts.
@@ -83,11 +100,13 @@ class _Reader:
 
     def _statement(self, node: ast.stmt, tests: tuple[ast.expr, ...], function: str) -> Iterator[Message]:
         match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                inner = _Reader(self._names)
-                yield from inner.block(node.body, (), f"{function}.{node.name}" if function else node.name)
-            case ast.ClassDef():
-                yield from self.block(node.body, (), f"{function}.{node.name}" if function else node.name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                path = f"{function}.{name}" if function else name
+                for call in node.decorator_list:
+                    if isinstance(call, ast.Call) and _name(call.func) == "deprecated":
+                        yield from self._message(call.args[:1], "warning", call, (), path)
+                inner = self if isinstance(node, ast.ClassDef) else _Reader(self._names)
+                yield from inner.block(node.body, (), path)
             case ast.If():
                 yield from self.block(node.body, (*tests, node.test), function)
                 others = (*tests, negated(node.test))
@@ -122,13 +141,13 @@ class _Reader:
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and (kind := _logged(call)):
                 text, test = call.args[:1], tests
-                if kind in _CHECKS:
+                if kind in _CHECKS or kind == "_p_assert":
                     if len(call.args) < 2:
                         continue
                     text, test = call.args[1:2], (*tests, negated(call.args[0]))
                     if isinstance(text[0], ast.Lambda):
                         text = [text[0].body]
-                    kind = "assert" if kind == "_assert" else "RuntimeError"
+                    kind = "assert" if kind.endswith("_assert") else "RuntimeError"
                 elif len(call.args) > 1 and kind in ("warning", "error"):
                     text = [_percent(call)]
                 yield from self._message(text, kind, call, test, function)
@@ -145,13 +164,24 @@ class _Reader:
             return
         parts = "".join(_parts(text[0], self._names, 0))
         template = " ".join(parts.split())
-        if kind == "print" and not template.lower().startswith(_PRINTED):
+        if (kind == "print" and not template.lower().startswith(_PRINTED)) or _is_of_python(template):
             return
         if len(template) > MOST_TEMPLATE:
             template = _shortened(template)
         least = LEAST_IN_ASSERTION if kind in ("assert", "AssertionError") else LEAST_LITERAL
         if literal_length(template) >= least and " " in template.strip():
             yield Message(template, kind, node.lineno, function, condition(tests))
+
+
+def _is_print(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+
+
+def _is_of_python(template: str) -> bool:
+    literal = " ".join(split(template)[0]).replace("__init__", "")
+    for words in _PYTHON:
+        literal = literal.replace(words, "")
+    return not any(character.isalpha() for character in literal)
 
 
 def _text_keyword(call: ast.Call) -> list[ast.expr]:
@@ -169,9 +199,10 @@ def _logged(call: ast.Call) -> str:
     """What a call does with its message: ``warning``, ``error``, ``print``, ``sys.exit``, a check; empty if nothing."""
     name = _name(call.func)
     owner = _name(call.func.value).lower() if isinstance(call.func, ast.Attribute) else ""
-    if name in _CHECKS and owner == "torch":
+    if (name in _CHECKS and owner == "torch") or name == "_p_assert":
         return name
-    if name in _LOGGED_ON_RANK_0 or (name in _LOGGED and (owner in ("warnings", "accelerator") or "log" in owner)):
+    owned = owner in ("warnings", "accelerator", "self") or "log" in owner
+    if name in _LOGGED_ON_RANK_0 or (name in _LOGGED and owned):
         return "error" if name.startswith(("error", "exception", "critical", "fatal")) else "warning"
     if name == "warn" and not owner:
         return "warning"

@@ -34,8 +34,10 @@ MODELS_WITH_MESSAGE = 3
 ANCHOR_WORDS = 3
 SHORTEST_ANCHOR = 8
 """Characters of an anchor of a single word."""
-EARLY = 160
-"""Characters of a template in which an anchor is preferred: messages are quoted without their end."""
+EARLY, EARLIEST = 160, 70
+"""Characters of a template in which an anchor is preferred, the first if it is rare there: messages are quoted without
+their end."""
+RARE = 3
 
 Files: TypeAlias = dict[str, str]
 """Path → an identifier of the content, the same for the same content in another release."""
@@ -131,7 +133,11 @@ def collected(releases: Iterable[Release], about: Package) -> tuple[list[str], d
 def _is_general(entry: Entry) -> bool:
     """Whether a message is of shared code, or of several models of a library that copies their code."""
     files = {path for path, _ in entry.places}
-    return len(files) >= MODELS_WITH_MESSAGE or not all("transformers/models/" in path for path in files)
+    return len(files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, files))
+
+
+def _is_of_model(path: str) -> bool:
+    return "transformers/models/" in path and "transformers/models/auto/" not in path
 
 
 def _importance(path: str) -> tuple[bool, int, str]:
@@ -208,9 +214,14 @@ def _anchor(template: str, frequency: Counter[str]) -> tuple[int, int] | None:
     most = max(words for _, _, words in options)
     start, end, _ = min(
         (option for option in options if option[2] == most),
-        key=lambda o: (o[1] > EARLY, o[0] == 0 or o[1] == len(template), frequency[template[o[0] : o[1]]], o[0]),
+        key=lambda option: _preference(option[0], option[1], template, frequency),
     )
     return start, end
+
+
+def _preference(start: int, end: int, template: str, frequency: Counter[str]) -> tuple[int, ...]:
+    count = frequency[template[start:end]]
+    return end > EARLY, start == 0 or end == len(template), count > RARE, end > EARLIEST, count, start
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Options out of the three ways frameworks declare them: argparse calls, annotated classes, YAML trees."""
+"""Options out of the ways frameworks declare them: argparse calls, annotated classes, signatures, reads, YAML trees."""
 
 from __future__ import annotations
 
@@ -262,6 +262,71 @@ def lookup_options(sources: Sources, path: str, function: str) -> dict[str, Entr
                 known = default is None or isinstance(default, dict)
                 options[name] = {"type": None if known else type(default).__name__, "default": default}
     return options
+
+
+def read_options(sources: Sources, path: str, variable: str) -> dict[str, Entry]:
+    """Keys that a module reads as ``cfg.name`` or ``cfg.get("name", DEFAULT)``; without a default they are required."""
+    options: dict[str, Entry] = {}
+    methods = set()
+    for node in ast.walk(sources.modules[path]):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="get") as method,
+                args=[ast.Constant(value=str(key)), *rest],
+            ) if name == variable:
+                methods.add(method)
+                default = sources.value(rest[0], path) if rest else None
+                options[key] = {"type": None if default is None else type(default).__name__, "default": default}
+            case ast.Attribute(value=ast.Name(id=name), attr=key) if (
+                name == variable and node not in methods and key not in dir(dict)
+            ):
+                options.setdefault(key, {"type": None, "default": "<required>"})
+    return options
+
+
+def assigned_options(module: ast.Module) -> set[str]:
+    """Names that a Python configuration file assigns, those inside ``dict(…)`` with dots."""
+    names: set[str] = set()
+    for node in module.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            _named(node.value, node.targets[0].id, names)
+    return names
+
+
+def _named(value: ast.expr, name: str, names: set[str]) -> None:
+    if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
+        for keyword in value.keywords:
+            if keyword.arg is not None:
+                _named(keyword.value, f"{name}.{keyword.arg}", names)
+    else:
+        names.add(name)
+
+
+def signature_options(sources: Sources, name: str) -> dict[str, Entry]:
+    """The parameters of a function, or of a class's ``__init__``, with their defaults; empty if none has this name."""
+    for path, module in sources.modules.items():
+        for node in module.body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                node = next((each for each in node.body if getattr(each, "name", "") == "__init__"), node)
+            elif getattr(node, "name", "") != name:
+                continue
+            if isinstance(node, ast.FunctionDef):
+                return _parameters(sources, path, node.args)
+    return {}
+
+
+def _parameters(sources: Sources, path: str, arguments: ast.arguments) -> dict[str, Entry]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + [*arguments.defaults]
+    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return {
+        each.arg: {
+            "type": ast.unparse(each.annotation) if each.annotation is not None else None,
+            "default": "<required>" if default is None else sources.value(default, path),
+        }
+        for each, default in pairs
+        if each.arg != "self"
+    }
 
 
 # PyYAML follows YAML 1.1, where a float needs a dot.

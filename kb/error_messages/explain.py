@@ -165,7 +165,7 @@ def _fit(occurrence: Occurrence, traceback: Traceback | None, evidence: Evidence
         _distance(entry.package, frames),
         wrong_kind,
         evidence.run.framework is None or evidence.run.framework.value != entry.package,
-        version is not None and not entry.includes(version),
+        version is not None and entry.includes(version) is False,
         version is None,
         not entry.is_newest,
         -occurrence.literal,

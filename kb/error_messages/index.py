@@ -2,6 +2,7 @@
 
 A message is looked up by its anchor, a stretch of up to three words that is rare among its package's messages, and
 then compared as a whole. A message that is quoted without its end still counts if its beginning is long enough.
+Backticks do not count: a message that is pasted as Markdown has lost them.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ LONGEST_VALUE = 300
 SHORTEST_QUOTE = 40
 """Characters of a message's beginning that count as the message."""
 SPECIFIC = 24
-"""Literal characters of a part from which on a message may stand anywhere in a line."""
+"""Literal characters from which on a message may stand anywhere in a line; a shorter one must be all that it says."""
 _SHIFT = 20
-_CLOSING = ("…", "...", '"', "'", "`", "”", "」", ")")
+_CLOSING = ("…", "...", '"', "'", "”", "」", ")")
 _SENTENCE_ENDS = (". ", ": ", "; ", "! ", "? ")
-_OPENING = (":", "(", '"', "'", "`", "“", "「", "-", ">", "]", "|", "，", "：", "*")
+_OPENING = (":", "(", '"', "'", "“", "「", "-", ">", "]", "|", "，", "：", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class MessageIndex:
         for table_number, table in enumerate(self.tables):
             code = table_number << _SHIFT
             for anchor in table.anchors():
+                if "`" in anchor:
+                    anchor = " ".join(anchor.replace("`", "").split())
                 if anchor in anchors:
                     anchors[anchor].append(code)
                 else:
@@ -103,6 +106,9 @@ class MessageIndex:
         table = self.tables[code >> _SHIFT]
         number = code & ((1 << _SHIFT) - 1)
         template, anchor = table.template(number)
+        if "`" in template:
+            anchor -= template.count("`", 0, anchor)
+            template = template.replace("`", "")
         parts, holes = split(template)
         match = _matched(parts, *_place_of_anchor(template, parts, anchor), text, word)
         if match is None:
@@ -129,19 +135,30 @@ class MessageIndex:
 
 
 class _Text:
-    """The words of a text, joined by single spaces, and where they stand."""
+    """The words of a text without backticks, joined by single spaces, and where they are. ``ticks``: the offsets of the
+    backticks."""
 
     def __init__(self, lines: Sequence[str], starts: Sequence[int]) -> None:
         self._lines = lines
-        self.words: list[str] = []
-        self._line_of: list[int] = []
         self._starts = starts
+        self._raw: list[str] = []
+        self._line_of: list[int] = []
         for number, line in enumerate(lines):
-            words = (line[starts[number] :] if starts else line).split()
-            self.words += words
-            self._line_of += [number] * len(words)
+            raw = (line[starts[number] :] if starts else line).split()
+            if "`" in line:
+                raw = [word for word in raw if word.strip("`")]
+            self._raw += raw
+            self._line_of += [number] * len(raw)
+        self.words = [word.replace("`", "") for word in self._raw]
         self.joined = " ".join(self.words)
         self.offsets = [0, *accumulate(len(word) + 1 for word in self.words)][:-1]
+        self.ticks = frozenset(self._ticks())
+
+    def _ticks(self) -> Iterator[int]:
+        for offset, raw in zip(self.offsets, self._raw, strict=True):
+            for piece in raw.split("`")[:-1]:
+                offset += len(piece)
+                yield offset
 
     def word_at(self, offset: int) -> int:
         return bisect_right(self.offsets, offset) - 1
@@ -163,10 +180,20 @@ class _Text:
         column = self._starts[line] if self._starts else 0
         text = self._lines[line]
         for number in range(first, word + 1):
-            column = text.index(self.words[number], column)
+            column = text.index(self._raw[number], column)
             if number < word:
-                column += len(self.words[number])
-        return line, column + offset - self.offsets[word]
+                column += len(self._raw[number])
+        return line, column + _raw_length(self._raw[word], offset - self.offsets[word], end=end)
+
+
+def _raw_length(raw: str, count: int, *, end: bool) -> int:
+    """How much of a word its first ``count`` characters take that are no backticks; at the ``end`` of a message with
+    the backticks behind them."""
+    at = 0
+    while count or (end and raw.startswith("`", at)):
+        count -= raw[at] != "`"
+        at += 1
+    return at
 
 
 def _place_of_anchor(template: str, parts: Sequence[str], anchor: int) -> tuple[int, int]:
@@ -208,11 +235,27 @@ def _matched(parts: Sequence[str], part: int, offset: int, text: _Text, word: in
         at = found + len(parts[number])
         bounds.append((found, at))
     literal = sum(right - left for left, right in bounds)
-    if not whole and literal < SHORTEST_QUOTE:
+    if not whole and literal < (SPECIFIC if _is_all_but_marks(parts, bounds) else SHORTEST_QUOTE):
         return None
     if max(map(len, parts)) < SPECIFIC and not _begins(begin, parts[0], text):
         return None
+    if literal < SPECIFIC and not _is_alone(begin, at, parts, text):
+        return None
     return bounds, literal, whole
+
+
+def _is_all_but_marks(parts: Sequence[str], bounds: Bounds) -> bool:
+    """Whether nothing but punctuation is missing of a message."""
+    last = len(bounds) - 1
+    rest = (parts[last][bounds[last][1] - bounds[last][0] :], *parts[last + 1 :])
+    return not any(character.isalnum() for part in rest for character in part)
+
+
+def _is_alone(begin: int, end: int, parts: Sequence[str], text: _Text) -> bool:
+    """Whether a line says no more than a short message, whose first hole is one word."""
+    if text.joined[end : text.line_end(max(0, end - 1))].strip(" .!\"')]}…"):
+        return False
+    return bool(parts[0]) or " " not in text.joined[text.line_start(begin) : begin].rpartition(": ")[2].strip()
 
 
 def _shared(text: _Text, start: int, part: str) -> int:
@@ -225,7 +268,8 @@ def _shared(text: _Text, start: int, part: str) -> int:
     same = next(
         (at for at, (left, right) in enumerate(zip(stretch, part, strict=False)) if left != right), len(stretch)
     )
-    if start + same < text.line_end(start + max(0, same - 1)) and not joined.startswith(_CLOSING, start + same):
+    closed = joined.startswith(_CLOSING, start + same) or start + same in text.ticks
+    if start + same < text.line_end(start + max(0, same - 1)) and not closed:
         same = max(part.rfind(mark, 0, same) + 1 for mark in _SENTENCE_ENDS)
     return same
 
@@ -244,7 +288,7 @@ def _next(part: str, at: int, text: _Text, *, is_last: bool) -> int:
 
 def _begins(begin: int, first: str, text: _Text) -> bool:
     """Whether a message that begins at ``begin`` does so in a line or behind a colon or an opening mark."""
-    if not first or begin == text.line_start(begin):
+    if not first or begin == text.line_start(begin) or begin in text.ticks:
         return True
     return text.joined[:begin].rstrip().endswith(_OPENING)
 

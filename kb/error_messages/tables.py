@@ -26,7 +26,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message of a package. ``first`` and ``last`` are the first and last release read that have it."""
+    """One message of a package. ``first`` and ``last`` are the first and last release read that have it; ``is_oldest``
+    and ``is_newest``: they are the first and the last that were read."""
 
     package: str
     template: str
@@ -35,6 +36,7 @@ class Entry:
     last: str
     places: tuple[Place, ...]
     is_newest: bool
+    is_oldest: bool = False
 
     @property
     def literal(self) -> str:
@@ -46,10 +48,15 @@ class Entry:
         """The exception's name as a traceback prints it; empty if the message is only logged."""
         return "AssertionError" if self.kind == "assert" else "" if self.kind in LOGGED else self.kind
 
-    def includes(self, version: str) -> bool:
-        """Whether a release lies between the first and the last that have the message."""
-        after_last = version_key(version).release[:2] > version_key(self.last).release[:2]
-        return version_key(self.first) <= version_key(version) and (self.is_newest or not after_last)
+    def includes(self, version: str) -> bool | None:
+        """Whether a release lies between the first and the last that have the message; None if it is older than all
+        that were read. Of a minor version one release stands for the others."""
+        key = version_key(version)
+        if key.release[:2] > version_key(self.last).release[:2] and not self.is_newest:
+            return False
+        if key.release[:2] < version_key(self.first).release[:2]:
+            return None if self.is_oldest else False
+        return True
 
 
 class MessageTable:
@@ -89,4 +96,5 @@ class MessageTable:
                 for file, line, function, condition in places
             ),
             is_newest=last == len(self.releases) - 1,
+            is_oldest=first == 0,
         )

@@ -51,14 +51,14 @@ def canonicalise(
     failing that, bounded by the options used. ``partial``: a cut-off configuration gets no defaults. ``programs`` are
     those that the run starts.
     """
-    flat = tuple(flatten(options))
+    flat = _in_force(tuple(flatten(options)), framework)
     fact = versions.get(framework or "") or _inferred(framework, flat)
     releases = fitting(framework, candidates(framework, fact), flat) if framework else ()
     pinned = versions.get("transformers")
     transformers = pinned.exact if pinned else None
     mine = owners(framework, algorithm, (option.scope for option in flat), programs) if framework else ()
     found = _written(flat, framework, algorithm, releases)
-    if framework and not partial:
+    if framework and not partial and profiles()[framework].defaults:
         for name, default in defaults(framework, releases, mine, algorithm, transformers).items():
             if name not in found:
                 found[name] = Setting(
@@ -77,6 +77,15 @@ def canonicalise(
     )
     derive(draft)
     return MappingProxyType({name: found[name] for name in SETTINGS if name in found})
+
+
+def _in_force(options: tuple[Option, ...], framework: str | None) -> tuple[Option, ...]:
+    """The options without those that another one switches off: those of the engine that is not used."""
+    profile = profiles().get(framework or "")
+    switches = profile.switches if profile is not None else {}
+    written = {option.key: str(option.value).lower() for option in options if option.key in switches}
+    off = tuple(start for key, value in written.items() for start in switches[key].get(value, ()))
+    return tuple(option for option in options if not option.key.startswith(off)) if off else options
 
 
 def _written(

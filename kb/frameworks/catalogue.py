@@ -347,7 +347,7 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
     whatever releases declared them anew. Where no release has them all, the answer says so and bounds nothing.
     """
     catalog = table(framework)
-    if catalog is None:
+    if catalog is None or profiles()[framework].lenient:
         return None, None, ""
     inherited = table("transformers") if framework in INHERITS else None
     low: tuple[str, str] | None = None

@@ -116,6 +116,28 @@ def _written_eager(draft: Draft) -> bool:
     return setting is not None and setting.option is not None and setting.key != "flash_attn"
 
 
+def _torchtune(draft: Draft) -> None:
+    """The model's builder says how it is tuned; without the file that names it, defaults may be overridden there."""
+    if draft.framework != "torchtune":
+        return
+    builder = draft.value("model")
+    if not isinstance(builder, str):
+        draft.drop(*draft.settings)
+        return
+    kind = builder.rpartition(".")[2].partition("_")[0]
+    draft.put("use_peft", kind in ("lora", "qlora"), f"built by {builder}", "model")
+    if kind not in ("lora", "qlora"):
+        draft.drop("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "dora", "load_in_4bit")
+    if kind == "qlora":
+        draft.put("load_in_4bit", True, f"built by {builder}", "model")
+
+
+def _xtuner(draft: Draft) -> None:
+    """Its defaults belong to classes of 1.0 that a configuration may not use."""
+    if draft.framework == "xtuner":
+        draft.drop(*draft.settings)
+
+
 def _tuner(draft: Draft) -> None:
     """``use_peft`` and ``tuner`` from each other, from a LoRA rank, or from a PEFT configuration in the script."""
     if not draft.known("use_peft"):
@@ -297,6 +319,8 @@ def _swift_learning_rate(draft: Draft) -> None:
 _STEPS: tuple[Callable[[Draft], None], ...] = (
     _launch_config,
     _openrlhf,
+    _torchtune,
+    _xtuner,
     _tuner,
     _quantisation,
     _precision,

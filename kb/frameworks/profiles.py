@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -21,12 +21,14 @@ ALGORITHMS: Mapping[str, Any] = tomllib.loads((FOLDER / "data" / "algorithms.tom
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands that take a verb (``swift sft``). ``idle`` verbs train nothing; with ``overrides`` they accept
-    ``key=value`` words; ``recognised`` commands name the framework of a run."""
+    """Commands that take a verb (``swift sft``). ``idle`` verbs train nothing; torchrun's flags and a program follow
+    ``launches`` verbs; with ``overrides`` they accept ``key=value`` words; ``recognised`` commands name the framework
+    of a run."""
 
     names: tuple[str, ...] = ()
     trains: tuple[str, ...] = ()
     idle: tuple[str, ...] = ()
+    launches: tuple[str, ...] = ()
     overrides: bool = False
     recognised: bool = True
 
@@ -48,6 +50,7 @@ class Profile:
     rank: int = 99
     library: int = 0
     standalone: bool = False
+    defaults: bool = True
     backend: bool = False
     package: str
     aliases: tuple[str, ...] = ()
@@ -59,9 +62,12 @@ class Profile:
     extends: str = ""
     dashes: bool = False
     exact_names: bool = False
+    common_names: bool = False
+    lenient: bool = False
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
+    python_settings: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
     warm: tuple[str, ...] = ()
@@ -73,6 +79,8 @@ class Profile:
     weak_classes: Mapping[str, str] = field(default_factory=dict)
     trainers: Mapping[str, Any] = field(default_factory=dict)
     algorithm_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sections: Mapping[str, str] = field(default_factory=dict)
+    switches: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     owners: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)

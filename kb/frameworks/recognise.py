@@ -140,7 +140,7 @@ def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
     for option in options:
         entry = class_entry(option.scope)
         if entry is not None:
-            weight = 0 if entry.algorithm else 1
+            weight = 2 * (entry.algorithm is None) + (not entry.certain)
             if best is None or weight < best[0]:
                 best = (weight, entry, option)
     if best is None:
@@ -196,7 +196,9 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
         if words is None:
             continue
         value = option.value[0] if isinstance(option.value, tuple) and option.value else option.value
-        algorithm = words.get(str(value).lower())
+        word = str(value).lower()
+        algorithm = words.get(word) or words.get(word.rpartition(".")[2])  # a class may be written with its package
+        algorithm = algorithm or next((words[end] for end in words if end[0] == "*" and word.endswith(end[1:])), None)
         strength = list(hints).index(option.key.replace("-", "_") if option.key not in hints else option.key)
         if algorithm is not None and (verdict is None or strength >= verdict[0]):
             verdict = (strength, algorithm, option)
@@ -218,6 +220,9 @@ def _by_default(draft: _Draft, framework: str, options: Sequence[Option]) -> Non
         default = "dpo"
     elif framework == "verl" and "main_ppo" in words and "algorithm.adv_estimator" not in written:
         default = "ppo"
+    elif sections := profiles()[framework].sections:
+        heads = {key.partition(".")[0] for key in written}
+        default = next((sections[name] for name in sections if name in heads), "")
     else:
         default = _purpose_of_file(framework, {key.partition(".")[0] for key in written}, bool(programs))
     span = programs[0].span if programs else options[0].span if options else None
@@ -355,8 +360,7 @@ def _from_keys(options: Sequence[Option]) -> Recognised | None:
                     continue
                 if framework in ("deepspeed", "accelerate") and _others(plain, framework):
                     continue
-                rivals = _rivals(framework, plain)
-                if not rivals:
+                if profile.common_names or not _rivals(framework, plain):
                     return Recognised(
                         value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
                     )
@@ -383,7 +387,7 @@ def _rivals(framework: str, plain: Sequence[Option]) -> bool:
 
 
 def _scores(options: Sequence[Option]) -> dict[str, float]:
-    names = [name for name in select("trainer") if table(name) is not None]
+    names = [name for name in select("trainer") if not profiles()[name].common_names and table(name) is not None]
     hf = table("transformers")
     scores = dict.fromkeys(names, 0.0)
     for option in options:

@@ -25,6 +25,8 @@ _CONSTANTS = (
     "llamafactory_attention",
     "offloads",
     "recomputes",
+    "class_name",
+    "if_set",
 )
 _DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
 _ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}

@@ -9,7 +9,11 @@ from trainmedic.kb.frameworks.profiles import profiles
 
 _PROFILES = tuple(profiles().values())
 _COMMANDS = [re.escape(name) for profile in _PROFILES for name in profile.commands.names]
-_VERBS = {verb for profile in _PROFILES for verb in (*profile.commands.trains, *profile.commands.idle)}
+_VERBS = {
+    verb
+    for profile in _PROFILES
+    for verb in (*profile.commands.trains, *profile.commands.idle, *profile.commands.launches)
+}
 _MODULES = [module for profile in _PROFILES if profile.bare_module for module in profile.modules]
 """Frameworks whose users leave ``python -m`` out."""
 PROMPT = re.compile(
@@ -21,7 +25,7 @@ FIRST = (
     r"(?:[\w./~-]*/)?(?:"
     r"deepspeed(?=[ \t]+(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]+(?:-|\S+\.py|\\|\$))|accelerate[ \t]+launch\b"
     r"|python[\d.]*(?=[ \t]+(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]+job[ \t]+submit\b|srun(?=[ \t]+(?:-|\S+[ \t]|\\))"
-    rf"|(?:{'|'.join(_COMMANDS)}|tune|xtuner)[ \t]+(?:{'|'.join(map(re.escape, sorted(_VERBS)))}|run)(?=[ \t]*(?:$|\\|-"
+    rf"|(?:{'|'.join(_COMMANDS)})[ \t]+(?:{'|'.join(map(re.escape, sorted(_VERBS)))})(?=[ \t]*(?:$|\\|-"
     rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]+-))"
     rf"|nohup(?=[ \t]+\S)|(?:{'|'.join(_MODULES)})\.[\w.]+(?=[ \t]+(?:-|\\))"
     r"|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"
@@ -83,8 +87,8 @@ LOG = re.compile(
     r"Traceback \(most recent call last\)|\[[EWF] [A-Z]\w+\.cpp:\d|\{'[\w/ .\-]+': ?"
     r"|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
     r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
-    r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): |\b\d+(?:\.\d+)?(?:it/s|s/it)|(?:INFO|WARNING|ERROR|DEBUG"
-    r"|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"
+    r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): (?![0-9.]+$)|\b\d+(?:\.\d+)?(?:it/s|s/it)"
+    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"
     r"|(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*[:=#]?[ \t]*\d+.*\b(?:loss|reward|lr|kl"
     r"|acc)\w*[ \t]*[:=])|step:\d+ - |[ \t]*iteration[ \t]+\d+/"
 )

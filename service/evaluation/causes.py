@@ -65,6 +65,11 @@ class Outcome:
         return self.verdict == "answered" and self.item.verdict != "answered"
 
     @property
+    def false_claim(self) -> bool:
+        """A false answer that claims more than low confidence."""
+        return self.false_answer and self.confidences[:1] != ("low",)
+
+    @property
     def rules_right(self) -> bool:
         """All rules that must fire did, and none that must be silent."""
         fired = set(self.fired)
@@ -97,6 +102,7 @@ class Figures:
     f1: Share
     verdict: Share
     false_answers: Share
+    false_claims: Share
     rules: Share
     high: Share
     medium: Share
@@ -216,6 +222,7 @@ def figures(outcomes: Sequence[Outcome]) -> Figures:
         f1=_f1(outcomes),
         verdict=share(one.verdict == one.item.verdict for one in outcomes),
         false_answers=share(one.false_answer for one in must_not),
+        false_claims=share(one.false_claim for one in must_not),
         rules=share(one.rules_right for one in with_rules),
         high=_promise(outcomes, "high"),
         medium=_promise(outcomes, "medium"),
@@ -242,7 +249,7 @@ def share(flags: Iterable[bool]) -> Share:
 
 
 def table(evaluation: Evaluation) -> str:
-    heads = ("first", "in_three", "f1", "verdict", "false_answers", "rules", "high", "medium")
+    heads = ("first", "in_three", "f1", "verdict", "false_answers", "false_claims", "rules", "high", "medium")
     rows = {"all": evaluation.overall, **evaluation.groups}
     width = max(len(name) for name in rows)
     lines = [f"{'':{width}}  " + "  ".join(f"{head:>16}" for head in heads)]

@@ -95,11 +95,11 @@ PENALTY = 30.0
 FOLDS = 6
 STEPS = 4000
 RATE = 0.2
-FALSE = 0.075
-"""The tolerated share of incidents that must not be answered but are."""
+FALSE_CLAIMS, FALSE_ANSWERS = 0.075, 0.15
+"""The tolerated shares of incidents that must not be answered but are: with more than low confidence, and at all."""
 HARMLESS = 0.6
 """The least probability of an explanation that blesses a run: to bless a sick one is worse than to ask."""
-HIGH, MEDIUM = 0.95, 0.6
+HIGH, MEDIUM = 0.95, 2 / 3
 """How often a first cause with this word must be right."""
 SURE = 0.99
 """Where ``high`` begins if nothing earns it."""
@@ -309,7 +309,12 @@ def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
     """The least probabilities that keep what the words promise, over incidents with a cause and those that must not be
     answered."""
     grid = [round(0.2 + 0.01 * n, 2) for n in range(80)]
-    answer = next((g for g in grid if sum(top.likelihood >= g for top in must_not) <= FALSE * len(must_not)), SURE)
+    most = FALSE_ANSWERS * len(must_not)
+    answer = next((g for g in grid if sum(top.likelihood >= g for top in must_not) <= most), SURE)
+    wrongly_answered = [top for top in must_not if top.likelihood >= answer]
+
+    def claims(limit: float) -> int:
+        return sum(top.probability >= limit for top in wrongly_answered)
 
     def promise(limit: float, below: float = 2.0) -> float:
         right = [top.right for top in tops if limit <= top.probability < below]
@@ -318,7 +323,8 @@ def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
     high = next((g for g in grid if promise(g) >= HIGH), SURE)
     # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
     # What is not sure enough to be answered is not medium either.
-    medium = next((g for g in grid if answer <= g < high and promise(g, high) >= MEDIUM), high)
+    usable = (g for g in grid if answer <= g < high and claims(g) <= FALSE_CLAIMS * len(must_not))
+    medium = next((g for g in usable if promise(g, high) >= MEDIUM), high)
     return Thresholds(answer=answer, high=high, medium=medium)
 
 

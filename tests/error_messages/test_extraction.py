@@ -64,13 +64,25 @@ def test_short_messages_and_single_words_are_left_out() -> None:
         ('sys.exit("the batch size is wrong")', "SystemExit"),
         ('assert a, "the batch size is not what was expected"', "assert"),
         ('torch._check(a, lambda: "the batch size is wrong")', "RuntimeError"),
+        ('_p_assert(a, "the batch size is not what was expected")', "assert"),
+        ('self.warning("the batch size is wrong")', "warning"),
+        ('@deprecated("the batch size is deprecated", category=FutureWarning)\ndef f(): ...', "warning"),
+        ('print("the batch size is", a)\nraise error', "error"),
     ],
 )
 def test_the_kind_says_what_the_code_does_with_a_message(call: str, kind: str) -> None:
     assert only(call).kind == kind
 
 
-@pytest.mark.parametrize("call", ['logger.info("the batch size is fine")', 'print("the batch size is fine")', "raise"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'logger.info("the batch size is fine")',
+        'print("the batch size is fine")',
+        "raise",
+        "raise AttributeError(f\"'{type(self).__name__}' object has no attribute '{name}'\")",
+    ],
+)
 def test_what_reports_no_problem_is_left_out(call: str) -> None:
     assert not list(messages_of(call))
 

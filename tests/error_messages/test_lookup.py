@@ -130,7 +130,7 @@ def test_the_frameworks_own_message_is_meant_without_a_traceback() -> None:
 def test_the_pasted_version_is_compared_with_the_releases_that_have_the_message() -> None:
     text = "trl=={}\nValueError: The batch size (6) must be a multiple of the world size (4)."
     assert [first(text.format(version)).in_version for version in ("0.8.0", "0.9.4", "0.10.2", "0.11.0")] == [
-        False,
+        None,  # older than all that were read
         True,
         True,
         False,
@@ -223,3 +223,41 @@ def test_a_log_of_400_lines_is_searched_in_little_time() -> None:
     started = time.perf_counter()
     index.find(lines)
     assert time.perf_counter() - started < 0.2  # 20 ms on a quiet machine
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UserWarning: Packing is on, so the option pad_to_multiple_of has no effect in this run.",
+        "UserWarning: `Packing is on, so the option pad_to_multiple_of has no effect in this run.`",
+    ],
+)
+def test_backticks_that_markdown_has_eaten_or_added_do_not_matter(text: str) -> None:
+    assert first(text).span.text.startswith("Packing is on") == ("`P" not in text)
+    assert first(text).entry.kind == "warning"
+
+
+def test_a_span_holds_the_backticks_of_the_pasted_text() -> None:
+    text = "UserWarning: Packing is on, so the option `pad_to_multiple_of` has no effect in this run."
+    assert first(text).span.text == text.removeprefix("UserWarning: ")
+
+
+SHORT = index_of(trl={"0.9.0": 'raise ValueError(f"{name} is not supported")\nraise TypeError("unknown reward {r}")'})
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("ValueError: dapo is not supported", True),
+        ("ValueError: the loss dapo is not supported", False),
+        ("ValueError: dapo is not supported on this device", False),
+    ],
+)
+def test_a_short_message_must_be_all_that_its_line_says(text: str, is_found: bool) -> None:
+    assert bool(explain(parse(text), index=SHORT, advice=NO_ADVICE)) == is_found
+
+
+def test_a_message_without_its_last_marks_is_found() -> None:
+    index = index_of(trl={"0.9.0": 'raise RuntimeError(f"The module cannot be loaded from {path}: {error}!")'})
+    (match,) = explain(parse("RuntimeError: The module cannot be loaded from /x/y"), index=index, advice=NO_ADVICE)
+    assert not match.is_whole

@@ -321,3 +321,37 @@ def test_a_program_without_ray_has_no_actors() -> None:
     ):
         found = canonicalise((), "openrlhf", "ppo", "rl", facts, programs=[program])
         assert (found["num_gpus"].value if "num_gpus" in found else None) == gpus
+
+
+@pytest.mark.parametrize(("megatron", "rate", "tensor"), [("true", 2e-6, 4), ("false", 1e-6, 2)])
+def test_options_of_the_engine_that_is_switched_off_set_nothing(megatron: str, rate: float, tensor: int) -> None:
+    options = [
+        option("policy.megatron_cfg.enabled", megatron),
+        option("policy.megatron_cfg.optimizer.lr", 2e-6),
+        option("policy.megatron_cfg.tensor_model_parallel_size", 4),
+        option("policy.optimizer.kwargs.lr", 1e-6),
+        option("policy.dtensor_cfg.tensor_parallel_size", 2),
+    ]
+    settings = canonicalise(options, "nemo-rl", "grpo")
+    assert (settings["learning_rate"].value, settings["tensor_parallel"].value) == (rate, tensor)
+    assert "seed" not in settings  # defaults are those of an example file
+
+
+def test_the_builder_of_torchtunes_model_says_how_it_is_tuned() -> None:
+    full = [option("model._component_", "torchtune.models.llama3.llama3_8b"), option("dtype", "bf16")]
+    assert value("use_peft", full, "torchtune", "sft") is False
+    assert value("lora_rank", full, "torchtune", "sft") == "ABSENT"
+    assert value("packing", full, "torchtune", "sft", torchtune="0.6.1") is False
+    quantised = [option("model._component_", "torchtune.models.llama3.qlora_llama3_8b"), option("model.lora_rank", 8)]
+    assert value("load_in_4bit", quantised, "torchtune", "sft") is True
+    assert value("lora_rank", quantised, "torchtune", "sft") == 8
+
+
+def test_torchtunes_defaults_are_unknown_without_its_file() -> None:
+    assert value("packing", [option("batch_size", 8)], "torchtune", "sft", torchtune="0.6.1") == "ABSENT"
+    assert value("micro_batch", [option("batch_size", 8)], "torchtune", "sft", torchtune="0.6.1") == 8
+
+
+def test_options_of_a_lenient_framework_bound_no_release() -> None:
+    assert catalogue.infer_versions("torchtune", ["memory_efficient_fsdp_wrap"])[:2] == (None, None)
+    assert catalogue.infer_versions("torchtune", ["tensor_parallel_dim"])[:2] == (None, None)

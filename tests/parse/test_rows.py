@@ -174,6 +174,16 @@ def test_the_dicts_that_slime_logs_are_rows_of_its_rollouts_and_steps() -> None:
     assert evidence.run.framework.value == "slime"
 
 
+def test_a_heading_states_the_step_of_the_metrics_that_are_listed_below_it() -> None:
+    heading = "========================= Step {}/9 =========================\n\n📊 Training Results:\n"
+    listed = "  • Loss: 0.5\n  • Generation KL Error: 0.0011\n  • Avg Reward: 0.4321\n\n⏱️  Timing:\n"
+    found = parse("".join(heading.format(step) + listed for step in (3, 4))).rows
+    assert [(row.step, values(row)["loss"], values(row)["reward"]) for row in found] == [
+        (3, 0.5, 0.4321),
+        (4, 0.5, 0.4321),
+    ]
+
+
 def test_megatrons_validation_line_is_a_row_of_evaluation() -> None:
     (row,) = read(
         " validation loss at iteration 1000 on validation set | lm loss value: 2.5E+00 | lm loss PPL: 1.2E+01 |"
@@ -400,3 +410,33 @@ def test_the_line_of_a_program_in_front_of_a_row_is_no_metric() -> None:
     (row,) = read("[INFO|callbacks.py:131] 2025-01-02 03:04:05,123 >> {'loss': 0.5, 'epoch': 0.1}")
     assert values(row) == {"loss": 0.5, "epoch": 0.1}
     assert row.span.column == 53
+
+
+def test_torchtunes_lines_are_rows() -> None:
+    bar, logged = read(
+        "1|2|Loss: 1.72:   0%|          | 2/808 [00:09<2:02:14,  9.09s/it]\n"
+        "Step 3 | loss:1.68 lr:5.9e-06 tokens_per_second_per_gpu:520.1 grad_norm:nan approx_policy_kl:0.002"
+    )
+    assert (bar.step, values(bar)) == (2, {"loss": 1.72})
+    assert logged.step == 3
+    assert values(logged)["learning_rate"] == 5.9e-06
+    assert values(logged)["ppo_kl"] == 0.002
+
+
+def test_mmengines_lines_are_rows() -> None:
+    (row,) = read(
+        "01/29 21:36:02 - mmengine - INFO - Iter(train) [  20/720]  lr: 1.9000e-04  eta: 0:32:01  time: 2.8037"
+        "  data_time: 0.0071  memory: 13969  loss: 2.6049  grad_norm: 0.9361"
+    )
+    assert row.step == 20
+    assert (values(row)["loss"], values(row)["grad_norm"], values(row)["learning_rate"]) == (2.6049, 0.9361, 1.9e-4)
+
+
+def test_the_place_in_the_code_before_a_row_is_no_metric() -> None:
+    (row,) = read(
+        "2025-10-10 10:00:00.123 | INFO | xtuner.v1.train.trainer:_log_step:1040 - Epoch 1 Step 12/1000 lr: 6.0e-05"
+        " reduced_llm_loss: 1.23456789, local_loss: 1.3 grad_norm: 0.51 max_memory: 20.10 GB tgs: 3318.0"
+    )
+    assert row.step == 12
+    assert values(row)["loss"] == 1.23456789
+    assert "_log_step" not in row.metrics

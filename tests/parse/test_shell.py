@@ -58,6 +58,9 @@ def codes(text: str) -> list[str]:
         ("trl dpo --config x.yaml", None, "trl dpo"),
         ("axolotl train c.yml --launcher torchrun", None, "axolotl train"),
         ("swift --help", None, "swift"),
+        ("tune run --nnodes 1 --nproc_per_node 2 lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
+        ("tune run lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
+        ("tune download meta/m --output-dir /m", None, "tune download"),
         (
             "ray job submit --address=http://h:1 -- python3 -m verl.trainer.main_ppo a.b=1",
             "ray",

@@ -273,6 +273,14 @@ def test_a_false_answer_is_an_answer_where_there_must_be_none() -> None:
     )
     assert [one.item.id for one in result.outcomes if one.false_answer] == ["vague"]
     assert result.overall.false_answers == Share(right=1, total=3)
+    assert result.overall.false_claims == Share(right=1, total=3)
+
+
+def test_a_false_answer_of_low_confidence_claims_nothing() -> None:
+    unsure = answer("answered", "x", confidence="low")
+    result = asked({"vague": unsure}, question("vague", "need_input"))
+    assert result.overall.false_answers == Share(right=1, total=1)
+    assert result.overall.false_claims == Share(right=0, total=1)
 
 
 def test_verdicts_are_counted_by_what_was_expected_and_what_was_given() -> None:
@@ -380,7 +388,7 @@ def test_an_evaluation_of_nothing_is_empty() -> None:
 def test_the_table_has_a_row_for_all_and_for_each_group_and_the_verdicts() -> None:
     shown = table(asked({"q": answer("need_input")}, question("q", "answered", "a", framework="verl"))).splitlines()
     heads = shown[0].split()
-    assert heads == ["first", "in_three", "f1", "verdict", "false_answers", "rules", "high", "medium"]
+    assert heads == ["first", "in_three", "f1", "verdict", "false_answers", "false_claims", "rules", "high", "medium"]
     assert [row.split("  ")[0].strip() for row in shown[1:5]] == [
         "all",
         "framework verl",

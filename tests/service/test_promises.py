@@ -25,7 +25,8 @@ def test_the_right_cause_comes_first_more_than_eight_times_in_ten(evaluation: Ev
 
 def test_an_answer_where_there_must_be_none_is_rare(evaluation: Evaluation) -> None:
     # Most of these are failures that no case covers: the mechanism is named, mostly with low or medium confidence.
-    assert (evaluation.overall.false_answers.value or 0) <= 0.18
+    assert (evaluation.overall.false_claims.value or 0) <= 0.18
+    assert (evaluation.overall.false_answers.value or 0) <= 0.24
 
 
 def test_high_confidence_is_right_about_nine_times_in_ten(evaluation: Evaluation) -> None:

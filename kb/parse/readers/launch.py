@@ -15,7 +15,7 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
 _SCRIPT = re.compile(r".+\.py|.+\.pyw")
 _COMMANDS = [profile.commands for profile in profiles().values()]
-_VERBS = frozenset({"tune", "xtuner", *(name for commands in _COMMANDS for name in commands.names)})
+_VERBS = frozenset(name for commands in _COMMANDS for name in commands.names)
 """Programs that take a verb as their first word."""
 _PROGRAMS = {"trtllm-serve", "sglang_router"}
 _DISTRIBUTED = ("deepspeed", "torchrun", "accelerate", "deepspeed.exe", "torchrun.exe")
@@ -30,7 +30,8 @@ _RUNNER_MODULES = {
 _LAUNCHERS = load_table("parse/data/words.toml")["launchers"]
 _BARE = frozenset(_LAUNCHERS["bare"])
 _WRAPPERS = frozenset(_LAUNCHERS["wrappers"])
-_OVERRIDING = frozenset({"tune", *(name for commands in _COMMANDS if commands.overrides for name in commands.names)})
+_OVERRIDING = frozenset(name for commands in _COMMANDS if commands.overrides for name in commands.names)
+_LAUNCHING = frozenset((name, verb) for commands in _COMMANDS for name in commands.names for verb in commands.launches)
 _HYDRA = re.compile("|".join(each for profile in profiles().values() for each in profile.overrides))
 """Programs that accept ``key=value`` words."""
 
@@ -91,6 +92,11 @@ def _at(args: Sequence[Arg], index: int, *, wrapped: bool = False) -> Launch | N
             return Launch(None, name, index, index, index + 1, False) if not wrapped else None
         verb_text = args[index + 1].text
         overrides = name in _OVERRIDING
+        if (name, verb_text) in _LAUNCHING:
+            program, _ = _program(args, index + 2)
+            if program >= 0:
+                entry = f"{name} {verb_text} {args[program].text}"
+                return Launch("torchrun", entry, index + 1, program, program + 1, overrides)
         return Launch(None, f"{name} {verb_text}", index, index, index + 2, overrides)
     text = args[index].text
     if _SCRIPT.fullmatch(text) or (_MODULE.fullmatch(text) and _flags_follow(args, index) and not text.endswith(".sh")):

@@ -2,7 +2,8 @@
 
 Read are Hugging Face dicts (also behind a progress bar, a rank prefix or a time), JSON lines, ``trainer_state.json``,
 progress-bar postfixes (OpenRLHF), ``step:1 - key:value`` lines (verl), Megatron's ``|`` lines, CSV and notebook tables,
-lists with one metric per line, and rows that a user copied into his sentence, in half-width or full-width punctuation.
+lists with one metric per line (under a heading ``==== Step 3/100 ====``, as NeMo-RL prints it), and rows that a user
+copied into his sentence, in half-width or full-width punctuation.
 A line counts as a row only if it names at least one outcome (`metrics.makes_row`): a learning rate alone is a setting.
 
 The reading is in two passes: numbers first, as plain tuples; spans and `Metric` values only for the rows that are kept.
@@ -50,7 +51,7 @@ _KEY = r"[A-Za-z_][\w/.()@-]{0,99}+"
 _WRAP = r"(?:(?:(?:np|numpy|torch)\.)?(?:float(?:16|32|64)?|int(?:32|64)?|bfloat16|(?:DT|t)ensor)\([ '\"\[]{0,2}+)?"
 _END = r"(?!\w|%|/|\.[0-9]|:[0-9])"
 _PAIR = re.compile(
-    rf"(?<![\w/.@-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
+    rf"(?<![\w/.@:-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
     rf"(?P<wrap>{_WRAP})(?P<number>{NUMBER}){_END}['\"]?+"
 )
 _WORDS = re.compile(  # "loss 0.58, grad_norm 0.160": a blank or a verb between, for the names that are no other word
@@ -75,8 +76,10 @@ _BAR_ALONE = re.compile(  # the Trainer's bar: no title, and steps per second
     r" \[[^\]\n]{1,80}(?:s/it|it/s)\][ \t]{0,8}+$"
 )
 _STEP_WORD = re.compile(
-    r"(?<![\w/])(?i:global[_ ]step|step|iteration|iter|rollout)s?+[ :=#\[]{1,4}+(?P<step>[0-9]{1,12}+)(?![\w.%])"
+    r"(?:(?<![\w/])(?i:global[_ ]step|step|iteration|iter\(train\)|iter|rollout)s?+[ :=#\[]{1,8}+"
+    r"|(?<![\w.|])[0-9]{1,6}+\|(?=[0-9]{1,12}\|))(?P<step>[0-9]{1,12}+)(?![\w.%])"  # torchtune: "epoch|step|Loss:"
 )
+_HEADING = re.compile(r"={5,} Step (?P<step>[0-9]{1,12}+)/[0-9]")
 _MEGATRON = re.compile(
     r"(?<!\w)iteration\s{1,20}+(?P<step>[0-9]{1,12}+)(?:/\s{0,20}+[0-9]{1,12}+|(?: on (?:validation|test) set)?)"
     r"\s{0,4}+\|"
@@ -137,9 +140,12 @@ def _scan(text: str) -> Iterator[_Draft]:
     state_file = '"log_history"' in text
     bars = _Bars(lines)
     starts = _starts(lines)
+    heading: int | None = None
     i = free = 0  # lines before `free` already belong to a row
     while i < len(lines):
         line = lines[i]
+        if line.startswith("=====") and (stated := _HEADING.match(line)) is not None:
+            heading = int(stated["step"])
         if not any(cue in line for cue in _CUES):
             i += 1
             continue
@@ -152,7 +158,8 @@ def _scan(text: str) -> Iterator[_Draft]:
             yield from _two_columns(lines[begin:i], starts[begin:i])
         elif _LONE.match(line):
             begin, i = _block_of(_LONE, lines, i, free)
-            yield from _pairs(text, starts[begin], _end(starts, lines, i), state_file, lone=True)
+            for draft in _pairs(text, starts[begin], _end(starts, lines, i), state_file, lone=True):
+                yield draft if draft.step is not None or heading is None else replace(draft, step=heading)
         else:
             begin, i = i, _closing(lines, i)
             logged = list(_line(text, starts[begin], _end(starts, lines, i), state_file))
