@@ -140,7 +140,7 @@ def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
     for option in options:
         entry = class_entry(option.scope)
         if entry is not None:
-            weight = 0 if entry.algorithm else 1
+            weight = 2 * (entry.algorithm is None) + (not entry.certain)
             if best is None or weight < best[0]:
                 best = (weight, entry, option)
     if best is None:
