@@ -67,6 +67,7 @@ class Profile:
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
+    python_settings: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
     warm: tuple[str, ...] = ()

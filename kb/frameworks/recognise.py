@@ -140,7 +140,7 @@ def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
     for option in options:
         entry = class_entry(option.scope)
         if entry is not None:
-            weight = 0 if entry.algorithm else 1
+            weight = 2 * (entry.algorithm is None) + (not entry.certain)
             if best is None or weight < best[0]:
                 best = (weight, entry, option)
     if best is None:
@@ -198,6 +198,7 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
         value = option.value[0] if isinstance(option.value, tuple) and option.value else option.value
         word = str(value).lower()
         algorithm = words.get(word) or words.get(word.rpartition(".")[2])  # a class may be written with its package
+        algorithm = algorithm or next((words[end] for end in words if end[0] == "*" and word.endswith(end[1:])), None)
         strength = list(hints).index(option.key.replace("-", "_") if option.key not in hints else option.key)
         if algorithm is not None and (verdict is None or strength >= verdict[0]):
             verdict = (strength, algorithm, option)

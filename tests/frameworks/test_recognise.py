@@ -62,6 +62,11 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("tune run knowledge_distillation_distributed", "torchtune", "kd", "distill"),
         ("tune run eleuther_eval", "torchtune", None, "inference"),
         ("tune run quantize", "torchtune", None, "export"),
+        ("xtuner train", "xtuner", None, None),
+        ("xtuner/v1/train/cli/sft.py", "xtuner", "sft", "sft"),
+        ("xtuner/v1/train/cli/rl.py", "xtuner", None, "rl"),
+        ("scripts/training/run_recipe.py", "megatron-bridge", None, None),
+        ("examples/conversion/convert_checkpoints.py", "megatron-bridge", None, "export"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -122,6 +127,17 @@ def yaml(**options: str) -> list[Option]:
             "grpo",
         ),
         ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
+        (
+            [
+                option("lr", 1e-5, "AdamWConfig"),
+                option("name", "x", "DatasetConfig"),
+                option("mode", "chunk", "CELossConfig"),
+            ],
+            "xtuner",
+            None,
+        ),
+        ([option("cliprange", 0.2, "GRPOLossConfig"), option("ep_size", 2, "FSDPConfig")], "xtuner", "grpo"),
+        ([option("model.type", "DPO"), option("accumulative_counts", 4)], "xtuner", "dpo"),
         (yaml(**{"grpo.max_num_steps": "9", "policy.megatron_cfg.enabled": "true"}), "nemo-rl", "grpo"),
         (yaml(**{"rm.max_num_steps": "9", "policy.dtensor_cfg.enabled": "true"}), "nemo-rl", "reward"),
         (
@@ -129,6 +145,8 @@ def yaml(**options: str) -> list[Option]:
             "nemo-rl",
             "reinforce",
         ),
+        ([option("train.train_iters", 9), option("recipe", "llama32_1b_sft_config")], "megatron-bridge", "sft"),
+        ([option("train.train_iters", 9), option("recipe", "qwen3_8b_pretrain_config")], "megatron-bridge", "pt"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )
