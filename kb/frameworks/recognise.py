@@ -140,7 +140,7 @@ def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
     for option in options:
         entry = class_entry(option.scope)
         if entry is not None:
-            weight = 0 if entry.algorithm else 1
+            weight = 2 * (entry.algorithm is None) + (not entry.certain)
             if best is None or weight < best[0]:
                 best = (weight, entry, option)
     if best is None:
@@ -251,6 +251,9 @@ def _purpose_of_file(framework: str, written: set[str], started: bool) -> str:
             return "export" if "export_dir" in written else "inference" if "infer_backend" in written else ""
         case "ms-swift" if not started and "rlhf_type" not in written:
             return "sft" if {"model", "dataset"} <= written and written & _SWIFT_TRAINS else ""
+        case "roll":
+            parts = {"sft_train": "sft", "student": "kd", "chosen_key": "dpo", "actor_infer": "ppo"}
+            return next((algorithm for part, algorithm in parts.items() if part in written), "")
         case _:
             return ""
 

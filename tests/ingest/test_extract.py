@@ -319,6 +319,36 @@ def test_what_a_recipe_reads_and_what_its_components_take_become_options(tmp_pat
     assert not {"optimizer", "get", "KEY"} & found.keys()
 
 
+def test_what_shipped_configuration_files_assign_become_options(tmp_path: Path) -> None:
+    text = "lr = 1e-5\nalpaca = dict(path=1)\nmodel = dict(type=A, lora=dict(r=8))\n"
+    files = {f"xtuner/configs/llama/x/llama_{number}_e3.py": text for number in range(6)}
+    files["xtuner/tools/train.py"] = 'parser.add_argument("--deepspeed", type=str)\n'
+    files["xtuner/model/sft.py"] = "class SupervisedFinetune:\n    def __init__(self, llm, lora=None): pass\n"
+    found = extract(GitTree(checkout(tmp_path / "old", files), "v1.0.0"), "xtuner")
+    assert set(found) == {"lr", "model.type", "model.lora.r", "model.llm", "model.lora", "deepspeed"}
+    classes = {"xtuner/v1/config/fsdp.py": "class FSDPConfig(BaseModel):\n    ep_size: int = 1\n"}
+    assert extract(GitTree(checkout(tmp_path / "new", classes), "v1.0.0"), "xtuner")["ep_size"]["default"] == 1
+
+
+WORKERS = """
+@dataclass
+class ModelArguments:
+    dtype: str = "bf16"
+@dataclass
+class WorkerConfig:
+    model_args: ModelArguments = field(default_factory=ModelArguments)
+    infer_batch_size: int = field(default=16)
+"""
+
+
+def test_every_worker_has_the_options_of_its_groups(tmp_path: Path) -> None:
+    pipeline = "class SFTConfig(BaseConfig):\n    sft_train: WorkerConfig = None\n    seed: int = 42\n"
+    files = {"roll/configs/worker_config.py": WORKERS, "roll/pipeline/sft/sft_config.py": pipeline}
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "roll")
+    assert set(found) == {"seed", "sft_train.model_args.dtype", "sft_train.infer_batch_size"}
+    assert found["sft_train.model_args.dtype"]["default"] == "bf16"
+
+
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:
     repo = checkout(tmp_path / "repo", {"readme.md": "x"})
     with pytest.raises(FileNotFoundError, match=r"v9\.9\.9"):
