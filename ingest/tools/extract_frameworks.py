@@ -445,6 +445,33 @@ def _xtuner(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+_ROLL_WORKERS = ("actor_train", "actor_infer", "critic", "reference", "sft_train", "student", "teacher")
+_ROLL_GROUPS = {
+    "model_args": "ModelArguments",
+    "training_args": "TrainingArguments",
+    "data_args": "DataArguments",
+    "generating_args": "GeneratingArguments",
+    "strategy_args": "StrategyArguments",
+}
+
+
+def _roll(tree: GitTree) -> dict[str, Entry]:
+    """The fields of each pipeline's class; every worker has the same groups of them."""
+    sources = _sources(tree, (r"roll/configs/\w+\.py", r"roll/pipeline/\w+/\w+_config\.py"))
+    worker = class_options(sources, "WorkerConfig")
+    for group, name in _ROLL_GROUPS.items():
+        worker.pop(group, None)
+        worker.update(class_options(sources, name, f"{group}."))
+    owned = {}
+    for owner in ("RLVRConfig", "AgenticConfig", "SFTConfig", "DPOConfig", "DistillConfig"):
+        options = class_options(sources, owner) if owner in sources.classes else {}
+        for name in _ROLL_WORKERS:
+            if options.pop(name, None) is not None:
+                options.update({f"{name}.{key}": dict(entry) for key, entry in worker.items()})
+        owned[owner] = options
+    return merge(owned)
+
+
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "accelerate": _accelerate,
     "axolotl": _axolotl,
@@ -457,6 +484,7 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "openrlhf": _openrlhf,
     "peft": _peft,
     "torchtune": _torchtune,
+    "roll": _roll,
     "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,

@@ -64,6 +64,7 @@ class Profile:
     exact_names: bool = False
     common_names: bool = False
     lenient: bool = False
+    needs_file: bool = False
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()

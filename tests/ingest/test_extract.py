@@ -330,6 +330,25 @@ def test_what_shipped_configuration_files_assign_become_options(tmp_path: Path) 
     assert extract(GitTree(checkout(tmp_path / "new", classes), "v1.0.0"), "xtuner")["ep_size"]["default"] == 1
 
 
+WORKERS = """
+@dataclass
+class ModelArguments:
+    dtype: str = "bf16"
+@dataclass
+class WorkerConfig:
+    model_args: ModelArguments = field(default_factory=ModelArguments)
+    infer_batch_size: int = field(default=16)
+"""
+
+
+def test_every_worker_has_the_options_of_its_groups(tmp_path: Path) -> None:
+    pipeline = "class SFTConfig(BaseConfig):\n    sft_train: WorkerConfig = None\n    seed: int = 42\n"
+    files = {"roll/configs/worker_config.py": WORKERS, "roll/pipeline/sft/sft_config.py": pipeline}
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "roll")
+    assert set(found) == {"seed", "sft_train.model_args.dtype", "sft_train.infer_batch_size"}
+    assert found["sft_train.model_args.dtype"]["default"] == "bf16"
+
+
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:
     repo = checkout(tmp_path / "repo", {"readme.md": "x"})
     with pytest.raises(FileNotFoundError, match=r"v9\.9\.9"):

@@ -440,3 +440,15 @@ def test_the_place_in_the_code_before_a_row_is_no_metric() -> None:
     assert row.step == 12
     assert values(row)["loss"] == 1.23456789
     assert "_log_step" not in row.metrics
+
+
+def test_rolls_lines_are_rows() -> None:
+    (row,) = read(
+        '[driver] [0 / 1]{"system/step": 3, "critic/rewards/mean": 0.42, "tokens/response_length/mean": 812.5,'
+        ' "actor/pg_loss@sum": -0.0012, "actor/approxkl@sum": 0.0003, "val-core/mean@1": 0.5}'
+    )
+    assert row.step == 3
+    assert values(row) == {
+        "step": 3, "reward": 0.42, "completion_length": 812.5, "policy_loss": -0.0012, "ppo_kl": 0.0003,
+        "val-core/mean@1": 0.5,
+    }  # fmt: skip
