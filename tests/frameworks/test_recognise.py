@@ -116,6 +116,11 @@ def yaml(**options: str) -> list[Option]:
         ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
         ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
         (
+            yaml(**{"model_parallel.sequence_parallel": "true", "language_model.ffn_hidden_size": "8"}),
+            "megatron-core",
+            None,
+        ),
+        (
             [
                 option("tokenizer._component_", "torchtune.models.llama3.llama3_tokenizer"),
                 option("loss._component_", "torchtune.rlhf.loss.DPOLoss"),
