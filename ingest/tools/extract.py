@@ -31,20 +31,18 @@ def import_catalogue(source: Path, folder: Path) -> list[Path]:
     return paths + write_side_tables(catalogue, folder)
 
 
-def add_release(
-    checkout: Path, framework: str, tag: str, folder: Path, also: tuple[str, GitTree] | None = None
-) -> Path:
-    """Extract one tag and merge it into the framework's file (created if absent).
+def add_release(tree: GitTree, framework: str, folder: Path, also: tuple[str, GitTree] | None = None) -> Path:
+    """Extract one release and merge it into the framework's file (created if absent).
 
     ``also``: a framework whose options this one takes besides its own, and its tree.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / framework / "options.json"
     book = read(path) if path.exists() else Book(framework=framework)
-    entries = extract(GitTree(checkout, tag), framework)
+    entries = extract(tree, framework)
     if also is not None:
         entries = with_options_of(entries, also[1], also[0])
-    book.add(tag.removeprefix("core_"), entries)
+    book.add(tree.tag.removeprefix("core_"), entries)
     return write(book, folder)
 
 
@@ -72,6 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--also", nargs=3, metavar=("FRAMEWORK", "DIR", "TAG"), help="a framework whose options it takes as well"
     )
+    parser.add_argument(
+        "--submodule",
+        nargs=2,
+        metavar=("PATH", "DIR"),
+        help="a submodule of the checkout, and a repository with its commit",
+    )
     parser.add_argument("--compare", action="store_true", help="report the differences, write nothing")
     parser.add_argument("--table", type=Path, help="write the table of canonical settings (Markdown)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the catalogue files")
@@ -80,15 +84,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         written = import_catalogue(args.from_catalog, args.data)
         sys.stdout.write("".join(f"{path.name}\n" for path in written))
     elif args.checkout and args.framework and args.tag:
+        inner = {args.submodule[0]: Path(args.submodule[1])} if args.submodule else None
+        tree = GitTree(args.checkout, args.tag, inner)
         if args.compare:
             stored = read(args.data / args.framework / "options.json").releases.get(bare(args.tag), {})
-            found = extract(GitTree(args.checkout, args.tag), args.framework)
+            found = extract(tree, args.framework)
             lines = differences(stored, found)
             sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")
             sys.stdout.write("".join(f"{line}\n" for line in lines))
         else:
             also = (args.also[0], GitTree(Path(args.also[1]), args.also[2])) if args.also else None
-            sys.stdout.write(f"{add_release(args.checkout, args.framework, args.tag, args.data, also).name}\n")
+            sys.stdout.write(f"{add_release(tree, args.framework, args.data, also).name}\n")
     elif not args.table:
         parser.error("give --from-catalog, or --checkout with --framework and --tag, or --table")
     if args.table:

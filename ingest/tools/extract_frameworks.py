@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from trainmedic.ingest.tools.extract_shapes import (
     argparse_options,
+    assigned_options,
     class_options,
     factory_options,
     lookup_options,
@@ -62,6 +64,31 @@ _SWIFT = {
     "megatron_rlhf": ("MegatronRLHFArguments",),
 }
 _VERL = ("ppo_trainer", "ppo_megatron_trainer", "sft_trainer", "sft_trainer_engine")
+_BRIDGE = {
+    "train": ("TrainingConfig",),
+    "validation": ("ValidationConfig",),
+    "model": ("GPTModelProvider",),
+    "optimizer": ("OptimizerConfig",),
+    "ddp": ("DistributedDataParallelConfig",),
+    "scheduler": ("SchedulerConfig",),
+    "dataset": ("DataloaderConfig", "GPTDatasetConfig", "FinetuningDatasetConfig"),
+    "logger": ("LoggerConfig",),
+    "tokenizer": ("TokenizerConfig",),
+    "checkpoint": ("CheckpointConfig",),
+    "dist": ("DistributedInitConfig",),
+    "rng": ("RNGConfig",),
+    "rerun_state_machine": ("RerunStateMachineConfig",),
+    "ft": ("FaultToleranceConfig",),
+    "straggler": ("StragglerDetectionConfig",),
+    "nvrx_straggler": ("NVRxStragglerDetectionConfig",),
+    "profiling": ("ProfilingConfig",),
+    "peft": ("PEFT", "LoRA"),
+    "comm_overlap": ("CommOverlapConfig",),
+    "mixed_precision": ("MixedPrecisionConfig",),
+    "tensor_inspect": ("TensorInspectConfig",),
+    "inprocess_restart": ("InProcessRestartConfig",),
+}
+"""Section of a Megatron-Bridge configuration → its classes; of a union those that most recipes use."""
 _NEMO_RL = {
     "grpo": r"grpo_(math|sliding)_\w+",
     "sft": r"sft(_\w+)?",
@@ -201,6 +228,31 @@ def _nemo_rl(tree: GitTree) -> dict[str, Entry]:
         if found:
             owned[owner] = found
     return merge(owned)
+
+
+def _megatron_bridge(tree: GitTree) -> dict[str, Entry]:
+    """The sections of ``ConfigContainer``; many of their classes extend one of Megatron's, which is a submodule."""
+    own = _sources(tree, (r"src/megatron/bridge/(training/.*|models/(gpt_provider|transformer_config)|peft/\w+)\.py",))
+    megatron = _sources(
+        tree,
+        (
+            r"3rdparty/Megatron-LM/megatron/training/(config/)?\w*config\.py",
+            r"3rdparty/Megatron-LM/megatron/core/(model_parallel_config|transformer/(transformer_config|enums))\.py",
+            r"3rdparty/Megatron-LM/megatron/core/(optimizer|distributed|datasets)/\w*(config|gpt_dataset)\.py",
+        ),
+    )
+    found: dict[str, Entry] = {}
+    for section, names in _BRIDGE.items():
+        for name in names:
+            for _, node in own.lineage(name):
+                for base in node.bases:
+                    parent = ast.unparse(base).removeprefix("MCore").removeprefix("MTrain")
+                    if parent not in own.classes or parent != ast.unparse(base):
+                        found.update(class_options(megatron, parent, section + "."))
+            found.update(class_options(own if name in own.classes else megatron, name, section + "."))
+    flags = _sources(tree, (r"scripts/training/run_recipe\.py",))
+    own_flags = {name: entry for path in flags.modules for name, entry in argparse_options(flags, path).items()}
+    return merge({"recipe": found, "run_recipe": with_aliases(own_flags)})
 
 
 def _axolotl(tree: GitTree) -> dict[str, Entry]:
@@ -355,20 +407,88 @@ def _component_options(library: Sources, group: str, names: Iterable[str]) -> di
     return options
 
 
+_XTUNER_SHIPPED = re.compile(r"xtuner/configs/(?:internlm|llama|qwen|dpo|orpo|reward_model|llava)/.*_e?\w+\.py")
+_XTUNER_CLASS = re.compile(
+    r"(?:\w*Trainer|Worker|FSDP|AdamW|Muon|LR|Dataloader|Dataset|CELoss|GRPOLoss|OrealLoss|Rollout|DataFlow|ReplayBuffer"
+    r"|Evaluator|AcceleratorResources|Resume|LoadCheckpoint|OpenaiTokenizeFunction|FTDPTokenizeFn|RLTokenizeFn)Config"
+    r"|TrainingArguments"
+)
+
+_XTUNER_GROUPS = (
+    *("model", "optim_wrapper", "train_dataloader", "train_dataset", "train_cfg", "default_hooks", "randomness"),
+    *("pretrained_model_name_or_path", "llm_name_or_path", "visual_encoder_name_or_path", "use_varlen_attn"),
+    *("data_path", "prompt_template", "max_length", "pack_to_max_length", "max_packed_length", "batch_size"),
+    *("sequence_parallel_size", "accumulative_counts", "dataloader_num_workers", "max_epochs", "optim_type", "lr"),
+    *("betas", "weight_decay", "max_norm", "warmup_ratio", "save_steps", "save_total_limit", "evaluation_freq"),
+    *("load_from", "resume", "loss_beta", "dpo_loss_type"),
+)
+"""What the shipped configuration files have in common; their other names are those of data sets."""
+
+
+def _xtuner(tree: GitTree) -> dict[str, Entry]:
+    """The fields of the classes of 1.0; before, the names that most shipped configuration files assign."""
+    sources = _sources(tree, (r"xtuner/v1/(?:train|config|rl|ray|loss|datasets|optim)/.*\.py",))
+    if sources.classes:
+        return merge(_classes(sources, sorted(filter(_XTUNER_CLASS.fullmatch, sources.classes))))
+    shipped = _sources(tree, (_XTUNER_SHIPPED.pattern,))
+    written = [assigned_options(module) for module in shipped.modules.values()]
+    names = Counter(name for options in written for name in options)
+    common = sorted(name for name, files in names.items() if files > 4 and name.partition(".")[0] in _XTUNER_GROUPS)
+    owned: dict[str, dict[str, Entry]] = {"config": {name: {"type": None, "default": "<required>"} for name in common}}
+    models = _sources(tree, (r"xtuner/model/\w+\.py",))
+    for name in ("SupervisedFinetune", "DPO", "ORPO", "RewardModel"):
+        parameters = signature_options(models, name)
+        owned[name] = {f"model.{parameter}": entry for parameter, entry in parameters.items()}
+    command = _sources(tree, (r"xtuner/tools/train\.py",))
+    for path in command.modules:
+        owned["train"] = argparse_options(command, path)
+    return merge(owned)
+
+
+_ROLL_WORKERS = ("actor_train", "actor_infer", "critic", "reference", "sft_train", "student", "teacher")
+_ROLL_GROUPS = {
+    "model_args": "ModelArguments",
+    "training_args": "TrainingArguments",
+    "data_args": "DataArguments",
+    "generating_args": "GeneratingArguments",
+    "strategy_args": "StrategyArguments",
+}
+
+
+def _roll(tree: GitTree) -> dict[str, Entry]:
+    """The fields of each pipeline's class; every worker has the same groups of them."""
+    sources = _sources(tree, (r"roll/configs/\w+\.py", r"roll/pipeline/\w+/\w+_config\.py"))
+    worker = class_options(sources, "WorkerConfig")
+    for group, name in _ROLL_GROUPS.items():
+        worker.pop(group, None)
+        worker.update(class_options(sources, name, f"{group}."))
+    owned = {}
+    for owner in ("RLVRConfig", "AgenticConfig", "SFTConfig", "DPOConfig", "DistillConfig"):
+        options = class_options(sources, owner) if owner in sources.classes else {}
+        for name in _ROLL_WORKERS:
+            if options.pop(name, None) is not None:
+                options.update({f"{name}.{key}": dict(entry) for key, entry in worker.items()})
+        owned[owner] = options
+    return merge(owned)
+
+
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "accelerate": _accelerate,
     "axolotl": _axolotl,
     "deepspeed": _deepspeed,
     "llamafactory": _llamafactory,
+    "megatron-bridge": _megatron_bridge,
     "megatron-core": _megatron,
     "ms-swift": _swift,
     "nemo-rl": _nemo_rl,
     "openrlhf": _openrlhf,
     "peft": _peft,
     "torchtune": _torchtune,
+    "roll": _roll,
     "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,
     "verl": _verl,
+    "xtuner": _xtuner,
 }
 """Framework → its reader."""

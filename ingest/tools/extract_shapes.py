@@ -284,6 +284,24 @@ def read_options(sources: Sources, path: str, variable: str) -> dict[str, Entry]
     return options
 
 
+def assigned_options(module: ast.Module) -> set[str]:
+    """Names that a Python configuration file assigns, those inside ``dict(…)`` with dots."""
+    names: set[str] = set()
+    for node in module.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            _named(node.value, node.targets[0].id, names)
+    return names
+
+
+def _named(value: ast.expr, name: str, names: set[str]) -> None:
+    if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "dict":
+        for keyword in value.keywords:
+            if keyword.arg is not None:
+                _named(keyword.value, f"{name}.{keyword.arg}", names)
+    else:
+        names.add(name)
+
+
 def signature_options(sources: Sources, name: str) -> dict[str, Entry]:
     """The parameters of a function, or of a class's ``__init__``, with their defaults; empty if none has this name."""
     for path, module in sources.modules.items():

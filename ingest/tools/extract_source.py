@@ -27,11 +27,18 @@ _LARGEST_POWER = 64
 
 
 class GitTree:
-    """The files of one tag or commit of a local git checkout or bare repository."""
+    """The files of one tag or commit of a local git checkout or bare repository.
 
-    def __init__(self, checkout: Path, tag: str) -> None:
+    ``submodules``: path of a submodule → a repository that has its commit; its files are then among the tree's.
+    """
+
+    def __init__(self, checkout: Path, tag: str, submodules: Mapping[str, Path] | None = None) -> None:
         self.checkout, self.tag = checkout, tag
         self._texts: dict[str, str] = {}
+        self._inner = {
+            f"{path}/": GitTree(folder, self._git("rev-parse", f"{tag}:{path}").strip())
+            for path, folder in (submodules or {}).items()
+        }
 
     def _git(self, *args: str) -> str:
         command = ["git", "-C", str(self.checkout), *args]
@@ -43,10 +50,15 @@ class GitTree:
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """Every file of the tag, sorted."""
-        return tuple(sorted(self._git("ls-tree", "-r", "--name-only", self.tag).splitlines()))
+        paths = self._git("ls-tree", "-r", "--name-only", self.tag).splitlines()
+        paths += [start + path for start, tree in self._inner.items() for path in tree.paths]
+        return tuple(sorted(paths))
 
     def text(self, path: str) -> str:
         """One file's content."""
+        for start, tree in self._inner.items():
+            if path.startswith(start):
+                return tree.text(path.removeprefix(start))
         if path not in self._texts:
             self._texts[path] = self._git("show", f"{self.tag}:{path}")
         return self._texts[path]

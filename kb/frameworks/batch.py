@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.model.run import Option, Setting, Unresolved
 
-_BY_DATA_PARALLEL = ("megatron-core", "nemo-rl", "slime")
+_BY_DATA_PARALLEL = ("megatron-bridge", "megatron-core", "nemo-rl", "slime")
 """They divide the global batch by micro batch times data parallel size."""
-_HF = (*INHERITS, "transformers", "unsloth", "axolotl", "torchtune")
+_HF = (*INHERITS, "transformers", "unsloth", "axolotl", "torchtune", "xtuner")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -347,7 +347,7 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
     whatever releases declared them anew. Where no release has them all, the answer says so and bounds nothing.
     """
     catalog = table(framework)
-    if catalog is None:
+    if catalog is None or profiles()[framework].lenient:
         return None, None, ""
     inherited = table("transformers") if framework in INHERITS else None
     low: tuple[str, str] | None = None
@@ -360,11 +360,7 @@ def infer_versions(framework: str, written: Iterable[str]) -> tuple[str | None, 
         first, last = line["life"][0], line["life"][1]
         if first != catalog.examined[0] and (low is None or version_key(first) > version_key(low[0])):
             low = (first, name)
-        if (
-            last is not None
-            and not profiles()[framework].lenient
-            and (high is None or version_key(last) < version_key(high[0]))
-        ):
+        if last is not None and (high is None or version_key(last) < version_key(high[0])):
             high = (last, name)
     if low and high and version_key(low[0]) > version_key(high[0]):
         return (
@@ -429,7 +425,8 @@ def option_names() -> frozenset[str]:
     """
     names: set[str] = set(specs())
     for framework in frameworks():
-        names.update(name.replace("-", "_") for name in keys(framework))
+        if not profiles()[framework].common_names:
+            names.update(name.replace("-", "_") for name in keys(framework))
     return frozenset(names | {name.rpartition(".")[2] for name in names})
 
 

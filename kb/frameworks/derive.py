@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmedic.kb.frameworks.profiles import INHERITS
-from trainmedic.kb.model.run import Option, Setting, Unresolved, Value, VersionFact
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles
+from trainmedic.kb.model.run import Option, Origin, Setting, Unresolved, Value, VersionFact
 from trainmedic.kb.versions import version_key
 
 _PRESET = re.compile(r"(?:^|[^a-z])z(?:ero)?_?-?([0-3])(?![0-9])", re.IGNORECASE)
@@ -116,13 +116,20 @@ def _written_eager(draft: Draft) -> bool:
     return setting is not None and setting.option is not None and setting.key != "flash_attn"
 
 
+def _configuration_file(draft: Draft) -> None:
+    """A command that names a file of settings that is not at hand says nothing about what the file leaves out."""
+    profile = profiles().get(draft.framework)
+    typed = (Origin.FLAG, Origin.HYDRA, Origin.ENV)
+    if profile is not None and profile.needs_file and all(each.scope or each.origin in typed for each in draft.options):
+        draft.drop(*draft.settings)
+
+
 def _torchtune(draft: Draft) -> None:
-    """The model's builder says how it is tuned; without the file that names it, defaults may be overridden there."""
+    """The model's builder says how it is tuned."""
     if draft.framework != "torchtune":
         return
     builder = draft.value("model")
     if not isinstance(builder, str):
-        draft.drop(*draft.settings)
         return
     kind = builder.rpartition(".")[2].partition("_")[0]
     draft.put("use_peft", kind in ("lora", "qlora"), f"built by {builder}", "model")
@@ -130,6 +137,12 @@ def _torchtune(draft: Draft) -> None:
         draft.drop("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "dora", "load_in_4bit")
     if kind == "qlora":
         draft.put("load_in_4bit", True, f"built by {builder}", "model")
+
+
+def _xtuner(draft: Draft) -> None:
+    """Its defaults belong to classes of 1.0 that a configuration may not use."""
+    if draft.framework == "xtuner":
+        draft.drop(*draft.settings)
 
 
 def _tuner(draft: Draft) -> None:
@@ -313,7 +326,9 @@ def _swift_learning_rate(draft: Draft) -> None:
 _STEPS: tuple[Callable[[Draft], None], ...] = (
     _launch_config,
     _openrlhf,
+    _configuration_file,
     _torchtune,
+    _xtuner,
     _tuner,
     _quantisation,
     _precision,

@@ -81,7 +81,7 @@ def _class_entries(scope: str) -> Iterator[Entry]:
             yield _entry(profile.name, profile.weak_classes[scope], certain=False)
     for profile in known:
         if profile.trainers and stem != scope and _catalogued(profile.name, stem + "Config"):
-            yield Entry(framework=profile.name)
+            yield Entry(framework=profile.name, certain=False)
 
 
 def _catalogued(framework: str, name: str) -> bool:

@@ -102,6 +102,12 @@ def _checkout() -> re.Pattern[str]:
     )
 
 
+def _inner_package(package: str | None, frame: str) -> str | None:
+    """``megatron.bridge`` for a frame in that package, which another framework keeps within its own."""
+    nested = (name for name in _PACKAGES if package and name.startswith(f"{package}."))
+    return next((name for name in nested if re.search(name.replace(".", r"[/\\]") + r"[/\\]", frame)), package)
+
+
 def framework_of(tracebacks: Sequence[Traceback]) -> Recognised | None:
     for trace in tracebacks:
         names: list[str] = []
@@ -110,6 +116,7 @@ def framework_of(tracebacks: Sequence[Traceback]) -> Recognised | None:
             package = (match[1] or match[2]) if match else None
             if package not in _PACKAGES and (checkout := _checkout().search(frame)) is not None:
                 package = checkout.lastgroup
+            package = _inner_package(package, frame)
             if package in _PACKAGES and _PACKAGES[package] not in names:
                 names.append(_PACKAGES[package])
         # trl imports itself by its launcher, so its own frames come first; of mere libraries the most telling one.

@@ -64,9 +64,11 @@ class Profile:
     exact_names: bool = False
     common_names: bool = False
     lenient: bool = False
+    needs_file: bool = False
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()
+    python_settings: tuple[str, ...] = ()
     signature: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
     warm: tuple[str, ...] = ()

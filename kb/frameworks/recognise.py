@@ -140,7 +140,7 @@ def _from_classes(draft: _Draft, options: Sequence[Option]) -> None:
     for option in options:
         entry = class_entry(option.scope)
         if entry is not None:
-            weight = 0 if entry.algorithm else 1
+            weight = 2 * (entry.algorithm is None) + (not entry.certain)
             if best is None or weight < best[0]:
                 best = (weight, entry, option)
     if best is None:
@@ -198,6 +198,7 @@ def _refine(draft: _Draft, options: Sequence[Option]) -> None:
         value = option.value[0] if isinstance(option.value, tuple) and option.value else option.value
         word = str(value).lower()
         algorithm = words.get(word) or words.get(word.rpartition(".")[2])  # a class may be written with its package
+        algorithm = algorithm or next((words[end] for end in words if end[0] == "*" and word.endswith(end[1:])), None)
         strength = list(hints).index(option.key.replace("-", "_") if option.key not in hints else option.key)
         if algorithm is not None and (verdict is None or strength >= verdict[0]):
             verdict = (strength, algorithm, option)
@@ -250,6 +251,9 @@ def _purpose_of_file(framework: str, written: set[str], started: bool) -> str:
             return "export" if "export_dir" in written else "inference" if "infer_backend" in written else ""
         case "ms-swift" if not started and "rlhf_type" not in written:
             return "sft" if {"model", "dataset"} <= written and written & _SWIFT_TRAINS else ""
+        case "roll":
+            parts = {"sft_train": "sft", "student": "kd", "chosen_key": "dpo", "actor_infer": "ppo"}
+            return next((algorithm for part, algorithm in parts.items() if part in written), "")
         case _:
             return ""
 
@@ -352,14 +356,14 @@ def _from_keys(options: Sequence[Option]) -> Recognised | None:
     """The framework with a signature option among these; otherwise the one whose catalogue knows most of them."""
     plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
     for framework, profile in profiles().items():
-        signature = profile.signature
+        sections = tuple(name for name in profile.signature if name.endswith("."))
         for option in plain:
-            if option.key in signature or option.key.startswith(tuple(s for s in signature if s.endswith("."))):
+            if (inside := option.key.startswith(sections)) or option.key in profile.signature:
                 if option.scope and framework != option.scope:
                     continue
                 if framework in ("deepspeed", "accelerate") and _others(plain, framework):
                     continue
-                if profile.common_names or not _rivals(framework, plain):
+                if inside or profile.common_names or not _rivals(framework, plain):
                     return Recognised(
                         value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
                     )

@@ -26,6 +26,7 @@ _CONSTANTS = (
     "offloads",
     "recomputes",
     "class_name",
+    "if_set",
 )
 _DTYPE_LONG = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "auto": "auto"}
 _ATTENTION_LONG = {"flash2": "flash_attention_2", "flash3": "flash_attention_3", "flex": "flex_attention"}

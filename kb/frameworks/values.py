@@ -86,6 +86,8 @@ def _special(kind: str, how: str, value: Value) -> Value | Nothing:
             return "flash2" if truth(value) is True else "eager"
         case "llamafactory_attention":
             return attention(value) if not isinstance(value, bool) else ("flash2" if value else "eager")
+        case "if_set":
+            return _plain(kind, value)
         case "class_name":
             return str(value).rpartition(".")[2]
         case "offloads" | "recomputes":

@@ -25,6 +25,8 @@ _OUTCOME_PREFIXES = ("rewards/", "logps/", "logits/", "actor/", "critic/", "resp
 # Also options of the same name ("clip_ratio: 0.2" in a YAML file), so these alone make no row.
 _AMBIGUOUS = frozenset({"clip_ratio", "clipped_ratio", "score", "entropy", "aux_loss", "perplexity", "ppl"})
 
+_REDUCTIONS = ("", "sum", "mean", "max", "min")
+
 LOSSES = ("loss", "policy_loss", "value_loss", "train_loss", "loss_mean")
 LENGTHS = ("completion_length", "response_length/mean")
 
@@ -46,6 +48,9 @@ def normalise(raw: str) -> str:
     if name.startswith("eval/"):
         name = "eval_" + name[len("eval/") :]
     name = "grad_norm" if name == "grad-norm" else name
+    name, _, reduction = name.partition("@")  # ROLL: "actor/pg_loss@sum"
+    if reduction not in _REDUCTIONS:
+        return raw.strip()
     canonical = _ALIASES.get(name)
     if canonical is not None:
         return canonical

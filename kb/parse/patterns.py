@@ -25,7 +25,7 @@ FIRST = (
     r"(?:[\w./~-]*/)?(?:"
     r"deepspeed(?=[ \t]+(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]+(?:-|\S+\.py|\\|\$))|accelerate[ \t]+launch\b"
     r"|python[\d.]*(?=[ \t]+(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]+job[ \t]+submit\b|srun(?=[ \t]+(?:-|\S+[ \t]|\\))"
-    rf"|(?:{'|'.join(_COMMANDS)}|xtuner)[ \t]+(?:{'|'.join(map(re.escape, sorted(_VERBS)))})(?=[ \t]*(?:$|\\|-"
+    rf"|(?:{'|'.join(_COMMANDS)})[ \t]+(?:{'|'.join(map(re.escape, sorted(_VERBS)))})(?=[ \t]*(?:$|\\|-"
     rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]+-))"
     rf"|nohup(?=[ \t]+\S)|(?:{'|'.join(_MODULES)})\.[\w.]+(?=[ \t]+(?:-|\\))"
     r"|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"

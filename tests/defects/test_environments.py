@@ -2,7 +2,8 @@
 
 Their certain defects were compared with the fixing commits. If a new entry adds one, read its fix: if the release and
 the run of the environment really have the defect, add its id to `reviewed.json`; otherwise its `when` or its range is
-too wide. Defects that only may be there are not listed.
+too wide. If an entry became narrower and one is no longer certain, take its id away. Defects that only may be there are
+not listed.
 """
 
 from __future__ import annotations

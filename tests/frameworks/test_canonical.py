@@ -338,7 +338,7 @@ def test_options_of_the_engine_that_is_switched_off_set_nothing(megatron: str, r
 
 
 def test_the_builder_of_torchtunes_model_says_how_it_is_tuned() -> None:
-    full = [option("model._component_", "torchtune.models.llama3.llama3_8b"), option("dtype", "bf16")]
+    full = [option("model._component_", "torchtune.models.llama3.llama3_8b", origin=Origin.YAML)]
     assert value("use_peft", full, "torchtune", "sft") is False
     assert value("lora_rank", full, "torchtune", "sft") == "ABSENT"
     assert value("packing", full, "torchtune", "sft", torchtune="0.6.1") is False
@@ -347,11 +347,14 @@ def test_the_builder_of_torchtunes_model_says_how_it_is_tuned() -> None:
     assert value("lora_rank", quantised, "torchtune", "sft") == 8
 
 
-def test_torchtunes_defaults_are_unknown_without_its_file() -> None:
+def test_defaults_are_unknown_without_the_file_that_the_command_names() -> None:
+    named = [option("rollout_batch_size", 8, origin=Origin.YAML)]
+    assert value("num_iterations", named, "roll", "grpo", roll="0.3.0") == 1
+    assert value("num_iterations", [option("config_name", "rlvr")], "roll", "grpo", roll="0.3.0") == "ABSENT"
     assert value("packing", [option("batch_size", 8)], "torchtune", "sft", torchtune="0.6.1") == "ABSENT"
     assert value("micro_batch", [option("batch_size", 8)], "torchtune", "sft", torchtune="0.6.1") == 8
 
 
-def test_an_option_that_a_lenient_framework_dropped_bounds_no_release() -> None:
-    assert catalogue.infer_versions("torchtune", ["memory_efficient_fsdp_wrap"])[1] is None
-    assert catalogue.infer_versions("torchtune", ["tensor_parallel_dim"])[0] == "0.6.0"
+def test_options_of_a_lenient_framework_bound_no_release() -> None:
+    assert catalogue.infer_versions("torchtune", ["memory_efficient_fsdp_wrap"])[:2] == (None, None)
+    assert catalogue.infer_versions("torchtune", ["tensor_parallel_dim"])[:2] == (None, None)

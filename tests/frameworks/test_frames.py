@@ -22,6 +22,14 @@ SITE = "/usr/lib/python3.11/site-packages/"
     [
         (("/home/me/LLaMA-Factory/src/llamafactory/cli.py", SITE + "transformers/trainer.py"), "llamafactory"),
         ((SITE + "swift/trainers/mixin.py", SITE + "trl/trainer/grpo_trainer.py"), "ms-swift"),
+        (("pretrain_gpt.py", "/opt/Megatron-LM/megatron/core/pipeline_parallel/schedules.py"), "megatron-core"),
+        (("pretrain_gpt.py", SITE + "megatron/core/optimizer/optimizer.py"), "megatron-core"),
+        (
+            (SITE + "megatron/bridge/training/train.py", SITE + "megatron/core/optimizer/optimizer.py"),
+            "megatron-bridge",
+        ),
+        (("train.py", "/root/slime/slime/ray/rollout.py", SITE + "megatron/core/models/gpt/gpt_model.py"), "slime"),
+        (("/opt/nemo-rl/nemo_rl/algorithms/grpo.py", "/opt/nemo-rl/nemo_rl/utils/timer.py"), "nemo-rl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "trl/trainer/dpo_trainer.py"), "trl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "deepspeed/runtime/engine.py"), "transformers"),
         (("train.py", SITE + "numpy/core.py"), None),

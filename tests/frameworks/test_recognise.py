@@ -62,6 +62,15 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("tune run knowledge_distillation_distributed", "torchtune", "kd", "distill"),
         ("tune run eleuther_eval", "torchtune", None, "inference"),
         ("tune run quantize", "torchtune", None, "export"),
+        ("xtuner train", "xtuner", None, None),
+        ("xtuner/v1/train/cli/sft.py", "xtuner", "sft", "sft"),
+        ("xtuner/v1/train/cli/rl.py", "xtuner", None, "rl"),
+        ("scripts/training/run_recipe.py", "megatron-bridge", None, None),
+        ("examples/conversion/convert_checkpoints.py", "megatron-bridge", None, "export"),
+        ("examples/start_rlvr_pipeline.py", "roll", None, "rl"),
+        ("examples/start_dpo_pipeline.py", "roll", "dpo", "preference"),
+        ("examples/start_onpolicy_distill_pipeline.py", "roll", "gkd", "distill"),
+        ("examples/start_agentic_rollout_pipeline.py", "roll", None, "inference"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -102,6 +111,11 @@ def yaml(**options: str) -> list[Option]:
         ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
         ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
         (
+            yaml(**{"model_parallel.sequence_parallel": "true", "language_model.ffn_hidden_size": "8"}),
+            "megatron-core",
+            None,
+        ),
+        (
             [
                 option("tokenizer._component_", "torchtune.models.llama3.llama3_tokenizer"),
                 option("loss._component_", "torchtune.rlhf.loss.DPOLoss"),
@@ -122,6 +136,17 @@ def yaml(**options: str) -> list[Option]:
             "grpo",
         ),
         ([option("rollout-batch-size", 32), option("loss-type", "sft_loss")], "slime", "sft"),
+        (
+            [
+                option("lr", 1e-5, "AdamWConfig"),
+                option("name", "x", "DatasetConfig"),
+                option("mode", "chunk", "CELossConfig"),
+            ],
+            "xtuner",
+            None,
+        ),
+        ([option("cliprange", 0.2, "GRPOLossConfig"), option("ep_size", 2, "FSDPConfig")], "xtuner", "grpo"),
+        ([option("model.type", "DPO"), option("accumulative_counts", 4)], "xtuner", "dpo"),
         (yaml(**{"grpo.max_num_steps": "9", "policy.megatron_cfg.enabled": "true"}), "nemo-rl", "grpo"),
         (yaml(**{"rm.max_num_steps": "9", "policy.dtensor_cfg.enabled": "true"}), "nemo-rl", "reward"),
         (
@@ -129,6 +154,12 @@ def yaml(**options: str) -> list[Option]:
             "nemo-rl",
             "reinforce",
         ),
+        ([option("train.train_iters", 9), option("recipe", "llama32_1b_sft_config")], "megatron-bridge", "sft"),
+        ([option("train.train_iters", 9), option("recipe", "qwen3_8b_pretrain_config")], "megatron-bridge", "pt"),
+        (yaml(adv_estimator="gigpo", **{"actor_infer.device_mapping": "list(range(0,8))"}), "roll", "grpo"),
+        (yaml(pretrain="m", **{"actor_infer.infer_batch_size": "1"}), "roll", "ppo"),
+        (yaml(pretrain="m", **{"sft_train.infer_batch_size": "1"}), "roll", "sft"),
+        (yaml(chosen_key="c", beta="0.1", **{"actor_train.infer_batch_size": "1"}), "roll", "dpo"),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )

@@ -17,23 +17,24 @@ from trainmedic.ingest.tools.extract_table import settings_table
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def _git(folder: Path, *args: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", "-C", str(folder), *identity, *args]
+    return subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout.strip()
+
+
 def checkout(folder: Path, files: dict[str, str], tag: str = "v1.0.0") -> Path:
     """A git repository with ``files`` committed and tagged."""
-
-    def git(*args: str) -> None:
-        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-        subprocess.run(["git", "-C", str(folder), *identity, *args], check=True, capture_output=True)
-
     if not (folder / ".git").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        git("init", "-q")
+        _git(folder, "init", "-q")
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    git("add", "-A")
-    git("commit", "-q", "-m", "files")
-    git("tag", tag)
+    _git(folder, "add", "-A")
+    _git(folder, "commit", "-q", "-m", "files")
+    _git(folder, "tag", tag)
     return folder
 
 
@@ -215,6 +216,28 @@ def test_a_dataclass_that_becomes_arguments_is_read_as_those(tmp_path: Path) -> 
     assert "choices" not in found["scope"]
 
 
+def test_classes_of_a_submodule_are_read_where_its_commit_is(tmp_path: Path) -> None:
+    base = "class TrainingConfig:\n    train_iters: int = 9\nclass RNGConfig:\n    seed: int = 1234\n"
+    path = "megatron/training/config/training_config.py"
+    megatron = checkout(tmp_path / "megatron", {path: base})
+    checkout(megatron, {path: base.replace("seed", "later")}, "v2.0.0")
+    own = "class TrainingConfig(MTrainTrainingConfig):\n    skip_train: bool = False\n"
+    bridge = checkout(tmp_path / "bridge", {"src/megatron/bridge/training/config.py": own}, "v0.9.0")
+    commit = _git(megatron, "rev-parse", "v1.0.0")
+    _git(bridge, "update-index", "--add", "--cacheinfo", f"160000,{commit},3rdparty/Megatron-LM")
+    _git(bridge, "commit", "-q", "-m", "submodule")
+    _git(bridge, "tag", "v1.0.0")
+    arguments = ["--checkout", str(bridge), "--framework", "megatron-bridge", "--tag", "v1.0.0"]
+    arguments += ["--submodule", "3rdparty/Megatron-LM", str(megatron), "--data", str(tmp_path)]
+    assert main(arguments) == 0
+    found = read(tmp_path / "megatron-bridge" / "options.json").releases["1.0.0"]
+    assert {name: entry["default"] for name, entry in found.items()} == {
+        "train.train_iters": 9,
+        "train.skip_train": False,
+        "rng.seed": 1234,
+    }
+
+
 def test_an_example_files_options_are_those_of_its_algorithm(tmp_path: Path) -> None:
     files = {
         "examples/configs/grpo_math_1B.yaml": "policy: {precision: bfloat16}\ngrpo: {max_num_steps: 10}\n",
@@ -294,6 +317,36 @@ def test_what_a_recipe_reads_and_what_its_components_take_become_options(tmp_pat
     assert found["loader.shards"]["default"] == 4
     assert {"optimizer.lr", "model._component_", "model.rank", "clip_grad_norm"} <= found.keys()
     assert not {"optimizer", "get", "KEY"} & found.keys()
+
+
+def test_what_shipped_configuration_files_assign_become_options(tmp_path: Path) -> None:
+    text = "lr = 1e-5\nalpaca = dict(path=1)\nmodel = dict(type=A, lora=dict(r=8))\n"
+    files = {f"xtuner/configs/llama/x/llama_{number}_e3.py": text for number in range(6)}
+    files["xtuner/tools/train.py"] = 'parser.add_argument("--deepspeed", type=str)\n'
+    files["xtuner/model/sft.py"] = "class SupervisedFinetune:\n    def __init__(self, llm, lora=None): pass\n"
+    found = extract(GitTree(checkout(tmp_path / "old", files), "v1.0.0"), "xtuner")
+    assert set(found) == {"lr", "model.type", "model.lora.r", "model.llm", "model.lora", "deepspeed"}
+    classes = {"xtuner/v1/config/fsdp.py": "class FSDPConfig(BaseModel):\n    ep_size: int = 1\n"}
+    assert extract(GitTree(checkout(tmp_path / "new", classes), "v1.0.0"), "xtuner")["ep_size"]["default"] == 1
+
+
+WORKERS = """
+@dataclass
+class ModelArguments:
+    dtype: str = "bf16"
+@dataclass
+class WorkerConfig:
+    model_args: ModelArguments = field(default_factory=ModelArguments)
+    infer_batch_size: int = field(default=16)
+"""
+
+
+def test_every_worker_has_the_options_of_its_groups(tmp_path: Path) -> None:
+    pipeline = "class SFTConfig(BaseConfig):\n    sft_train: WorkerConfig = None\n    seed: int = 42\n"
+    files = {"roll/configs/worker_config.py": WORKERS, "roll/pipeline/sft/sft_config.py": pipeline}
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "roll")
+    assert set(found) == {"seed", "sft_train.model_args.dtype", "sft_train.infer_batch_size"}
+    assert found["sft_train.model_args.dtype"]["default"] == "bf16"
 
 
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:

@@ -421,3 +421,33 @@ def test_a_chain_of_calls_of_any_length_is_read_without_an_error(links: int) -> 
         f"model.half()\nmodel.to(x{chain})\nif x{chain}:\n    model.half()\n",
     ):
         assert read(text).options
+
+
+CONFIGURATION = """
+from xtuner.model import SupervisedFinetune
+sequence_parallel_size = 2
+accumulative_counts = 8
+accumulative_counts *= sequence_parallel_size
+lr = 2e-4
+optim_type = AdamW
+model = dict(type=SupervisedFinetune, llm=dict(type=Auto.from_pretrained, torch_dtype=torch.float16))
+optim_wrapper = dict(optimizer=dict(type=optim_type, lr=lr), accumulative_counts=accumulative_counts)
+hooks = [dict(type=Hook, every=5)]
+def unrelated():
+    lr = 1
+"""
+
+
+def test_every_assignment_of_a_configuration_file_is_an_option() -> None:
+    found = values(CONFIGURATION)
+    assert found["lr"] == 2e-4
+    assert found["optim_wrapper.optimizer.lr"] == Unresolved("lr")  # a function assigns it as well
+    assert found["optim_wrapper.accumulative_counts"] == 16
+    assert found["optim_wrapper.optimizer.type"] == "AdamW"
+    assert found["model.type"] == "SupervisedFinetune"
+    assert found["model.llm.torch_dtype"] == "torch.float16"
+    assert found["hooks.0.every"] == 5
+
+
+def test_the_same_assignments_in_another_script_are_no_options() -> None:
+    assert values("lr = 2e-4\nmodel = dict(type=Net, depth=3)\n") == {}

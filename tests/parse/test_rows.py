@@ -421,3 +421,34 @@ def test_torchtunes_lines_are_rows() -> None:
     assert logged.step == 3
     assert values(logged)["learning_rate"] == 5.9e-06
     assert values(logged)["ppo_kl"] == 0.002
+
+
+def test_mmengines_lines_are_rows() -> None:
+    (row,) = read(
+        "01/29 21:36:02 - mmengine - INFO - Iter(train) [  20/720]  lr: 1.9000e-04  eta: 0:32:01  time: 2.8037"
+        "  data_time: 0.0071  memory: 13969  loss: 2.6049  grad_norm: 0.9361"
+    )
+    assert row.step == 20
+    assert (values(row)["loss"], values(row)["grad_norm"], values(row)["learning_rate"]) == (2.6049, 0.9361, 1.9e-4)
+
+
+def test_the_place_in_the_code_before_a_row_is_no_metric() -> None:
+    (row,) = read(
+        "2025-10-10 10:00:00.123 | INFO | xtuner.v1.train.trainer:_log_step:1040 - Epoch 1 Step 12/1000 lr: 6.0e-05"
+        " reduced_llm_loss: 1.23456789, local_loss: 1.3 grad_norm: 0.51 max_memory: 20.10 GB tgs: 3318.0"
+    )
+    assert row.step == 12
+    assert values(row)["loss"] == 1.23456789
+    assert "_log_step" not in row.metrics
+
+
+def test_rolls_lines_are_rows() -> None:
+    (row,) = read(
+        '[driver] [0 / 1]{"system/step": 3, "critic/rewards/mean": 0.42, "tokens/response_length/mean": 812.5,'
+        ' "actor/pg_loss@sum": -0.0012, "actor/approxkl@sum": 0.0003, "val-core/mean@1": 0.5}'
+    )
+    assert row.step == 3
+    assert values(row) == {
+        "step": 3, "reward": 0.42, "completion_length": 812.5, "policy_loss": -0.0012, "ppo_kl": 0.0003,
+        "val-core/mean@1": 0.5,
+    }  # fmt: skip

@@ -15,7 +15,7 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
 _SCRIPT = re.compile(r".+\.py|.+\.pyw")
 _COMMANDS = [profile.commands for profile in profiles().values()]
-_VERBS = frozenset({"xtuner", *(name for commands in _COMMANDS for name in commands.names)})
+_VERBS = frozenset(name for commands in _COMMANDS for name in commands.names)
 """Programs that take a verb as their first word."""
 _PROGRAMS = {"trtllm-serve", "sglang_router"}
 _DISTRIBUTED = ("deepspeed", "torchrun", "accelerate", "deepspeed.exe", "torchrun.exe")

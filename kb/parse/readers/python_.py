@@ -4,7 +4,8 @@
 loaded and ``X.from_pretrained`` for any other load (see `kb.parse.readers.loads`; the first argument is the option
 ``pretrained_model_name_or_path``). Dict literals assigned to a name that says
 configuration have scope ``deepspeed`` where they are one for DeepSpeed, else none;
-``os.environ[...] = ...`` has ``env``.
+``os.environ[...] = ...`` has ``env``. In a Python configuration file (profiles: ``python_settings``) every assignment
+at the top level is an option; ``lr=dict(value=1)`` is ``lr.value``.
 Names resolve through plain assignments; what only running the program would tell is `Unresolved`.
 """
 
@@ -15,6 +16,7 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
 from trainmedic.kb.parse.patterns import CONFIG_KEYS
@@ -53,6 +55,7 @@ _FUNCTIONS = frozenset({"from_pretrained", "get_peft_model", "prepare_model_for_
 _IGNORED = frozenset(
     {"ArgumentParser", "Path", "Namespace", "HfArgumentParser", "Exception", "ValueError", "RuntimeError"}
 )
+_SETTINGS = frozenset(name for profile in profiles().values() for name in profile.python_settings)
 _FIRST = re.compile(
     r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[a-z_]\w*[ \t]*=[^=\n][^\n]*,[ \t]*(?:#[^\n]*)?(?=\n|\Z)"
 )  # `key=value,`
@@ -134,8 +137,17 @@ class _Program:
         self.names: dict[str, ast.expr | None] = {}
         self.used: set[int] = set()
         self.loads = loads.scopes(self.nodes)
+        self.top = frozenset(id(node) for node in tree.body)
+        self.configuration = any(
+            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in _SETTINGS
+            for node in tree.body
+        )
         for node in self.nodes:
-            if isinstance(node, ast.Assign):
+            if isinstance(node, ast.AugAssign) and id(node) in self.top and isinstance(node.target, ast.Name):
+                before = self.names.get(node.target.id)
+                after = before and ast.copy_location(ast.BinOp(before, node.op, node.value), node)
+                self.names[node.target.id] = after
+            elif isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._assigned(target, node.value)
             elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -156,7 +168,8 @@ class _Program:
                 found.append((start, self.loads.get(id(node), scope), self._call(node, scope)))
         for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                group = self._assignment(node.targets[0], node.value)
+                setting = self.configuration and id(node) in self.top
+                group = (self._setting if setting else self._assignment)(node.targets[0], node.value)
                 if group is not None:
                     found.append((group[1].start, *group))
         for node in self.nodes:
@@ -221,9 +234,16 @@ class _Program:
                 self._spread(keyword.value, entries)
                 continue
             start = self.offset(keyword.lineno, keyword.col_offset)
-            value = self.node(keyword.value)
+            value = self._type(keyword.value) if keyword.arg == "type" else self.node(keyword.value)
             entries.pairs.append(Pair(key=keyword.arg, start=start, end=start + len(keyword.arg), value=value))
         return entries
+
+    def _type(self, value: ast.expr) -> Node:
+        """A class, in the configuration files that name classes instead of calling them, is its name."""
+        held = self._held(value) if self.configuration else None
+        name = _dotted_name(held) if isinstance(held, ast.Name | ast.Attribute) else ""
+        name = name or (value.id if self.configuration and isinstance(value, ast.Name) else "")
+        return leaf(self.text, self.start(value), self.end(value), name) if name else self.node(value)
 
     def _spread(self, value: ast.expr, entries: Entries) -> None:
         """``**{...}`` and ``**name``."""
@@ -237,6 +257,13 @@ class _Program:
 
     def _held(self, value: ast.expr) -> ast.expr | None:
         return self.names.get(value.id) if isinstance(value, ast.Name) else value
+
+    def _setting(self, target: ast.expr, value: ast.expr) -> tuple[str, Entries] | None:
+        if not isinstance(target, ast.Name):
+            return None
+        start = self.start(target)
+        pair = Pair(key=target.id, start=start, end=self.end(target), value=self.node(value))
+        return "", Entries(start=start, end=pair.value.end, pairs=[pair])
 
     def _assignment(self, target: ast.expr, value: ast.expr) -> tuple[str, Entries] | None:
         start = self.start(target)

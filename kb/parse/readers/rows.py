@@ -51,7 +51,7 @@ _KEY = r"[A-Za-z_][\w/.()@-]{0,99}+"
 _WRAP = r"(?:(?:(?:np|numpy|torch)\.)?(?:float(?:16|32|64)?|int(?:32|64)?|bfloat16|(?:DT|t)ensor)\([ '\"\[]{0,2}+)?"
 _END = r"(?!\w|%|/|\.[0-9]|:[0-9])"
 _PAIR = re.compile(
-    rf"(?<![\w/.@-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
+    rf"(?<![\w/.@:-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
     rf"(?P<wrap>{_WRAP})(?P<number>{NUMBER}){_END}['\"]?+"
 )
 _WORDS = re.compile(  # "loss 0.58, grad_norm 0.160": a blank or a verb between, for the names that are no other word
@@ -76,7 +76,7 @@ _BAR_ALONE = re.compile(  # the Trainer's bar: no title, and steps per second
     r" \[[^\]\n]{1,80}(?:s/it|it/s)\][ \t]{0,8}+$"
 )
 _STEP_WORD = re.compile(
-    r"(?:(?<![\w/])(?i:global[_ ]step|step|iteration|iter|rollout)s?+[ :=#\[]{1,4}+"
+    r"(?:(?<![\w/])(?i:global[_ ]step|step|iteration|iter\(train\)|iter|rollout)s?+[ :=#\[]{1,8}+"
     r"|(?<![\w.|])[0-9]{1,6}+\|(?=[0-9]{1,12}\|))(?P<step>[0-9]{1,12}+)(?![\w.%])"  # torchtune: "epoch|step|Loss:"
 )
 _HEADING = re.compile(r"={5,} Step (?P<step>[0-9]{1,12}+)/[0-9]")
