@@ -425,7 +425,8 @@ def option_names() -> frozenset[str]:
     """
     names: set[str] = set(specs())
     for framework in frameworks():
-        names.update(name.replace("-", "_") for name in keys(framework))
+        if not profiles()[framework].common_names:
+            names.update(name.replace("-", "_") for name in keys(framework))
     return frozenset(names | {name.rpartition(".")[2] for name in names})
 
 

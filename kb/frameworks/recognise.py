@@ -251,9 +251,6 @@ def _purpose_of_file(framework: str, written: set[str], started: bool) -> str:
             return "export" if "export_dir" in written else "inference" if "infer_backend" in written else ""
         case "ms-swift" if not started and "rlhf_type" not in written:
             return "sft" if {"model", "dataset"} <= written and written & _SWIFT_TRAINS else ""
-        case "roll":
-            parts = {"sft_train": "sft", "student": "kd", "chosen_key": "dpo", "actor_infer": "ppo"}
-            return next((algorithm for part, algorithm in parts.items() if part in written), "")
         case _:
             return ""
 
@@ -356,14 +353,14 @@ def _from_keys(options: Sequence[Option]) -> Recognised | None:
     """The framework with a signature option among these; otherwise the one whose catalogue knows most of them."""
     plain = [option for option in options if option.scope in ("", "deepspeed", "accelerate")]
     for framework, profile in profiles().items():
-        signature = profile.signature
+        sections = tuple(name for name in profile.signature if name.endswith("."))
         for option in plain:
-            if option.key in signature or option.key.startswith(tuple(s for s in signature if s.endswith("."))):
+            if (inside := option.key.startswith(sections)) or option.key in profile.signature:
                 if option.scope and framework != option.scope:
                     continue
                 if framework in ("deepspeed", "accelerate") and _others(plain, framework):
                     continue
-                if profile.common_names or not _rivals(framework, plain):
+                if inside or profile.common_names or not _rivals(framework, plain):
                     return Recognised(
                         value=framework, reason=f"{option.key} is an option of {framework}", span=option.span
                     )

@@ -71,6 +71,11 @@ def words(found: Recognition) -> tuple[str | None, str | None, str | None]:
         ("examples/start_dpo_pipeline.py", "roll", "dpo", "preference"),
         ("examples/start_onpolicy_distill_pipeline.py", "roll", "gkd", "distill"),
         ("examples/start_agentic_rollout_pipeline.py", "roll", None, "inference"),
+        ("skyrl.train.entrypoints.main_base", "skyrl", None, "rl"),
+        ("skyrl.train.main_sft", "skyrl", "sft", "sft"),
+        ("skyrl.train.entrypoints.serve", "skyrl", None, "inference"),
+        ("examples.train.algorithms.dapo.main_dapo", "skyrl", None, "rl"),
+        ("skyrl_train.entrypoints.main_base", "skyrl-train", None, "rl"),
         ("vllm serve", "vllm", None, "inference"),
         ("train.py", None, None, None),
         ("scripts/prepare_kto_data.py", None, None, None),
@@ -110,6 +115,11 @@ def yaml(**options: str) -> list[Option]:
         ([option("chosen_key", "a"), option("rejected_key", "b"), option("ref_pretrain", "m")], "openrlhf", None),
         ([option("tensor-model-parallel-size", 2), option("bf16")], "megatron-core", None),
         ([option("tensor-model-parallel-size", 2), option("sft")], "megatron-core", "sft"),
+        (
+            yaml(**{"model_parallel.sequence_parallel": "true", "language_model.ffn_hidden_size": "8"}),
+            "megatron-core",
+            None,
+        ),
         (
             [
                 option("tokenizer._component_", "torchtune.models.llama3.llama3_tokenizer"),
@@ -155,6 +165,20 @@ def yaml(**options: str) -> list[Option]:
         (yaml(pretrain="m", **{"actor_infer.infer_batch_size": "1"}), "roll", "ppo"),
         (yaml(pretrain="m", **{"sft_train.infer_batch_size": "1"}), "roll", "sft"),
         (yaml(chosen_key="c", beta="0.1", **{"actor_train.infer_batch_size": "1"}), "roll", "dpo"),
+        (
+            [option("trainer.policy.model.path", "m"), option("generator.inference_engine.num_engines", 8)],
+            "skyrl",
+            "grpo",
+        ),
+        (
+            [
+                option("trainer.policy.model.path", "m"),
+                option("trainer.algorithm.advantage_estimator", "rloo"),
+                option("generator.num_inference_engines", 8),
+            ],
+            "skyrl-train",
+            "rloo",
+        ),
         ([option("learning_rate", 1e-5)], None, None),
     ],
 )

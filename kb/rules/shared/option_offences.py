@@ -142,7 +142,7 @@ def hint(reader: Reader, name: str) -> Hint:
     if here is not None:
         return Hint("spelling", here)
     near = _nearest(reader, name)
-    if near is not None and near.rpartition(".")[2].replace("_", "") == name.rpartition(".")[2].replace("_", ""):
+    if near is not None and _letters(near) == _letters(name):
         return Hint("spelling", near)
     for other in _OTHERS:
         known = table(other)
@@ -155,6 +155,10 @@ def hint(reader: Reader, name: str) -> Hint:
         if here is not None and here != name:
             return Hint("foreign", here, title(other))
     return Hint("spelling", near) if near is not None else Hint("none")
+
+
+def _letters(name: str) -> str:
+    return name.rpartition(".")[2].replace("_", "").replace("-", "")
 
 
 def _spelled(reader: Reader, setting: str) -> str | None:
@@ -188,8 +192,9 @@ def _nearest(reader: Reader, name: str) -> str | None:
         tails = [candidate for candidate in names if candidate.rpartition(".")[2] == leaf]
         return tails[0] if len(tails) == 1 else None
     plain = name.replace("-", "_")
-    nearest = closest(plain, names)
-    return nearest if nearest is not None and is_slip(plain, nearest) else None
+    written_as = {candidate.replace("-", "_"): candidate for candidate in names}
+    nearest = plain if plain in written_as else closest(plain, written_as)
+    return written_as[nearest] if nearest is not None and (nearest == plain or is_slip(plain, nearest)) else None
 
 
 @lru_cache(maxsize=64)
