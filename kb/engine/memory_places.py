@@ -78,6 +78,7 @@ def place_of(trace: Traceback) -> str:
     """
     if _has_frame(trace, _NO_BACKWARD):
         collects = _has_frame(trace, _EVALUATION_LOOPS) and _has_frame(trace, _COLLECTING)
+        collects = collects and "losses = self.gather_function" not in trace.span.text
         return _innermost(trace, ("evaluation", "engine", "wake")) or ("evaluation" if collects else "")
     if "lm_head(" in trace.span.text[-_END:]:
         return "logits"

@@ -16,10 +16,13 @@ _LAYERS = {
 }  # fmt: skip
 """The decoder layer of each family's language model. Classes outside this table are not judged."""
 _OLD = "LLaMADecoderLayer"
+_POLICIES = ("fsdp_auto_wrap_policy", "auto_wrap_policy", "fsdp_config.fsdp_auto_wrap_policy")
 
 
 def check(facts: Facts) -> Outcome:
     """Fires on a class that is another family's, or on the spelling that transformers gave up before 4.28."""
+    if _wraps_otherwise(facts):
+        return CLEAR
     family = facts.run.model_family
     right = _LAYERS.get(family.value) if family is not None else None
     known = set(_LAYERS.values())
@@ -31,6 +34,15 @@ def check(facts: Facts) -> Outcome:
                 shown = {"wrong": name, "right": right or "LlamaDecoderLayer"}
                 return fires(option.span, **shown)
     return CLEAR
+
+
+def _wraps_otherwise(facts: Facts) -> bool:
+    """Whether the file is not for FSDP, or wraps by size or not at all: the class is not looked up then."""
+    policies = (option.value for key in _POLICIES for option in facts.options(key))
+    kinds = (option.value for option in facts.options("distributed_type"))
+    return any(policy in ("SIZE_BASED_WRAP", "NO_WRAP") for policy in policies) or any(
+        isinstance(kind, str) and kind.upper() != "FSDP" for kind in kinds
+    )
 
 
 def _names(option: Option) -> list[str]:

@@ -1,4 +1,4 @@
-"""The first collective of a process group timed out although no rank shows other work, nor an exception."""
+"""The first collective of a job timed out although no rank shows other work, nor an exception."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _FIRST = re.compile(r"WorkNCCL\(SeqNum=1, OpType=\w+")
 
 
 def check(facts: Facts) -> Outcome:
-    """Fires where nothing else in the paste explains why a rank did not come."""
+    """Fires if nothing else explains why a rank did not come. Rows show that earlier groups did communicate."""
     busy = single_rank_work(facts.evidence) is not None
     failed = any("DistBackendError" not in trace.exception for trace in facts.evidence.tracebacks)
-    if busy or failed:
+    trained = bool(facts.evidence.rows)
+    if busy or failed or trained:
         return CLEAR
     span = first(facts.evidence, "SeqNum=1,", _FIRST)
     return NOT_SHOWN if span is None else fires(span)

@@ -13,7 +13,10 @@ def check(facts: Facts) -> Outcome:
     """Fires where no number of ranks can make them agree, or the known number of ranks does not.
 
     Tensor, sequence and pipeline parallelism divide the ranks, so a known number of ranks is an upper limit only.
+    Elastic training replaces the three numbers by its own.
     """
+    if facts.option("elasticity.enabled", "deepspeed").value is True:
+        return CLEAR
     numbers: list[int] = []
     places: list[Span] = []
     for key in _KEYS:
