@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +43,8 @@ def add_release(tree: GitTree, framework: str, folder: Path, also: tuple[str, Gi
     entries = extract(tree, framework)
     if also is not None:
         entries = with_options_of(entries, also[1], also[0])
-    book.add(tree.tag.removeprefix("core_"), entries)
+    prefix = re.match(r"(?:core_|skyrl(?:_train)?-)", tree.tag)
+    book.add(tree.tag[prefix.end() if prefix else 0 :], entries)
     return write(book, folder)
 
 

@@ -14,6 +14,7 @@ from trainmedic.ingest.tools.extract_shapes import (
     class_options,
     factory_options,
     lookup_options,
+    nested_options,
     read_options,
     signature_options,
     with_aliases,
@@ -472,6 +473,24 @@ def _roll(tree: GitTree) -> dict[str, Entry]:
     return merge(owned)
 
 
+def _skyrl(tree: GitTree) -> dict[str, Entry]:
+    sources = _sources(tree, (r"skyrl/train/config/\w+\.py",))
+    names = {"main_base": "SkyRLTrainConfig", "main_sft": "SFTConfig"}
+    return merge({owner: nested_options(sources, name) for owner, name in names.items() if name in sources.classes})
+
+
+def _skyrl_train(tree: GitTree) -> dict[str, Entry]:
+    """A Hydra file with other files mounted in it (``megatron_config@trainer.policy.megatron_config: policy``)."""
+    folder = "skyrl-train/skyrl_train/config/"
+    text = tree.text(f"{folder}ppo_base_config.yaml")
+    options = yaml_options(text)
+    for group, place, name in re.findall(r"^ +- (\w+)@([\w.]+): (\w+)$", text, re.MULTILINE):
+        mounted = f"{folder}{group}/{name}.yaml"
+        if mounted in tree.paths:
+            options.update({f"{place}.{key}": entry for key, entry in yaml_options(tree.text(mounted)).items()})
+    return merge({"main_base": options})
+
+
 FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "accelerate": _accelerate,
     "axolotl": _axolotl,
@@ -485,6 +504,8 @@ FRAMEWORKS: Mapping[str, Callable[[GitTree], dict[str, Entry]]] = {
     "peft": _peft,
     "torchtune": _torchtune,
     "roll": _roll,
+    "skyrl": _skyrl,
+    "skyrl-train": _skyrl_train,
     "slime": _slime,
     "transformers": _transformers,
     "trl": _trl,

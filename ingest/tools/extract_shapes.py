@@ -163,6 +163,29 @@ def class_options(sources: Sources, name: str, prefix: str = "") -> dict[str, En
     return options
 
 
+def nested_options(sources: Sources, name: str, prefix: str = "") -> dict[str, Entry]:
+    """`class_options`; a field that holds another of these classes is the options of that one, with dots."""
+    options: dict[str, Entry] = {}
+    for key, entry in class_options(sources, name, prefix).items():
+        held = re.fullmatch(r"(?:Optional\[)?(\w+)\]?", str(entry["type"]))
+        if held is None or held[1] not in sources.classes or held[1] == name or sources.is_enum(held[1]):
+            options[key] = entry
+            continue
+        options.update(nested_options(sources, held[1], f"{key}."))
+        _overwrite(options, f"{key}.", entry["default"])
+    return options
+
+
+def _overwrite(options: dict[str, Entry], prefix: str, default: object) -> None:
+    """Defaults of ``field(default_factory=lambda: OptimizerConfig(lr=5e-6))``, which are not those of the class."""
+    computed = str(default["$expr"]) if isinstance(default, dict) and "$expr" in default else ""
+    for call in ast.walk(ast.parse(computed)):
+        for keyword in call.keywords if isinstance(call, ast.Call) else ():
+            known = options.get(f"{prefix}{keyword.arg}")
+            if known is not None and isinstance(keyword.value, ast.Constant):
+                known["default"] = keyword.value.value
+
+
 def _field(sources: Sources, path: str, statement: ast.AnnAssign) -> Entry:
     entry: Entry = {"type": ast.unparse(statement.annotation), "default": "<required>"}
     choices = _choices(sources, path, statement.annotation)

@@ -54,7 +54,7 @@ def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str
             global_batch=None if total is None else numbers.known(total, "train batch size", "global_batch"),
             accumulation_exact=exact,
         )
-    if framework == "verl" and algorithm != "sft":
+    if framework in ("verl", "skyrl", "skyrl-train") and algorithm != "sft":
         return _verl(numbers, world, parallel)
     if framework in _BY_DATA_PARALLEL:
         total = numbers.number("global_batch")

@@ -149,7 +149,11 @@ def _tuner(draft: Draft) -> None:
     """``use_peft`` and ``tuner`` from each other, from a LoRA rank, or from a PEFT configuration in the script."""
     if not draft.known("use_peft"):
         rank = draft.value("lora_rank")
-        if draft.framework in ("openrlhf", "verl") and draft.known("lora_rank") and isinstance(rank, int):
+        if (
+            draft.framework in ("openrlhf", "verl", "skyrl", "skyrl-train")
+            and draft.known("lora_rank")
+            and isinstance(rank, int)
+        ):
             draft.put("use_peft", rank > 0, "LoRA is on where its rank is above 0", "lora_rank")
         elif draft.known("tuner"):
             word = draft.value("tuner")

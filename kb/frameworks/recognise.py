@@ -251,9 +251,6 @@ def _purpose_of_file(framework: str, written: set[str], started: bool) -> str:
             return "export" if "export_dir" in written else "inference" if "infer_backend" in written else ""
         case "ms-swift" if not started and "rlhf_type" not in written:
             return "sft" if {"model", "dataset"} <= written and written & _SWIFT_TRAINS else ""
-        case "roll":
-            parts = {"sft_train": "sft", "student": "kd", "chosen_key": "dpo", "actor_infer": "ppo"}
-            return next((algorithm for part, algorithm in parts.items() if part in written), "")
         case _:
             return ""
 

@@ -38,7 +38,7 @@ def _programs(what: str) -> list[str]:
     return patterns
 
 
-_IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE, "sglang.*"]))
+_IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE]))
 _TRAINS = re.compile("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _FILES = ("json", "yaml", "toml", "ini")
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")

@@ -90,3 +90,10 @@ def test_slime_cuts_micro_batches_by_tokens_if_they_are_dynamic() -> None:
                option("tensor-model-parallel-size", 2), option("actor-num-gpus-per-node", 8)]  # fmt: skip
     assert numbers(sizes(options, "slime", "grpo")) == (8, 4, 64, 256)
     assert numbers(sizes([*options, option("use-dynamic-batch-size")], "slime", "grpo")) == (8, 4, None, 256)
+
+
+def test_skyrl_counts_its_mini_batch_in_prompts() -> None:
+    options = [option("trainer.policy_mini_batch_size", 64), option("generator.n_samples_per_prompt", 4),
+               option("trainer.micro_train_batch_size_per_gpu", 2),
+               option("trainer.placement.policy_num_gpus_per_node", 8)]  # fmt: skip
+    assert numbers(sizes(options, "skyrl", "grpo", skyrl="0.3.0")) == (8, 8, 16, 256)

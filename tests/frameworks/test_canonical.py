@@ -358,3 +358,9 @@ def test_defaults_are_unknown_without_the_file_that_the_command_names() -> None:
 def test_options_of_a_lenient_framework_bound_no_release() -> None:
     assert catalogue.infer_versions("torchtune", ["memory_efficient_fsdp_wrap"])[:2] == (None, None)
     assert catalogue.infer_versions("torchtune", ["tensor_parallel_dim"])[:2] == (None, None)
+
+
+def test_sglangs_share_of_memory_inside_a_framework() -> None:
+    key = "actor_rollout_ref.rollout.engine_kwargs.sglang.mem_fraction_static"
+    assert value("rollout_memory", [option(key, 0.7)], "verl", "grpo", verl="0.7.0") == 0.7
+    assert value("rollout_memory", [option("sglang_mem_fraction_static", 0.6)], "ms-swift", "grpo") == 0.6

@@ -349,6 +349,39 @@ def test_every_worker_has_the_options_of_its_groups(tmp_path: Path) -> None:
     assert found["sft_train.model_args.dtype"]["default"] == "bf16"
 
 
+NESTED = """
+@dataclass
+class OptimizerConfig:
+    lr: float = 1e-6
+@dataclass
+class CriticConfig:
+    optimizer: OptimizerConfig = field(default_factory=lambda: OptimizerConfig(lr=5e-6))
+@dataclass
+class SkyRLTrainConfig:
+    critic: CriticConfig = field(default_factory=CriticConfig)
+    optimizer: Optional[OptimizerConfig] = None
+"""
+
+
+def test_nested_classes_are_options_with_dots(tmp_path: Path) -> None:
+    repository = checkout(tmp_path / "repo", {"skyrl/train/config/config.py": NESTED}, tag="skyrl-v0.2.0")
+    found = extract(GitTree(repository, "skyrl-v0.2.0"), "skyrl")
+    assert {key: entry["default"] for key, entry in found.items()} == {
+        "critic.optimizer.lr": 5e-6,
+        "optimizer.lr": 1e-6,
+    }
+
+
+def test_files_that_hydra_mounts_are_options_at_their_place(tmp_path: Path) -> None:
+    folder = "skyrl-train/skyrl_train/config/"
+    files = {
+        f"{folder}ppo_base_config.yaml": "defaults:\n  - mega@trainer.mega: policy\ntrainer:\n  epochs: 1\n",
+        f"{folder}mega/policy.yaml": "tp: 2\n",
+    }
+    found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "skyrl-train")
+    assert {key: entry["default"] for key, entry in found.items()} == {"trainer.epochs": 1, "trainer.mega.tp": 2}
+
+
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:
     repo = checkout(tmp_path / "repo", {"readme.md": "x"})
     with pytest.raises(FileNotFoundError, match=r"v9\.9\.9"):

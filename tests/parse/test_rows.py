@@ -452,3 +452,15 @@ def test_rolls_lines_are_rows() -> None:
         "step": 3, "reward": 0.42, "completion_length": 812.5, "policy_loss": -0.0012, "ppo_kl": 0.0003,
         "val-core/mean@1": 0.5,
     }  # fmt: skip
+
+
+def test_a_printed_dict_is_one_row_whatever_its_first_line_holds() -> None:
+    (row,) = read(
+        "(entrypoint pid=12) INFO | skyrl.train.utils.tracking:log:189 - Step 7: \n"
+        "(entrypoint pid=12) {'generate/avg_num_tokens': '512.3000',\n"
+        "(entrypoint pid=12)  'policy/final_loss': '0.0012',\n"
+        "(entrypoint pid=12)  'reward/avg_raw_reward': '0.4100',\n"
+        "(entrypoint pid=12)  'trainer/global_step': 7}"
+    )
+    assert row.step == 7
+    assert values(row) == {"completion_length": 512.3, "loss": 0.0012, "reward": 0.41, "step": 7}

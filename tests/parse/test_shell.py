@@ -58,6 +58,16 @@ def codes(text: str) -> list[str]:
         ("trl dpo --config x.yaml", None, "trl dpo"),
         ("axolotl train c.yml --launcher torchrun", None, "axolotl train"),
         ("swift --help", None, "swift"),
+        (
+            "uv run --isolated --extra megatron python -m skyrl.train.main_sft model.path=m",
+            "python",
+            "skyrl.train.main_sft",
+        ),
+        (
+            "uv run --isolated --extra vllm -m skyrl_train.entrypoints.main_base trainer.epochs=2",
+            None,
+            "skyrl_train.entrypoints.main_base",
+        ),
         ("tune run --nnodes 1 --nproc_per_node 2 lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
         ("tune run lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
         ("tune download meta/m --output-dir /m", None, "tune download"),

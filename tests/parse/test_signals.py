@@ -388,3 +388,24 @@ def test_words_of_a_log_are_a_signal(text: str, kind: str) -> None:
 
 def test_the_warning_on_a_negative_kl_counts_where_it_is_quoted() -> None:
     assert "kl_negative" in kinds("", said="PPO出现KL divergence is starting to become negative: -5.27")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+        "ValueError: Prefill out of memory. Try to lower your batch size.",
+        "Decode out of memory. Try to lower your batch size.",
+    ],
+)
+def test_sglangs_words_for_a_full_device_are_out_of_memory(line: str) -> None:
+    assert "oom" in kinds(f"[2025-07-01 10:00:31 TP0] {line}\n")
+
+
+def test_sglangs_decode_lines_are_no_rows_and_no_fault() -> None:
+    text = (
+        "[2025-07-01 10:00:01 TP0] KV Cache is allocated. #tokens: 961234, K size: 25.67 GB, V size: 25.67 GB\n"
+        "[2025-07-01 10:00:20 TP0] Decode batch. #running-req: 12, #token: 12345, token usage: 0.53, cuda graph: True,"
+        " gen throughput (token/s): 1234.56, #queue-req: 3\n"
+    )
+    assert kinds(text) == set()

@@ -31,6 +31,12 @@ _LAUNCHERS = load_table("parse/data/words.toml")["launchers"]
 _BARE = frozenset(_LAUNCHERS["bare"])
 _WRAPPERS = frozenset(_LAUNCHERS["wrappers"])
 _OVERRIDING = frozenset(name for commands in _COMMANDS if commands.overrides for name in commands.names)
+_DECLARED = frozenset(
+    (name, verb)
+    for commands in _COMMANDS
+    for name in commands.names
+    for verb in (*commands.trains, *commands.idle, *commands.launches)
+)
 _LAUNCHING = frozenset((name, verb) for commands in _COMMANDS for name in commands.names for verb in commands.launches)
 _HYDRA = re.compile("|".join(each for profile in profiles().values() for each in profile.overrides))
 """Programs that accept ``key=value`` words."""
@@ -91,6 +97,8 @@ def _at(args: Sequence[Arg], index: int, *, wrapped: bool = False) -> Launch | N
         if name in _PROGRAMS or not verb:
             return Launch(None, name, index, index, index + 1, False) if not wrapped else None
         verb_text = args[index + 1].text
+        if wrapped and (name, verb_text) not in _DECLARED:
+            return None  # "uv run --extra megatron python …": the value of a flag of the wrapper
         overrides = name in _OVERRIDING
         if (name, verb_text) in _LAUNCHING:
             program, _ = _program(args, index + 2)

@@ -146,7 +146,7 @@ def _scan(text: str) -> Iterator[_Draft]:
         line = lines[i]
         if line.startswith("=====") and (stated := _HEADING.match(line)) is not None:
             heading = int(stated["step"])
-        if not any(cue in line for cue in _CUES):
+        if not any(cue in line for cue in _CUES) and "{'" not in line:
             i += 1
             continue
         table = _table(lines, starts, i) if any(mark in line for mark in ",\t;|") or _COLUMN in line else None
