@@ -167,6 +167,7 @@ def yaml(**options: str) -> list[Option]:
         (yaml(adv_estimator="gigpo", **{"actor_infer.device_mapping": "list(range(0,8))"}), "roll", "grpo"),
         (yaml(pretrain="m", **{"actor_infer.infer_batch_size": "1"}), "roll", "ppo"),
         (yaml(pretrain="m", **{"sft_train.infer_batch_size": "1"}), "roll", "sft"),
+        (yaml(student_pretrain="m", kd_temperature="1", **{"student.infer_batch_size": "1"}), "roll", "kd"),
         (yaml(chosen_key="c", beta="0.1", **{"actor_train.infer_batch_size": "1"}), "roll", "dpo"),
         (
             [option("trainer.policy.model.path", "m"), option("generator.inference_engine.num_engines", 8)],
