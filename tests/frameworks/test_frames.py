@@ -28,7 +28,10 @@ SITE = "/usr/lib/python3.11/site-packages/"
             (SITE + "megatron/bridge/training/train.py", SITE + "megatron/core/optimizer/optimizer.py"),
             "megatron-bridge",
         ),
-        (("train.py", "/home/user/slime/slime/ray/rollout.py", SITE + "megatron/core/models/gpt/gpt_model.py"), "slime"),
+        (
+            ("train.py", "/home/user/slime/slime/ray/rollout.py", SITE + "megatron/core/models/gpt/gpt_model.py"),
+            "slime",
+        ),
         (("/opt/nemo-rl/nemo_rl/algorithms/grpo.py", "/opt/nemo-rl/nemo_rl/utils/timer.py"), "nemo-rl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "trl/trainer/dpo_trainer.py"), "trl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "deepspeed/runtime/engine.py"), "transformers"),
