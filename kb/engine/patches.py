@@ -25,6 +25,8 @@ _HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _CONTEXT = 3
 _MOST_COMPARED = 1_000
 """Lines between the first and the last change that are compared line by line."""
+_LONGEST_PATCH = 400_000
+"""Characters beyond which a fix has its text alone: each fix of a line of a megabyte would repeat the line twice."""
 
 
 def unified_diff(before: str, after: str, name: str | None) -> str:
@@ -97,9 +99,10 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
                 before.append(fired_rules(unstarted(evidence), ruleset))
             sources = patched(fix.edits, evidence.sources)
             after = reread(evidence, sources, parse)
+            patch = _patch(evidence.sources, sources)
             known[fix.edits] = replace(
                 fix,
-                patch=_patch(evidence.sources, sources),
+                patch=patch if len(patch) <= _LONGEST_PATCH else None,
                 clears=tuple(sorted(fired - fired_rules(after, ruleset, fired))),
                 appears=tuple(sorted(fired_rules(unstarted(after), ruleset) - before[0] - fired)),
             )

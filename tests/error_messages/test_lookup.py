@@ -261,3 +261,11 @@ def test_a_message_without_its_last_marks_is_found() -> None:
     index = index_of(trl={"0.9.0": 'raise RuntimeError(f"The module cannot be loaded from {path}: {error}!")'})
     (match,) = explain(parse("RuntimeError: The module cannot be loaded from /x/y"), index=index, advice=NO_ADVICE)
     assert not match.is_whole
+
+
+def test_a_message_that_is_cut_off_anywhere_is_no_failure() -> None:
+    message = "RuntimeError: Rank 3 of 8 got 17 samples, which is not what the others have seen."
+    for length in (at for at, character in enumerate(f"{message} ") if character == " "):
+        line = message[:length]
+        for text in (line, f"{line}\nanother line", f"{line} `another` word"):
+            assert all(match.span.text in text for match in matches(text))

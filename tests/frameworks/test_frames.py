@@ -28,13 +28,16 @@ SITE = "/usr/lib/python3.11/site-packages/"
             (SITE + "megatron/bridge/training/train.py", SITE + "megatron/core/optimizer/optimizer.py"),
             "megatron-bridge",
         ),
-        (("train.py", "/root/slime/slime/ray/rollout.py", SITE + "megatron/core/models/gpt/gpt_model.py"), "slime"),
+        (
+            ("train.py", "/home/user/slime/slime/ray/rollout.py", SITE + "megatron/core/models/gpt/gpt_model.py"),
+            "slime",
+        ),
         (("/opt/nemo-rl/nemo_rl/algorithms/grpo.py", "/opt/nemo-rl/nemo_rl/utils/timer.py"), "nemo-rl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "trl/trainer/dpo_trainer.py"), "trl"),
         (("train.py", SITE + "transformers/trainer.py", SITE + "deepspeed/runtime/engine.py"), "transformers"),
         (("train.py", SITE + "numpy/core.py"), None),
         (("/home/me/verl/verl/trainer/main_ppo.py", "/home/me/verl/verl/workers/fsdp_workers.py"), "verl"),
-        (("/root/ms-swift/swift/cli/sft.py", SITE + "transformers/trainer.py"), "ms-swift"),
+        (("/home/user/ms-swift/swift/cli/sft.py", SITE + "transformers/trainer.py"), "ms-swift"),
         (("/home/me/verl/my_own.py", SITE + "numpy/core.py"), None),
     ],
 )

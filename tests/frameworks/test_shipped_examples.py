@@ -22,7 +22,7 @@ torchrun ${DISTRIBUTED_ARGS[@]} pretrain_gpt.py ${GPT_MODEL_ARGS[@]} ${TRAINING_
 """
 SLIME = """
 ROLLOUT_ARGS=(
-   --prompt-data /root/dapo-math-17k/dapo-math-17k.jsonl
+   --prompt-data /data/dapo-math-17k/dapo-math-17k.jsonl
    --num-rollout 3000
    --rollout-batch-size 32
    --n-samples-per-prompt 8
@@ -31,7 +31,7 @@ ROLLOUT_ARGS=(
 )
 GRPO_ARGS=(--advantage-estimator grpo --use-kl-loss --kl-loss-coef 0.00 --eps-clip 0.2 --eps-clip-high 0.28)
 ray job submit --address="http://127.0.0.1:8265" -- python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 \\
-   --colocate --hf-checkpoint /root/Qwen3-4B --lr 1e-6 --tensor-model-parallel-size 2 --recompute-granularity full \\
+   --colocate --hf-checkpoint /data/Qwen3-4B --lr 1e-6 --tensor-model-parallel-size 2 --recompute-granularity full \\
    --sglang-mem-fraction-static 0.7 ${ROLLOUT_ARGS[@]} ${GRPO_ARGS[@]}
 """
 NEMO_RL = """

@@ -117,3 +117,12 @@ def test_a_rule_that_raises_fires_nowhere() -> None:
     given = parse("", (Attachment(name="two.sh", content=two),))
     assert len(given.runs) == 2
     assert fired_rules(given, rules) == {"has-vanilla"}
+
+
+def test_a_patch_that_nobody_can_read_is_left_out() -> None:
+    rules = ruleset(rule("has-vanilla", when="vanilla_loss", fix=UNSET))
+    for length, is_shown in ((10, True), (1_000_000, False)):
+        command = COMMAND.replace("Qwen2-7B", "a" * length)
+        fix = fix_of("has-vanilla", parse("", (Attachment(name="train.sh", content=command),)), rules)
+        assert (fix.patch is not None) is is_shown
+        assert fix.clears == ("has-vanilla",)
