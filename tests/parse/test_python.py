@@ -433,6 +433,7 @@ optim_type = AdamW
 model = dict(type=SupervisedFinetune, llm=dict(type=Auto.from_pretrained, torch_dtype=torch.float16))
 optim_wrapper = dict(optimizer=dict(type=optim_type, lr=lr), accumulative_counts=accumulative_counts)
 hooks = [dict(type=Hook, every=5)]
+hooks[0] = None
 def unrelated():
     lr = 1
 """

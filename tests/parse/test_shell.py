@@ -70,6 +70,7 @@ def codes(text: str) -> list[str]:
         ),
         ("tune run --nnodes 1 --nproc_per_node 2 lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
         ("tune run lora_dpo --config a/b lr=1", "torchrun", "tune run lora_dpo"),
+        ("tune run --nproc_per_node 2", None, "tune run"),
         ("tune download meta/m --output-dir /m", None, "tune download"),
         (
             "ray job submit --address=http://h:1 -- python3 -m verl.trainer.main_ppo a.b=1",
