@@ -41,8 +41,8 @@ class Knowledge:
 
     @cached_property
     def places(self) -> Mapping[str, tuple[Place, ...]]:
-        """Where each cause belongs, by its id. A known defect whose fix a case of the same mechanism cites is an instance
-        of this case, and belongs to the same origin."""
+        """Where each cause belongs, by its id. A known defect whose fix a case of the same mechanism cites is counted
+        with this case, at the same origin."""
         places: dict[str, list[Place]] = defaultdict(list)
         for mechanism in self.mechanisms.mechanisms:
             places[mechanism.id].append(Place(mechanism=mechanism.id))
