@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
-from trainmedic.kb.model.place import Attachment, Source, Span
+from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
@@ -250,12 +250,8 @@ def _unit(block: Block, reading: Reading, found: _Facts) -> None:
     found.regions.append(region)
     if role:
         place = reading.options[0].key_span
-        found.units.append(_unit_of(block, region, replace(place, default=True), role))
-
-
-def _unit_of(block: Block, region: Region, anchor: Span, role: str) -> runs.Unit:
-    shortened = completeness.elided(block.piece)
-    return runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=shortened)
+        anchor, elided = replace(place, default=True), completeness.elided(block.piece)
+        found.units.append(runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=elided))
 
 
 def _commands(block: Block, found: _Facts) -> None:
@@ -264,8 +260,9 @@ def _commands(block: Block, found: _Facts) -> None:
     for name, content in script.files:
         for inner in segment(content, name=name):
             _block(inner, found, log=False)
+    elided = completeness.elided(block.piece)
     for command in script.commands:
-        _command(block, command, found, from_log=_is_log(block))
+        _command(block, command, found, elided=elided)
     if not script.commands:
         region = replace(_region("command", block.piece), options=script.exports)
         found.regions.append(region)
@@ -274,7 +271,7 @@ def _commands(block: Block, found: _Facts) -> None:
             found.units.append(runs.Unit(region=region, anchor=place, role="env", name=block.name))
 
 
-def _command(block: Block, command: shell.Command, found: _Facts, *, from_log: bool) -> None:
+def _command(block: Block, command: shell.Command, found: _Facts, *, elided: bool) -> None:
     region = Region(
         kind="command",
         source=block.piece.source,
@@ -288,9 +285,17 @@ def _command(block: Block, command: shell.Command, found: _Facts, *, from_log: b
     found.regions.append(region)
     role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
     anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
-    unit = _unit_of(block, region, anchor, role)
-    unit.files, unit.from_log = command.config_files, from_log
-    found.units.append(unit)
+    found.units.append(
+        runs.Unit(
+            region=region,
+            anchor=anchor,
+            role=role,
+            name=block.name,
+            elided=elided,
+            files=command.config_files,
+            from_log=_is_log(block),
+        )
+    )
 
 
 def _is_log(block: Block) -> bool:
