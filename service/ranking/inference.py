@@ -173,9 +173,14 @@ def _teller(members: Sequence[Cause]) -> Cause:
         return members[0]
     ranked = _ranked(members)
     fitting = [cause for cause in ranked if not any(cause.features[name] for name in CLASHES)]
-    teller = (fitting or ranked)[0]
+    teller = min(fitting or ranked, key=_supposes_release)
     others = tuple(cause for cause in ranked if cause is not teller)
     return replace(teller, probability=sum(cause.probability for cause in members), members=others)
+
+
+def _supposes_release(cause: Cause) -> bool:
+    """Whether a cause is the defect of a release of which the evidence does not show that it runs."""
+    return cause.case.level == "defect" and not (cause.features["version_inside"] or cause.features["message"])
 
 
 def _ranked(causes: Sequence[Cause]) -> list[Cause]:

@@ -41,7 +41,8 @@ class Knowledge:
 
     @cached_property
     def places(self) -> Mapping[str, tuple[Place, ...]]:
-        """Where each cause belongs, by its id."""
+        """Where each cause belongs, by its id. A known defect whose fix a case of the same mechanism cites is counted
+        with this case, at the same origin."""
         places: dict[str, list[Place]] = defaultdict(list)
         for mechanism in self.mechanisms.mechanisms:
             places[mechanism.id].append(Place(mechanism=mechanism.id))
@@ -52,9 +53,19 @@ class Knowledge:
                 for cause in (origin_id(mechanism, origin), *origin.cases):
                     places[cause].append(place)
         for defect in self.defect_of.values():
-            if defect.mechanism:
-                places[defect.id].append(Place(mechanism=defect.mechanism))
+            of_cases = [place for case_id in self._cited.get(defect.link, ()) for place in places[case_id]]
+            alike = tuple(dict.fromkeys(place for place in of_cases if place.mechanism == defect.mechanism))
+            places[defect.id] += alike or ((Place(mechanism=defect.mechanism),) if defect.mechanism else ())
         return MappingProxyType({cause: tuple(listed) for cause, listed in places.items()})
+
+    @cached_property
+    def _cited(self) -> Mapping[str, tuple[str, ...]]:
+        """The cases that name a page of the web as a source, by its address."""
+        cited: dict[str, list[str]] = defaultdict(list)
+        for case in self.case_pages.values():
+            for url in {source.url.partition("#")[0] for source in case.sources}:
+                cited[url].append(case.id)
+        return MappingProxyType({url: tuple(cases) for url, cases in cited.items()})
 
     @cached_property
     def published(self) -> Mapping[str, Case]:
