@@ -85,12 +85,16 @@ def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def knowledge_advisor(knowledge_folder: Path) -> Advisor:
     """One advisor over the shipped knowledge, built once for all tests that ask whole questions."""
-    knowledge = load_knowledge(Settings(data_dir=knowledge_folder))
-    gc.freeze()
-    return Advisor(knowledge)
+    return Advisor(load_knowledge(Settings(data_dir=knowledge_folder)))
 
 
 @pytest.fixture
 def advisor(knowledge_advisor: Advisor) -> Advisor:
     """The shared knowledge with a history of the test's own."""
     return Advisor(knowledge_advisor.knowledge, History("sqlite://"))
+
+
+@pytest.fixture
+def knowledge_loaded(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs in this process finds the shared knowledge loaded."""
+    monkeypatch.setattr("trainmedic.ui.app.load_knowledge", lambda settings: knowledge_advisor.knowledge)
