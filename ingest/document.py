@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmedic.kb.threads.thread import Role
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
@@ -13,6 +15,29 @@ class Raw:
     content: str
     format: str
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a discussion, as Markdown. ``accepted``: it was marked as the answer."""
+
+    text: str
+    role: Role = "other"
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discussion:
+    """An issue, a discussion or a chat thread, the reporter's message first. ``key`` identifies it at its source,
+    ``resolved`` says that it was closed as done; ``updated`` is an ISO 8601 time or empty."""
+
+    origin: str
+    key: str
+    title: str
+    messages: tuple[Message, ...]
+    url: str = ""
+    resolved: bool = False
+    updated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
