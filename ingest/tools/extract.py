@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract, with_options_of
 from trainmedic.ingest.tools.extract_source import GitTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
 from trainmedic.ingest.tools.extract_table import settings_table
+from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract, with_options_of
 from trainmedic.kb.versions import bare
 
 DATA = Path(__file__).resolve().parents[2] / "kb" / "frameworks"
@@ -43,9 +42,14 @@ def add_release(tree: GitTree, framework: str, folder: Path, also: tuple[str, Gi
     entries = extract(tree, framework)
     if also is not None:
         entries = with_options_of(entries, also[1], also[0])
-    prefix = re.match(r"(?:core_|skyrl(?:_train)?-)", tree.tag)
-    book.add(tree.tag[prefix.end() if prefix else 0 :], entries)
+    book.add(release_of(tree.tag), entries)
     return write(book, folder)
+
+
+def release_of(tag: str) -> str:
+    """The version in a tag, which may name the project as well: ``core_v0.12.0``, ``skyrl_train-v0.3.0``."""
+    first_digit = next((place for place, character in enumerate(tag) if character.isdigit()), 0)
+    return bare(tag[first_digit:])
 
 
 def differences(stored: Mapping[str, Entry], found: Mapping[str, Entry]) -> list[str]:
@@ -89,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         inner = {args.submodule[0]: Path(args.submodule[1])} if args.submodule else None
         tree = GitTree(args.checkout, args.tag, inner)
         if args.compare:
-            stored = read(args.data / args.framework / "options.json").releases.get(bare(args.tag), {})
+            stored = read(args.data / args.framework / "options.json").releases.get(release_of(args.tag), {})
             found = extract(tree, args.framework)
             lines = differences(stored, found)
             sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")

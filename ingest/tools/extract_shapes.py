@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
 from trainmedic.ingest.tools.extract_source import Sources
-from trainmedic.ingest.tools.extract_store import Entry
+from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
 
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
@@ -161,6 +161,11 @@ def class_options(sources: Sources, name: str, prefix: str = "") -> dict[str, En
                 for alias in entry.get("aliases", ()):
                     options[prefix + str(alias)] = {key: value for key, value in entry.items() if key != "aliases"}
     return options
+
+
+def options_by_class(sources: Sources, names: Iterable[str]) -> OptionsByOwner:
+    """`class_options` of those classes that exist."""
+    return {name: class_options(sources, name) for name in names if name in sources.classes}
 
 
 def nested_options(sources: Sources, name: str, prefix: str = "") -> dict[str, Entry]:

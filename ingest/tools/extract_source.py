@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -88,6 +89,10 @@ class Sources:
         for table in self._constants.values():
             for name, value in table.items():
                 self._shared.setdefault(name, value)
+
+    @classmethod
+    def matching(cls, tree: GitTree, *patterns: str) -> Sources:
+        return cls(tree, [path for path in tree.paths if any(re.fullmatch(pattern, path) for pattern in patterns)])
 
     def value(self, node: ast.expr, path: str, depth: int = 0) -> Any:
         """The value of an expression, or ``{"$expr": …}``."""

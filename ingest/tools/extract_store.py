@@ -20,6 +20,8 @@ from trainmedic.kb.versions import bare, version_key
 
 Entry: TypeAlias = dict[str, Any]
 """One option at one release: type, default, choices, aliases, nargs, action, deprecated, in, *_by."""
+OptionsByOwner: TypeAlias = dict[str, dict[str, Entry]]
+"""Owner → option → entry; an owner is a command or a class."""
 
 INFO = (
     *("type", "default", "choices", "aliases", "nargs", "action", "deprecated", "ge", "le"),

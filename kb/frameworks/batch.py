@@ -16,6 +16,8 @@ from trainmedic.kb.model.run import Option, Setting, Unresolved
 
 _BY_DATA_PARALLEL = ("megatron-bridge", "megatron-core", "nemo-rl", "slime")
 """They divide the global batch by micro batch times data parallel size."""
+_BY_PROMPTS = ("verl", "skyrl", "skyrl-train")
+"""They divide a mini batch, counted in prompts times samples, in the same way."""
 _HF = (*INHERITS, "transformers", "unsloth", "axolotl", "torchtune", "xtuner")
 
 
@@ -44,49 +46,26 @@ def batch(settings: Mapping[str, Setting], framework: str | None, algorithm: str
     numbers = _Numbers(settings)
     world = _world(numbers, framework)
     parallel = _data_parallel(numbers, world)
-    if framework == "openrlhf":
-        total = numbers.number("global_batch")
-        exact, accumulation = _divided(numbers, world, total, "global_batch", "micro_batch")
-        return Batch(
-            world_size=world,
-            data_parallel=parallel,
-            accumulation=accumulation,
-            global_batch=None if total is None else numbers.known(total, "train batch size", "global_batch"),
-            accumulation_exact=exact,
-        )
-    if framework in ("verl", "skyrl", "skyrl-train") and algorithm != "sft":
-        return _verl(numbers, world, parallel)
-    if framework in _BY_DATA_PARALLEL:
-        total = numbers.number("global_batch")
-        whole = None if total is None else numbers.known(total, "global batch size", "global_batch")
+    whole, exact, accumulation = None, None, None
+    if framework in _HF:
+        accumulation = _hf_accumulation(numbers, framework, algorithm, world)
+        whole = _product(numbers, accumulation, parallel)
+        exact = True if accumulation else None
+    elif framework == "openrlhf":
+        whole = numbers.written("global_batch", "train batch size")
+        exact, accumulation = _openrlhf_accumulation(numbers, whole, world)
+    elif framework in _BY_DATA_PARALLEL:
+        whole = numbers.written("global_batch", "global batch size")
         exact, accumulation = _micro_batches(numbers, whole, parallel)
-        return Batch(
-            world_size=world,
-            data_parallel=parallel,
-            accumulation=accumulation,
-            global_batch=whole,
-            accumulation_exact=exact,
-        )
-    if framework not in _HF:
-        return Batch(world_size=world, data_parallel=parallel)
-    accumulation = _hf_accumulation(numbers, framework, algorithm, world)
-    micro = numbers.number("micro_batch")
-    whole = None
-    if micro is not None and accumulation is not None and parallel is not None:
-        whole = _join(
-            numbers,
-            micro * accumulation.value * parallel.value,
-            f"{micro} per device × {accumulation.value} accumulated × {parallel.value} data parallel",
-            ("micro_batch",),
-            accumulation,
-            parallel,
-        )
+    elif framework in _BY_PROMPTS and algorithm != "sft":
+        whole = _mini_batch(numbers)
+        exact, accumulation = _micro_batches(numbers, whole, parallel)
     return Batch(
         world_size=world,
         data_parallel=parallel,
         accumulation=accumulation,
         global_batch=whole,
-        accumulation_exact=True if accumulation else None,
+        accumulation_exact=exact,
     )
 
 
@@ -110,6 +89,10 @@ class _Numbers:
         if setting is None or setting.value is None:
             return 1
         return self.number(name)
+
+    def written(self, name: str, how: str) -> Known | None:
+        value = self.number(name)
+        return None if value is None else self.known(value, how, name)
 
     def known(self, value: int, how: str, *names: str) -> Known:
         present = [name for name in names if name in self.settings]
@@ -168,21 +151,20 @@ def _data_parallel(numbers: _Numbers, world: Known | None) -> Known | None:
     return _join(numbers, world.value // product, how, used, world)
 
 
-def _divided(
-    numbers: _Numbers, world: Known | None, total: int | None, total_name: str, micro_name: str
+def _openrlhf_accumulation(
+    numbers: _Numbers, whole: Known | None, world: Known | None
 ) -> tuple[bool | None, Known | None]:
-    """OpenRLHF's accumulation: global × ring × tensor ÷ (micro × world), rounded down, at least what divides."""
-    micro, ring, tensor = numbers.number(micro_name), numbers.one("sequence_parallel"), numbers.one("tensor_parallel")
-    if world is None or total is None or micro is None or ring is None or tensor is None:
+    """(whether it divides, global × ring × tensor ÷ (micro × world), rounded down)."""
+    micro = numbers.number("micro_batch")
+    ring, tensor = numbers.one("sequence_parallel"), numbers.one("tensor_parallel")
+    if world is None or whole is None or micro is None or ring is None or tensor is None:
         return None, None
-    above, below = total * ring * tensor, micro * world.value
-    how = f"{total} ÷ ({micro} × {world.value} ranks)" if ring * tensor == 1 else f"{above} ÷ ({micro} × {world.value})"
-    names = (
-        total_name,
-        micro_name,
-        *(name for name in ("sequence_parallel", "tensor_parallel") if numbers.one(name) != 1),
-    )
-    return above % below == 0 and above >= below, _join(numbers, above // below, how, names, world)
+    above, below = whole.value * ring * tensor, micro * world.value
+    divisor = f"({micro} × {world.value} ranks)" if ring * tensor == 1 else f"({micro} × {world.value})"
+    parts = [name for name in ("sequence_parallel", "tensor_parallel") if numbers.one(name) != 1]
+    names = ("global_batch", "micro_batch", *parts)
+    accumulation = _join(numbers, above // below, f"{above} ÷ {divisor}", names, world)
+    return above % below == 0 and above >= below, accumulation
 
 
 def _hf_accumulation(
@@ -206,21 +188,26 @@ def _hf_accumulation(
     )
 
 
-def _verl(numbers: _Numbers, world: Known | None, parallel: Known | None) -> Batch:
-    mini, samples = numbers.number("global_batch"), numbers.one("num_generations")
-    whole = None
-    if mini is not None and samples is not None:
-        whole = numbers.known(
-            mini * samples, f"{mini} prompts × {samples} samples in a mini batch", "global_batch", "num_generations"
-        )
-    exact, accumulation = _micro_batches(numbers, whole, parallel)
-    return Batch(
-        world_size=world,
-        data_parallel=parallel,
-        accumulation=accumulation,
-        global_batch=whole,
-        accumulation_exact=exact,
+def _product(numbers: _Numbers, accumulation: Known | None, parallel: Known | None) -> Known | None:
+    micro = numbers.number("micro_batch")
+    if micro is None or accumulation is None or parallel is None:
+        return None
+    return _join(
+        numbers,
+        micro * accumulation.value * parallel.value,
+        f"{micro} per device × {accumulation.value} accumulated × {parallel.value} data parallel",
+        ("micro_batch",),
+        accumulation,
+        parallel,
     )
+
+
+def _mini_batch(numbers: _Numbers) -> Known | None:
+    prompts, samples = numbers.number("global_batch"), numbers.one("num_generations")
+    if prompts is None or samples is None:
+        return None
+    how = f"{prompts} prompts × {samples} samples in a mini batch"
+    return numbers.known(prompts * samples, how, "global_batch", "num_generations")
 
 
 def _micro_batches(numbers: _Numbers, whole: Known | None, parallel: Known | None) -> tuple[bool | None, Known | None]:

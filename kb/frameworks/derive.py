@@ -139,12 +139,6 @@ def _torchtune(draft: Draft) -> None:
         draft.put("load_in_4bit", True, f"built by {builder}", "model")
 
 
-def _xtuner(draft: Draft) -> None:
-    """Its defaults belong to classes of 1.0 that a configuration may not use."""
-    if draft.framework == "xtuner":
-        draft.drop(*draft.settings)
-
-
 def _tuner(draft: Draft) -> None:
     """``use_peft`` and ``tuner`` from each other, from a LoRA rank, or from a PEFT configuration in the script."""
     if not draft.known("use_peft"):
@@ -332,7 +326,6 @@ _STEPS: tuple[Callable[[Draft], None], ...] = (
     _openrlhf,
     _configuration_file,
     _torchtune,
-    _xtuner,
     _tuner,
     _quantisation,
     _precision,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from trainmedic.ingest.tools.extract import differences, main
-from trainmedic.ingest.tools.extract_frameworks import FRAMEWORKS, extract
 from trainmedic.ingest.tools.extract_source import GitTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write
 from trainmedic.ingest.tools.extract_table import settings_table
+from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract
 
 ROOT = Path(__file__).resolve().parents[2]
 
