@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from trainmedic.kb.mask import mask
 from trainmedic.kb.threads.thread import Role
 
 
@@ -72,3 +73,15 @@ class Document:
     def text(self) -> str:
         """The whole article as plain lines."""
         return "\n".join(block.text for block in self.blocks)
+
+
+def masked(item: Raw | Discussion) -> Raw | Discussion:
+    """The item without secrets and e-mail addresses."""
+    if isinstance(item, Raw):
+        return masked_raw(item)
+    messages = tuple(replace(message, text=mask(message.text).text) for message in item.messages)
+    return replace(item, title=mask(item.title).text, messages=messages)
+
+
+def masked_raw(raw: Raw) -> Raw:
+    return replace(raw, content=mask(raw.content).text)

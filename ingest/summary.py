@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmedic.ingest.document import Block, Discussion, Document, Message
 from trainmedic.ingest.draft import SECTIONS
-from trainmedic.ingest.markdown import parts
+from trainmedic.ingest.markdown import tokens
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.threads.thread import Quote, Role
 
@@ -73,23 +73,31 @@ def of_document(document: Document) -> tuple[tuple[Quote, ...], tuple[Quote, ...
 def weight(message: Message, resolved: bool) -> float:
     """How much speaks for a message telling what resolved the discussion."""
     text = message.text.casefold()
-    prose = parts(message.text).prose.casefold()
+    said = prose(message.text).casefold()
     total = 4.0 * message.accepted
     total += 1.5 * (message.role == "maintainer") + 0.5 * resolved
-    total += min(2, sum(cue in prose for cue in _RESOLVED)) * 1.5
-    total += min(1, sum(cue in prose for cue in _CAUSE)) * 1.0
-    total -= 2.5 * any(cue in prose for cue in _AGREES)
-    total -= 1.5 * (prose.rstrip().endswith(("?", "？")) or any(cue in prose for cue in _ASKS))
+    total += min(2, sum(cue in said for cue in _RESOLVED)) * 1.5
+    total += min(1, sum(cue in said for cue in _CAUSE)) * 1.0
+    total -= 2.5 * any(cue in said for cue in _AGREES)
+    total -= 1.5 * (said.rstrip().endswith(("?", "？")) or any(cue in said for cue in _ASKS))
     # A pasted log or a stack of configurations is one more report.
-    return total - 1.5 * (len(text) > 4 * max(80, len(prose)))
+    return total - 1.5 * (len(text) > 4 * max(80, len(said)))
 
 
 def telling(text: str) -> tuple[str, ...]:
-    """The sentences of a message that say what the cause is or what helped; else its first ones."""
-    listed = list(sentences(parts(text).prose))
-    cues = (*_RESOLVED, *_CAUSE)
-    marked = [sentence for sentence in listed if any(cue in sentence.casefold() for cue in cues)]
-    return tuple(_cut(sentence) for sentence in (marked or listed)[:MOST_QUOTES])
+    """The sentences of a message that say what the cause is or what helped, each with the one after it, which tells
+    what to do; else its first ones."""
+    listed = list(sentences(prose(text)))
+    marked = {
+        n for n, sentence in enumerate(listed) if any(cue in sentence.casefold() for cue in (*_RESOLVED, *_CAUSE))
+    }
+    chosen = sorted(marked | {n + 1 for n in marked}) or range(len(listed))
+    return tuple(_cut(listed[n]) for n in chosen if n < len(listed))[:MOST_QUOTES]
+
+
+def prose(text: str) -> str:
+    """A text without its fenced blocks, marks and code spans as they are written."""
+    return "\n".join(token.content for token in tokens(text) if token.type == "inline")
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -117,7 +125,7 @@ def _failure(message: Message) -> tuple[Quote, ...]:
     if root is not None:
         return (Quote(text=_cut(f"{root.exception}: {root.message.strip()}"), role="reporter"),)
     line = next((signal.span.text for signal in evidence.signals if not signal.stated and signal.span.text), "")
-    text = line or next(sentences(parts(message.text).prose), "")
+    text = line or next(sentences(prose(message.text)), "")
     return (Quote(text=_cut(" ".join(text.split())), role="reporter"),) if text.strip() else ()
 
 

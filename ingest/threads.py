@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmedic.ingest.clean import clean
-from trainmedic.ingest.document import Discussion, Document, Failure, Message, Raw
+from trainmedic.ingest.document import Discussion, Document, Failure, Message, Raw, masked
 from trainmedic.ingest.summary import of_discussion, of_document
 from trainmedic.kb.language import language_of
-from trainmedic.kb.mask import mask
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.threads.store import Entry, ThreadStore
 from trainmedic.kb.threads.thread import Thread
@@ -98,14 +97,6 @@ def sync(
     return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
 
 
-def masked(item: Raw | Discussion) -> Raw | Discussion:
-    """The item without secrets and e-mail addresses."""
-    if isinstance(item, Raw):
-        return replace(item, content=mask(item.content).text)
-    messages = tuple(replace(message, text=mask(message.text).text) for message in item.messages)
-    return replace(item, title=mask(item.title).text, messages=messages)
-
-
 def key_of(item: Raw | Discussion) -> str:
     return item.key if isinstance(item, Discussion) else item.url or item.origin
 
@@ -125,11 +116,12 @@ def thread_of(source: str, item: Raw | Discussion) -> tuple[Thread, tuple[str, .
     if isinstance(item, Discussion):
         title, texts = item.title, _texts(item.messages)
         symptom, resolution, resolved_by = of_discussion(item)
+        url = item.url
     else:
         document = next(iter(clean([item])), None)
         if document is None:
             return None
-        title, texts = document.title, _paragraphs(document)
+        url, title, texts = document.url, document.title, _paragraphs(document)
         symptom, resolution, resolved_by = of_document(document)
     whole = "\n".join((title, *texts))[:LONGEST_TEXT]
     evidence = parse(whole)
@@ -137,7 +129,7 @@ def thread_of(source: str, item: Raw | Discussion) -> tuple[Thread, tuple[str, .
     thread = Thread(
         source=source,
         key=key_of(item),
-        url=item.url,
+        url=url,
         title=title,
         language=language_of(whole),
         digest=digest_of(item),

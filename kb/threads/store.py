@@ -33,12 +33,12 @@ create table if not exists threads (
 );
 create index if not exists threads_by_source on threads (source, key);
 create table if not exists passages (
-    number integer primary key, thread integer not null references threads (number), words text not null,
+    number integer primary key, thread integer not null references threads (number), terms text not null,
     vector blob not null
 );
 create index if not exists passages_by_thread on passages (thread);
 create virtual table if not exists words using fts5 (
-    words, content='passages', content_rowid='number', tokenize="unicode61 remove_diacritics 0 tokenchars '_-.:/+'"
+    terms, content='passages', content_rowid='number', tokenize="unicode61 remove_diacritics 0 tokenchars '_-.:/+'"
 );
 create virtual table if not exists vocabulary using fts5vocab (words, row);
 """
@@ -109,10 +109,10 @@ class ThreadStore:
                 for text, vector in zip(entry.passages, entry.vectors, strict=True):
                     words = " ".join(_words(text))
                     added = connection.execute(
-                        "insert into passages (thread, words, vector) values (?, ?, ?)",
+                        "insert into passages (thread, terms, vector) values (?, ?, ?)",
                         (number, words, vector.astype(np.float16).tobytes()),
                     ).lastrowid
-                    connection.execute("insert into words (rowid, words) values (?, ?)", (added, words))
+                    connection.execute("insert into words (rowid, terms) values (?, ?)", (added, words))
             _changed(connection)
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -176,9 +176,9 @@ def _delete(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
         if found is None:
             continue
         for number, words in connection.execute(
-            "select number, words from passages where thread = ?", found
+            "select number, terms from passages where thread = ?", found
         ).fetchall():
-            connection.execute("insert into words (words, rowid, words) values ('delete', ?, ?)", (number, words))
+            connection.execute("insert into words (words, rowid, terms) values ('delete', ?, ?)", (number, words))
         connection.execute("delete from passages where thread = ?", found)
         connection.execute("delete from threads where number = ?", found)
 
