@@ -20,8 +20,8 @@ from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse import comparisons, device_counts, remedies
 from trainmedic.kb.parse.device_counts import DeviceCount
+from trainmedic.kb.parse.log_signals import EXCEPTIONS, MESSAGES, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
-from trainmedic.kb.parse.signals import EXCEPTIONS, MESSAGES, find
 from trainmedic.kb.parse.source import Piece
 from trainmedic.kb.parse.version_history import bare, moves, worked
 

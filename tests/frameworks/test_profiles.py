@@ -20,6 +20,7 @@ ABOUT_ONE_FRAMEWORK = {
     "kb/frameworks/derive.py",
     "kb/frameworks/mentions.py",
     "kb/frameworks/entries.py",
+    "kb/frameworks/models.py",
     "kb/frameworks/recognise.py",
     "kb/frameworks/spelling.py",
     "kb/frameworks/values.py",

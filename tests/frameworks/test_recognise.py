@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.frameworks.making import PLACE, command, option, stated
-from trainmedic.kb.frameworks.recognise import Recognition, family_of_type, model_family, recognise
+from trainmedic.kb.frameworks.models import family_of_type, model_family
+from trainmedic.kb.frameworks.recognise import Recognition, recognise
 from trainmedic.kb.model.run import Option, Origin, Region, Unresolved, Value
 
 

@@ -18,7 +18,6 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, CauseView, MissingView, Verdict
 from trainmedic.service.evaluation.causes import Share
 from trainmedic.service.evaluation.outside import (
-    MESSAGES,
     SIDES,
     Incident,
     Result,
@@ -33,12 +32,10 @@ from trainmedic.service.evaluation.outside import (
     outside_table,
     passages,
     read_incidents,
-    replay,
-    replay_table,
-    replies,
     risk_coverage,
     was_given,
 )
+from trainmedic.service.evaluation.replay import MESSAGES, replay, replay_table, replies
 from trainmedic.service.question.request import Ask
 
 FOLDER = Path("tests/eval/outside")

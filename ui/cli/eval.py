@@ -75,8 +75,6 @@ def _outside(options: argparse.Namespace) -> int:
         ask_all,
         outside_table,
         read_incidents,
-        replay,
-        replay_table,
     )
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
@@ -95,6 +93,7 @@ def _outside(options: argparse.Namespace) -> int:
     scorer = Scorer(advisor.knowledge.published)
     if options.replay:
         from trainmedic.service.advisor import Advisor
+        from trainmedic.service.evaluation.replay import replay, replay_table
         from trainmedic.service.storage.history import History
 
         remembering = Advisor(advisor.knowledge, History("sqlite://"))

@@ -1,0 +1,111 @@
+"""Signals that the messages of a log and the exceptions of tracebacks are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from trainmedic.kb.data_files import load_table
+from trainmedic.kb.model.evidence import Signal, Traceback
+from trainmedic.kb.model.place import Span
+from trainmedic.kb.parse.source import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A log message that is a signal. ``literals``: at least one is in every text that ``pattern`` matches."""
+
+    kind: str
+    literals: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+_TABLE = load_table("parse/data/log_messages.toml")
+_REST_OF_LINE = r"[^\n]{0,200}+"
+MESSAGES = tuple(
+    Message(
+        entry["kind"],
+        tuple(entry["literals"]),
+        re.compile("|".join(entry["alternatives"]).replace("<rest>", _REST_OF_LINE)),
+    )
+    for entry in _TABLE["messages"]
+)
+EXCEPTIONS: Mapping[str, str] = _TABLE["exceptions"]
+_LOSS_SCALE = re.compile(
+    r"OVERFLOW!{0,1}+[^\n]{0,120}?(?:Attempted"
+    r"|attempted) loss scale: (?P<old>[0-9.e+]{1,24}+)(?:, (?:but hysteresis[^\n]{0,80}"
+    r"|reducing to (?P<new>[0-9.e+]{1,24}+)))?"
+)
+_COLLAPSED_SCALE = 1.0
+_MANY_OVERFLOWS = 10
+
+
+def in_log(piece: Piece) -> Iterator[Signal]:
+    """The first occurrence of each message in a log, and a collapsed loss scale. Not for the user's prose."""
+    for message in MESSAGES:
+        match = find(message, piece.text)
+        if match is not None:
+            yield Signal(kind=message.kind, span=piece.span(match.start(), _trim(match)), detail=_detail(match))
+    yield from _loss_scale(piece)
+
+
+def find(message: Message, text: str) -> re.Match[str] | None:
+    if not any(literal in text for literal in message.literals):
+        return None
+    return message.pattern.search(text)
+
+
+def _trim(match: re.Match[str]) -> int:
+    return match.end() - (len(match[0]) - len(match[0].rstrip()))
+
+
+def _detail(match: re.Match[str]) -> str:
+    return " ".join(match[0].split())[:200]
+
+
+def _loss_scale(piece: Piece) -> Iterator[Signal]:
+    if "OVERFLOW" not in piece.text:
+        return
+    # DeepSpeed finds its scale by a few overflows at the start; that many are no search any more.
+    for count, match in enumerate(_LOSS_SCALE.finditer(piece.text), 1):
+        scale = _number(match["new"] or match["old"])
+        if count >= _MANY_OVERFLOWS or (scale is not None and scale <= _COLLAPSED_SCALE):
+            detail = f"overflow number {count}, loss scale {scale if scale is not None else 'unreadable'}"
+            yield Signal(
+                kind="loss_scale_collapse", span=piece.span(match.start(), match.end()), value=scale, detail=detail
+            )
+            return
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def of_tracebacks(tracebacks: Sequence[Traceback]) -> Iterator[Signal]:
+    """Signals of the exceptions. The message may say more than the type (a `RuntimeError` that is out of memory)."""
+    for traceback in tracebacks:
+        short = traceback.exception.rsplit(".", 1)[-1]
+        kinds = [EXCEPTIONS[short]] if short in EXCEPTIONS else []
+        for message in MESSAGES:
+            if message.kind not in kinds and find(message, f"{short}: {traceback.message}") is not None:
+                kinds.append(message.kind)
+        for kind in kinds:
+            span, detail = _raised(traceback), f"{traceback.exception}: {traceback.message}"
+            yield Signal(kind=kind, span=span, detail=detail[:200])
+
+
+def _raised(traceback: Traceback) -> Span:
+    """The line of a traceback that names its exception."""
+    span = traceback.span
+    lines = span.text.split("\n")
+    for number in range(len(lines) - 1, 0, -1):
+        if traceback.exception in lines[number]:
+            line = span.line + number
+            return replace(
+                span, line=line, column=1, end_line=line, end_column=len(lines[number]) + 1, text=lines[number]
+            )
+    return span
