@@ -35,7 +35,7 @@ BLOG = GITHUB.replace("https://github.com/x/y/issues/7", "https://blog.example.o
 
 
 def read(path: Path) -> list[Raw | Failure]:
-    return list(source("folder").read(str(path)))  # type: ignore[arg-type]
+    return list(source("folder").read(str(path)))
 
 
 def written(tmp_path: Path, name: str, content: bytes | str) -> list[Raw | Failure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -45,7 +46,7 @@ def with_threads(advisor: Advisor, tmp_path: Path) -> Advisor:
     return Advisor(replace(knowledge, threads=store))
 
 
-def ask(advisor: Advisor, question: str = QUESTION, language: str = "auto") -> Answer:
+def ask(advisor: Advisor, question: str = QUESTION, language: Literal["auto", "en", "zh"] = "auto") -> Answer:
     return advisor.ask(Ask(question=question, language=language))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from trainmedic.kb.errors import StoreError
-from trainmedic.kb.threads.store import Entry, ThreadStore
+from trainmedic.kb.threads.store import Array, Entry, ThreadStore
 from trainmedic.kb.threads.thread import Quote, Thread, from_text, to_text
 
 DIMENSION = 4
@@ -45,8 +45,9 @@ def store(tmp_path: Path) -> ThreadStore:
     return ThreadStore(tmp_path, "encoder 1", DIMENSION)
 
 
-def axis(direction: int) -> np.ndarray:
-    return np.eye(DIMENSION, dtype=np.float32)[direction]
+def axis(direction: int) -> Array:
+    vector: Array = np.eye(DIMENSION, dtype=np.float32)[direction]
+    return vector
 
 
 def test_a_thread_comes_back_as_it_was_stored(store: ThreadStore) -> None:
