@@ -23,6 +23,7 @@ from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
 from trainmedic.kb.store.index import Manifest
+from trainmedic.kb.threads.store import FILE, ThreadStore
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.observer import Observer
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
 
+THREADS = "threads"
+"""The folder of ingested threads in the data folder."""
+
 
 def load_knowledge(settings: Settings) -> Knowledge:
     """Load pages, glossary and index. One is built if neither the package nor the data folder has a fitting index."""
@@ -53,6 +57,7 @@ def load_knowledge(settings: Settings) -> Knowledge:
     rules = load_rules(settings.extra_pages)
     glossary = load_glossary()
     opened = index.ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
+    threads = threads_of(settings, embedder) if (settings.data_dir / THREADS / FILE).exists() else None
     return Knowledge(
         cases=cases,
         rules=rules,
@@ -63,7 +68,14 @@ def load_knowledge(settings: Settings) -> Knowledge:
         titles=opened.titles,
         mechanisms=mechanisms,
         defects=defects,
+        threads=threads,
     )
+
+
+def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
+    """The store of ingested threads, made if there is none yet."""
+    identity = embedder.identity
+    return ThreadStore(settings.data_dir / THREADS, f"{identity.name} {identity.digest}", identity.dimension)
 
 
 def load_causes(folders: Sequence[Path] = ()) -> tuple[CaseSet, MechanismSet, DefectSet]:
