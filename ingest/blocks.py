@@ -20,6 +20,10 @@ _FURNITURE_NAMES = frozenset(
     )
 )
 """Words of class names and ids, singular."""
+_TRACKERS = ("/issues/", "/discussions/", "/pull/", "/questions/", "/t/")
+"""Parts of the addresses of issues and of questions in forums."""
+HEAD = 300_000
+"""Code points of a page in which its own address is looked for."""
 _ITEM = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
 _OPTION = re.compile(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
 _BULLETS = ("-", "*", "•")
@@ -29,7 +33,7 @@ _BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote
 
 def blocks(raw: Raw) -> tuple[Block, ...]:
     if raw.format == "html":
-        return tuple(_html(raw.content))
+        return tuple(_html(raw.content, raw.url or canonical(raw)))
     text = raw.content.replace("\r\n", "\n").replace("\r", "\n")
     if raw.format == "markdown":
         return tuple(_markdown(text))
@@ -111,11 +115,26 @@ def _without_bullet(line: str) -> str:
     return line.rstrip()[:-1].rstrip() if _dangling(line) else line
 
 
-def _html(content: str) -> Iterator[Block]:
+def canonical(raw: Raw) -> str:
+    """The address that a saved page gives for itself; empty if it gives none."""
+    if raw.format != "html":
+        return ""
+    from bs4 import BeautifulSoup, Tag
+    from bs4.filter import SoupStrainer
+
+    head = BeautifulSoup(raw.content[:HEAD], "html.parser", parse_only=SoupStrainer(["link", "meta"]))
+    link = head.find("link", rel="canonical") or head.find("meta", property="og:url")
+    url = str(link.get("href") or link.get("content") or "") if isinstance(link, Tag) else ""
+    return url if url.startswith(("https://", "http://")) else ""
+
+
+def _html(content: str, url: str) -> Iterator[Block]:
     # Only saved pages need the parser, which is in the extra "ingest".
     from bs4 import BeautifulSoup, Tag
 
     soup = BeautifulSoup(content, "html.parser")
+    # On a tracker's page the comments hold the answer; elsewhere they follow the article.
+    furniture = _FURNITURE_NAMES - {"comment"} if any(part in url for part in _TRACKERS) else _FURNITURE_NAMES
     for tag in soup.find_all(list(_FURNITURE_TAGS)):
         tag.decompose()
     for tag in soup.find_all(True):
@@ -123,7 +142,7 @@ def _html(content: str) -> Iterator[Block]:
         if isinstance(tag, Tag) and tag.attrs is not None:
             names = [*tag.get_attribute_list("class"), *tag.get_attribute_list("id")]
             # Themes put words such as "has-sidebar" on these, which would remove the page.
-            if tag.name not in ("html", "body", "article", "main") and _names_furniture(names):
+            if tag.name not in ("html", "body", "article", "main") and _names_furniture(names, furniture):
                 tag.decompose()
     title = soup.find("h1") or soup.find("title")
     root = soup.find("article") or soup.find("main") or soup.body or soup
@@ -145,9 +164,9 @@ def _html(content: str) -> Iterator[Block]:
             yield Block(kind="item" if tag.name == "li" else "text", text=text)
 
 
-def _names_furniture(names: Iterable[str | None]) -> bool:
+def _names_furniture(names: Iterable[str | None], furniture: frozenset[str]) -> bool:
     words = " ".join(name for name in names if name).lower().replace("-", " ").replace("_", " ").split()
-    return any(word in _FURNITURE_NAMES or word.removesuffix("s") in _FURNITURE_NAMES for word in words)
+    return any(word in furniture or word.removesuffix("s") in furniture for word in words)
 
 
 def _words(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainmedic.ingest.clean import clean
 from trainmedic.ingest.dedupe import distinct
-from trainmedic.ingest.document import Document, Failure, Raw
+from trainmedic.ingest.document import Document, Failure, Raw, masked_raw
 from trainmedic.ingest.draft import Draft, draft
 
 Related = Callable[[Document], tuple[str, ...]]
@@ -37,7 +37,7 @@ def build(source: Iterable[Raw | Failure], folder: Path, related: Related = none
     An existing draft is never overwritten: a reviewer may have worked on it.
     """
     items = list(source)
-    raws = [item for item in items if isinstance(item, Raw)]
+    raws = [masked_raw(item) for item in items if isinstance(item, Raw)]
     failures = [item for item in items if isinstance(item, Failure)]
     cleaned = clean(raws)
     with_text = {document.origin for document in cleaned}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trainmedic.ingest.blocks import blocks
+from trainmedic.ingest.blocks import blocks, canonical
 from trainmedic.ingest.document import Block, Document, Raw
 from trainmedic.kb.language import language_of
 
@@ -100,7 +100,7 @@ def document(raw: Raw, part: Sequence[Block], repeated: Iterable[str]) -> Docume
         title=title,
         blocks=tuple(article),
         language=language_of("\n".join(block.text for block in article)),
-        url=raw.url,
+        url=raw.url or canonical(raw),
         removed=(*removed, *counters),
     )
 

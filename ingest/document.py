@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from trainmedic.kb.mask import mask
+from trainmedic.kb.threads.thread import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +16,29 @@ class Raw:
     content: str
     format: str
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a discussion, as Markdown. ``accepted``: it was marked as the answer."""
+
+    text: str
+    role: Role = "other"
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discussion:
+    """An issue, a discussion or a chat thread, the reporter's message first. ``key`` identifies it at its source,
+    ``resolved`` says that it was closed as done; ``updated`` is an ISO 8601 time or empty."""
+
+    origin: str
+    key: str
+    title: str
+    messages: tuple[Message, ...]
+    url: str = ""
+    resolved: bool = False
+    updated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,3 +73,15 @@ class Document:
     def text(self) -> str:
         """The whole article as plain lines."""
         return "\n".join(block.text for block in self.blocks)
+
+
+def masked(item: Raw | Discussion) -> Raw | Discussion:
+    """The item without secrets and e-mail addresses."""
+    if isinstance(item, Raw):
+        return masked_raw(item)
+    messages = tuple(replace(message, text=mask(message.text).text) for message in item.messages)
+    return replace(item, title=mask(item.title).text, messages=messages)
+
+
+def masked_raw(raw: Raw) -> Raw:
+    return replace(raw, content=mask(raw.content).text)

@@ -22,12 +22,13 @@ from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.error_messages import explained, with_messages
+from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.conversation import Message
-from trainmedic.service.question.intent import Relation, understand
+from trainmedic.service.question.intent import Intent, Relation, understand
 from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
@@ -36,6 +37,7 @@ from trainmedic.service.ranking.features import Candidate, Context, findings_of,
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
+from trainmedic.service.ranking.similar import SimilarThread, similar_threads
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
 from trainmedic.service.what_if.compare import Difference, difference
@@ -51,7 +53,8 @@ class PreparedAnswer:
     """One question as far as it can be answered without a model: ``answer`` is complete by itself.
 
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
-    previous answer. ``printed`` are messages of frameworks in the evidence, ``cases`` the published cases.
+    previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others,
+    ``cases`` the published cases.
     """
 
     request: Ask
@@ -63,6 +66,7 @@ class PreparedAnswer:
     supposed: WhatIf | None = None
     changes: Difference | None = None
     printed: tuple[MessageMatch, ...] = ()
+    similar: tuple[SimilarThread, ...] = ()
     cases: Mapping[str, Case] = field(default_factory=dict)
 
     @property
@@ -102,7 +106,7 @@ class Advisor:
             turns = self._with_outcome(turns, request.top_k)
             message = conversation.read(request.question, request.attachments, turns, self.knowledge.glossary)
         watch.lap("parse")
-        candidates, context = self._look_up(message, watch, restated)
+        candidates, context, query = self._look_up(message, watch, restated)
         changes = self._changes(message, context, turns)
         if changes is not None:
             ruled_out = {cause_id for case in changes.ruled_out for cause_id in self._same_fix(case)}
@@ -116,6 +120,8 @@ class Advisor:
         answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
         answer = with_messages(answer, printed, self._published)
         answer = replace(answer, defects=self._defects(context.evidence, answer))
+        similar = self._similar(query, context.intent, answer)
+        answer = with_similar(answer, similar)
         watch.lap("compose")
         answer = replace(
             answer,
@@ -134,6 +140,7 @@ class Advisor:
             supposed=supposed,
             changes=changes,
             printed=printed,
+            similar=similar,
             cases=self._published,
         )
 
@@ -155,7 +162,7 @@ class Advisor:
             previous.kb_version,
             changes=prepared.changes,
         )
-        answer = with_messages(answer, prepared.printed, prepared.cases)
+        answer = with_similar(with_messages(answer, prepared.printed, prepared.cases), prepared.similar)
         answer = replace(
             answer,
             id=previous.id,
@@ -170,7 +177,8 @@ class Advisor:
         """What ranking works on for one question: the candidates and what they share."""
         request = request.validated()
         message = conversation.read(request.question, request.attachments, (), self.knowledge.glossary)
-        return self._look_up(message, Stopwatch())
+        candidates, context, _ = self._look_up(message, Stopwatch())
+        return candidates, context
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
@@ -240,7 +248,9 @@ class Advisor:
         for observer in self._observers:
             observer.on_answer(answer)
 
-    def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
+    def _look_up(
+        self, message: Message, watch: Stopwatch, restated: str = ""
+    ) -> tuple[tuple[Candidate, ...], Context, Query]:
         glossary = self.knowledge.glossary
         evidence = self._as_it_is_now(message)
         report = self._check(evidence)
@@ -259,7 +269,7 @@ class Advisor:
         hits = self._retrieve(query, CANDIDATES, leave_out=leave_out)
         watch.lap("retrieve")
         context = context_of(evidence, report, intent, hits, self.knowledge, leave_out)
-        return candidates_of(hits, context, self.knowledge), context
+        return candidates_of(hits, context, self.knowledge), context, query
 
     def _as_it_is_now(self, message: Message) -> Evidence:
         """The evidence with the changes that the user reports, among them the fixes of causes that were tried."""
@@ -309,7 +319,7 @@ class Advisor:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
         message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary)
-        candidates, context = self._look_up(message, Stopwatch())
+        candidates, context, _ = self._look_up(message, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
@@ -320,6 +330,14 @@ class Advisor:
         mechanisms = {cause.mechanism.id for cause in answer.causes if cause.mechanism is not None}
         defects = self.knowledge.defects.of(evidence.versions)
         return defects_beside(evidence, defects.all, mechanisms, answer.language)
+
+    def _similar(self, query: Query, intent: Intent, answer: Answer) -> tuple[SimilarThread, ...]:
+        """Reports of others like the question; none for a healthy run or a question of another field."""
+        threads = self.knowledge.threads
+        foreign = intent.out_of_scope or intent.domain_score < self.knowledge.weights.field
+        if threads is None or answer.verdict == "no_fault" or foreign:
+            return ()
+        return similar_threads(query, threads, self.knowledge.embedder)
 
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules

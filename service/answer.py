@@ -483,6 +483,36 @@ class MessagesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteView:
+    """A passage of a thread as it is written; ``message`` counts its messages from 1. ``role`` is ``reporter``,
+    ``maintainer``, ``author`` (of a write-up) or ``other``."""
+
+    text: str
+    role: str
+    message: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarView:
+    """A report of somebody else that is like the question: ingested, not reviewed. ``likeness`` is from 0 to 1.
+
+    ``resolution`` is empty and ``resolved_by`` None if nobody said there what resolved it. ``versions`` maps package →
+    version.
+    """
+
+    id: str
+    source: str
+    title: str
+    url: str | None
+    symptom: tuple[QuoteView, ...]
+    resolution: tuple[QuoteView, ...]
+    resolved_by: str | None
+    versions: Mapping[str, str]
+    updated: str
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
     ordered, best first."""
@@ -514,3 +544,4 @@ class Answer:
     changes: ChangesView | None = None
     defects: tuple[DefectView, ...] = ()
     messages: tuple[MessageView, ...] = ()
+    similar: tuple[SimilarView, ...] = ()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import socket
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,15 @@ LOCK = ROOT / ".cache" / "index.lock"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
+_FOLDERS = count()
+
+
+def pytest_collection_finish() -> None:
+    """What is collected lives until the end: the garbage collector need not look at it a thousand times."""
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     real = socket.socket.connect
@@ -49,11 +60,12 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in list(os.environ):
         if name.startswith(("TRAINMEDIC_", "SLACK_")):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    # A folder of its own that is not made unless the test writes to it.
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / f"data{next(_FOLDERS)}"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
@@ -80,3 +92,9 @@ def knowledge_advisor(knowledge_folder: Path) -> Advisor:
 def advisor(knowledge_advisor: Advisor) -> Advisor:
     """The shared knowledge with a history of the test's own."""
     return Advisor(knowledge_advisor.knowledge, History("sqlite://"))
+
+
+@pytest.fixture
+def knowledge_loaded(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs in this process finds the shared knowledge loaded."""
+    monkeypatch.setattr("trainmedic.ui.app.load_knowledge", lambda settings: knowledge_advisor.knowledge)

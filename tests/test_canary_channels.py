@@ -215,7 +215,7 @@ def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver
 
 @pytest.mark.parametrize("kind", SLOWER)
 def test_nobody_who_is_told_of_a_watched_run_sees_the_secret(
-    knowledge_advisor: Advisor,
+    knowledge_loaded: None,
     knowledge_folder: Path,
     receiver: Receiver,
     tmp_path: Path,

@@ -6,14 +6,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tests.shipped import shipped_cases, shipped_mechanisms, shipped_rules
 from trainmedic.ingest.authoring.coverage import HEAD, coverage
 from trainmedic.kb.engine.rule import RuleSet
-from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.mechanism import load_mechanisms
-from trainmedic.kb.pages.rule import load_rules
+from trainmedic.kb.pages.case import CaseSet
 
 ROOT = Path(__file__).parent.parent
-CASES, RULES = load_cases(), load_rules()
+CASES, RULES = shipped_cases(), shipped_rules()
 
 
 def test_the_page_in_the_documentation_was_written_by_the_command() -> None:
@@ -36,7 +35,7 @@ def test_every_published_case_and_every_rule_is_named() -> None:
 
 
 def test_every_mechanism_is_named_and_linked() -> None:
-    mechanisms = load_mechanisms()
+    mechanisms = shipped_mechanisms()
     text = coverage(CASES, RULES, mechanisms)
     assert [item.id for item in mechanisms.mechanisms if f"[{item.id}](../kb/mechanisms/" not in text] == []
     assert f"| mechanisms | {len(mechanisms.mechanisms)} |" in text

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -23,6 +24,7 @@ from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
 from trainmedic.kb.store.index import Manifest
+from trainmedic.kb.threads.store import FILE, ThreadStore
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.observer import Observer
@@ -43,16 +45,21 @@ if TYPE_CHECKING:
     from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
 
+THREADS = "threads"
+"""The folder of ingested threads in the data folder."""
+
 
 def load_knowledge(settings: Settings) -> Knowledge:
     """Load pages, glossary and index. One is built if neither the package nor the data folder has a fitting index."""
     embedder = embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
         Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
-    cases, mechanisms, defects = load_causes(settings.extra_pages)
-    rules = load_rules(settings.extra_pages)
-    glossary = load_glossary()
-    opened = index.ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
+    with _all_stays():
+        cases, mechanisms, defects = load_causes(settings.extra_pages)
+        rules = load_rules(settings.extra_pages)
+        glossary = load_glossary()
+        opened = index.ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
+        threads = threads_of(settings, embedder) if (settings.data_dir / THREADS / FILE).exists() else None
     return Knowledge(
         cases=cases,
         rules=rules,
@@ -63,7 +70,27 @@ def load_knowledge(settings: Settings) -> Knowledge:
         titles=opened.titles,
         mechanisms=mechanisms,
         defects=defects,
+        threads=threads,
     )
+
+
+@contextmanager
+def _all_stays() -> Iterator[None]:
+    """Without garbage collection: a third of the time is spent looking at a million objects that all stay."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
+
+
+def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
+    """The store of ingested threads, made if there is none yet."""
+    identity = embedder.identity
+    return ThreadStore(settings.data_dir / THREADS, f"{identity.name} {identity.digest}", identity.dimension)
 
 
 def load_causes(folders: Sequence[Path] = ()) -> tuple[CaseSet, MechanismSet, DefectSet]:

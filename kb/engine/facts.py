@@ -162,11 +162,10 @@ class Facts:
     def options(self, key: str, scope: str | None = None) -> tuple[Option, ...]:
         """All options of this key (dashes and underscores alike), in order; of one scope where it is given."""
         if self._options is None:
-            table: dict[str, tuple[Option, ...]] = {}
+            table: dict[str, list[Option]] = {}
             for option in self.run.options:
-                name = option.key.replace("-", "_")
-                table[name] = (*table.get(name, ()), option)
-            self._options = table
+                table.setdefault(option.key.replace("-", "_"), []).append(option)
+            self._options = {name: tuple(options) for name, options in table.items()}
         found = self._options.get(key.replace("-", "_"), ())
         return found if scope is None else tuple(option for option in found if option.scope == scope)
 

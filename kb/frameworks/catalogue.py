@@ -6,9 +6,11 @@ named as in `kb.frameworks`; a release as on the package index (``0.8.11``; a le
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any
 
@@ -246,16 +248,22 @@ def _direct(catalog: Table, name: str, version: str | None, transformers: str | 
 def _prefixed(
     catalog: Table, name: str, version: str | None, owner: str | None, transformers: str | None
 ) -> list[OptionInfo]:
-    names = [known for known in catalog.names if known.startswith(name)]
-    if catalog.framework in INHERITS:
-        hf = table("transformers")
-        names += [known for known in (hf.names if hf else ()) if known.startswith(name) and known not in catalog.names]
-    infos = [info for known in sorted(names) if (info := _direct(catalog, known, version, transformers))]
+    names = _accepted(catalog.framework)
+    begin = bisect_left(names, name)
+    alike = takewhile(lambda known: known.startswith(name), islice(names, begin, None))
+    infos = [info for known in alike if (info := _direct(catalog, known, version, transformers))]
     if owner is not None:
         infos = [info for info in infos if owner in info.owners or info.framework != catalog.framework]
     if version is None:
         infos = [info for info in infos if info.last is None] or infos
     return infos
+
+
+@cache
+def _accepted(framework: str) -> tuple[str, ...]:
+    """All option names of any release, those of transformers included if the framework inherits them; sorted."""
+    tables = (table(framework), table("transformers") if framework in INHERITS else None)
+    return tuple(sorted({name for each in tables if each is not None for name in each.names}))
 
 
 def _info(catalog: Table, name: str, version: str | None) -> OptionInfo | None:

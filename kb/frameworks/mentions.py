@@ -61,13 +61,18 @@ def mentioned(prose: Sequence[Line], table_of_words: Sequence[tuple[str, str]]) 
     for line in prose:
         hits = []
         for order, (name, pattern) in enumerate(table_of_words):
-            match = re.search(_EDGE.format(pattern), line[2], re.IGNORECASE)
+            match = _as_word(pattern).search(line[2])
             if match:
                 hits.append((match.start(), order, name, match.end()))
         if hits:
             start, _, name, end = min(hits)
             return Recognised(value=name, reason=where(line), span=span_in(line, start, end))
     return None
+
+
+@cache
+def _as_word(pattern: str) -> re.Pattern[str]:
+    return re.compile(_EDGE.format(pattern), re.IGNORECASE)
 
 
 def where(line: Line) -> str:

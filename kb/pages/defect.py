@@ -38,6 +38,11 @@ def framework_of(package: str) -> str:
     return str(entry.get("framework", package)) if entry.get("kind") == "trainer" else ""
 
 
+def signs_of_packages() -> Mapping[str, frozenset[str]]:
+    """The words that a question or paste has if a library is used, for libraries that not every run uses."""
+    return {name: frozenset(entry["signs"]) for name, entry in defect_packages().items() if "signs" in entry}
+
+
 def load_defects(
     packages: Collection[str] | None = None, folders: Iterable[Path] = (), words: Vocabulary | None = None
 ) -> DefectSet:

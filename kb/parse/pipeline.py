@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
-from trainmedic.kb.model.place import Attachment, Source, Span
+from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
@@ -186,8 +186,7 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         if log and kind == "log":
             _logged_config(block, found)
         if kind == "log":
-            for command in argv.read(piece):
-                _command(block, command, found, from_log=True)
+            _started(block, argv.read(piece), found, from_log=True)
         found.regions.append(_region(kind, piece))
 
 
@@ -250,12 +249,8 @@ def _unit(block: Block, reading: Reading, found: _Facts) -> None:
     found.regions.append(region)
     if role:
         place = reading.options[0].key_span
-        found.units.append(_unit_of(block, region, replace(place, default=True), role))
-
-
-def _unit_of(block: Block, region: Region, anchor: Span, role: str) -> runs.Unit:
-    shortened = completeness.elided(block.piece)
-    return runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=shortened)
+        anchor, elided = replace(place, default=True), completeness.elided(block.piece)
+        found.units.append(runs.Unit(region=region, anchor=anchor, role=role, name=block.name, elided=elided))
 
 
 def _commands(block: Block, found: _Facts) -> None:
@@ -264,8 +259,7 @@ def _commands(block: Block, found: _Facts) -> None:
     for name, content in script.files:
         for inner in segment(content, name=name):
             _block(inner, found, log=False)
-    for command in script.commands:
-        _command(block, command, found, from_log=_is_log(block))
+    _started(block, script.commands, found, from_log=block.name.lower().endswith((".log", ".out", ".err")))
     if not script.commands:
         region = replace(_region("command", block.piece), options=script.exports)
         found.regions.append(region)
@@ -274,27 +268,31 @@ def _commands(block: Block, found: _Facts) -> None:
             found.units.append(runs.Unit(region=region, anchor=place, role="env", name=block.name))
 
 
-def _command(block: Block, command: shell.Command, found: _Facts, *, from_log: bool) -> None:
-    region = Region(
-        kind="command",
-        source=block.piece.source,
-        start_line=command.lines[0],
-        end_line=command.lines[1],
-        options=command.options,
-        entry=command.entry,
-        launcher=command.launcher,
-        partial=command.partial or not block.closed,
-    )
-    found.regions.append(region)
-    role = runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher)
-    anchor = replace(command.entry.span if command.entry and command.entry.span else command.span, default=True)
-    unit = _unit_of(block, region, anchor, role)
-    unit.files, unit.from_log = command.config_files, from_log
-    found.units.append(unit)
-
-
-def _is_log(block: Block) -> bool:
-    return block.name.lower().endswith((".log", ".out", ".err"))
+def _started(block: Block, commands: Iterable[shell.Command], found: _Facts, *, from_log: bool) -> None:
+    """The runs that commands start."""
+    elided = completeness.elided(block.piece)
+    for command in commands:
+        region = Region(
+            kind="command",
+            source=block.piece.source,
+            start_line=command.lines[0],
+            end_line=command.lines[1],
+            options=command.options,
+            entry=command.entry,
+            launcher=command.launcher,
+            partial=command.partial or not block.closed,
+        )
+        found.regions.append(region)
+        unit = runs.Unit(
+            region=region,
+            anchor=replace(command.entry.span if command.entry and command.entry.span else command.span, default=True),
+            role=runs.role_of("command", command.options, entry=command.entry, launcher=command.launcher),
+            name=block.name,
+            files=command.config_files,
+            from_log=from_log,
+            elided=elided,
+        )
+        found.units.append(unit)
 
 
 def _words(question: str, regions: Iterable[Region]) -> str:

@@ -517,7 +517,16 @@ def shown_name(name: str) -> str:
 
 def quote(span: Span) -> str:
     """The pasted text on one line, shortened."""
-    text = " ".join(span.text.split())
+    return _line(span.text)
+
+
+def harmless(text: str) -> str:
+    """Somebody else's text on one line, shortened, without what Markdown would take for a link, a tag or a citation."""
+    return _line(text.translate(_BRACKETS)).replace("*", "∗")
+
+
+def _line(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
 
 

@@ -49,7 +49,8 @@ def verified_answer(
     sections = [*head, model_text]
     citations.use(checked.citations)
     printed = messages_section(prepared.printed, prepared.cases, citations, language)
-    tail = (*appended(prepared.diagnosis, context, citations), *printed)
+    similar = (section for section in composed.sections if section.kind == "similar")
+    tail = (*appended(prepared.diagnosis, context, citations), *printed, *similar)
     sections += tail
     answer = replace(
         composed,

@@ -16,7 +16,7 @@ from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.pages.defect import framework_of
+from trainmedic.kb.pages.defect import framework_of, signs_of_packages
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap
@@ -105,6 +105,7 @@ def context_of(
             }
         ),
         named=named_frameworks(evidence, intent),
+        unsaid=_unsaid_libraries(evidence, intent),
         pasted_concepts=frozenset(
             knowledge.glossary.ids("\n".join(text for _, text in pasted_parts(evidence))[:MAX_QUESTION])
         ),
@@ -115,11 +116,22 @@ def context_of(
 def named_frameworks(evidence: Evidence, intent: Intent) -> frozenset[str]:
     """The frameworks that the question or the paste names in any form."""
     run = evidence.run
-    words = set(_WORD.findall("\n".join(source.text[:MAX_SOURCE] for source in evidence.sources).lower()))
+    words = _words(evidence)
     listed = profiles().values()
     named = {p.name for p in listed if not words.isdisjoint((p.name, p.title.lower(), *p.aliases))}
     named |= {concept for concept, kind in intent.concepts.items() if kind == "framework"}
     return frozenset(named | evidence.versions.keys() | ({run.framework.value} if run.framework is not None else set()))
+
+
+def _unsaid_libraries(evidence: Evidence, intent: Intent) -> frozenset[str]:
+    """The packages that not every run uses, and of which neither the question nor the paste shows a sign."""
+    words = _words(evidence) | intent.concepts.keys()
+    signs = signs_of_packages()
+    return frozenset(name for name in signs if words.isdisjoint(signs[name]) and name not in evidence.versions)
+
+
+def _words(evidence: Evidence) -> set[str]:
+    return set(_WORD.findall("\n".join(source.text[:MAX_SOURCE] for source in evidence.sources).lower()))
 
 
 def rarity(concepts: Iterable[str], counts: Mapping[str, int], cases: int) -> Mapping[str, float]:

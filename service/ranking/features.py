@@ -111,6 +111,7 @@ class Context:
     places: Mapping[str, tuple[Place, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
 
     named: frozenset[str] = frozenset()  # frameworks that the question or the paste names
+    unsaid: frozenset[str] = frozenset()  # optional packages of which neither shows a sign
     pasted_concepts: frozenset[str] = frozenset()  # glossary concepts of the paste
     glossary: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
     fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
@@ -327,7 +328,10 @@ def below(framework: str) -> frozenset[str]:
 
 
 def _unsaid(case: Case, context: Context) -> bool:
-    """Whether a case is about frameworks of which neither the question nor the paste shows a sign."""
+    """Whether a case is about frameworks, or a defect about a library, of which neither the question nor the paste
+    shows a sign."""
+    if case.level == "defect" and not context.unsaid.isdisjoint(case.affected):
+        return True
     run = context.evidence.run
     libraries = below(run.framework.value if run.framework is not None else "")
     if run.framework is None and not context.named:

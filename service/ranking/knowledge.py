@@ -16,6 +16,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
+from trainmedic.kb.threads.store import ThreadStore
 from trainmedic.service.ranking.fix_values import FixValue, fix_values
 from trainmedic.service.ranking.places import Place
 from trainmedic.service.ranking.weights import Weights, shipped
@@ -23,7 +24,8 @@ from trainmedic.service.ranking.weights import Weights, shipped
 
 @dataclass(frozen=True, kw_only=True)
 class Knowledge:
-    """Causes (cases, known defects, and mechanisms with their origins), rules, glossary, index and weights.
+    """Causes (cases, known defects, and mechanisms with their origins), rules, glossary, index and weights; and the
+    ingested threads, if there are any.
 
     ``concepts`` maps a cause to the glossary concepts of its text, ``titles`` to those of its title alone.
     """
@@ -38,6 +40,7 @@ class Knowledge:
     titles: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     mechanisms: MechanismSet = field(default_factory=MechanismSet)
     defects: DefectSet = field(default_factory=DefectSet)
+    threads: ThreadStore | None = None
 
     @cached_property
     def places(self) -> Mapping[str, tuple[Place, ...]]:

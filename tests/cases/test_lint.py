@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cases.test_page import PAGE, case
+from tests.shipped import shipped_cases
 from trainmedic.ingest.authoring.case_lint import lint_case
 from trainmedic.ingest.authoring.lint import lint
 from trainmedic.kb.engine.rule import RuleSet
@@ -116,7 +117,7 @@ FOUNDING = (
 
 
 def test_the_shipped_pages_have_no_problem() -> None:
-    cases = load_cases()
+    cases = shipped_cases()
     assert cases.failures == ()
     words = vocabulary()
     assert [str(problem) for case in cases.cases for problem in lint_case(case, cases, words)] == []
@@ -124,7 +125,7 @@ def test_the_shipped_pages_have_no_problem() -> None:
 
 @pytest.mark.parametrize("case_id", FOUNDING)
 def test_a_founding_case_is_told_in_full(case_id: str) -> None:
-    case = load_cases().get(case_id)
+    case = shipped_cases().get(case_id)
     assert case is not None
     assert min(len(case.symptoms["en"]), len(case.symptoms["zh"])) >= 8
     assert len(case.refutations) >= 7

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.kb.pages.case import load_cases
-from trainmedic.kb.pages.rule import load_rules
+from tests.shipped import shipped_cases, shipped_rules
 from trainmedic.service.evaluation.causes import Item, read_items
 
 FOLDER = Path(__file__).parent
@@ -28,24 +27,24 @@ def items() -> tuple[Item, ...]:
 
 
 def test_every_expected_case_exists(items: tuple[Item, ...]) -> None:
-    known = {case.id for case in load_cases().cases}
+    known = {case.id for case in shipped_cases().cases}
     assert {f"{item.id}: {case}" for item in items for case in item.cases if case not in known} == set()
 
 
 def test_every_question_can_be_answered_from_a_published_page(items: tuple[Item, ...]) -> None:
-    published = {case.id for case in load_cases().cases if case.status == "published"}
+    published = {case.id for case in shipped_cases().cases if case.status == "published"}
     assert [item.id for item in items if item.cases and not published & set(item.cases)] == []
 
 
 def test_every_expected_rule_exists(items: tuple[Item, ...]) -> None:
-    known = {rule.id for rule in load_rules().rules}
+    known = {rule.id for rule in shipped_rules().rules}
     named = {(item.id, rule) for item in items for rule in (*item.rules, *item.silent)}
     assert {pair for pair in named if pair[1] not in known} == set()
 
 
 def test_few_published_cases_have_no_question_yet(items: tuple[Item, ...]) -> None:
     asked = {case for item in items for case in item.cases}
-    published = load_cases().published
+    published = shipped_cases().published
     assert len([case.id for case in published if case.id not in asked]) <= len(published) / 20
 
 
@@ -93,7 +92,7 @@ def test_a_question_in_chinese_is_marked_as_chinese(items: tuple[Item, ...]) -> 
 
 
 def test_no_question_is_the_wording_of_a_case_page(items: tuple[Item, ...]) -> None:
-    pages = load_cases().cases
+    pages = shipped_cases().cases
     symptoms = {text.casefold().strip() for case in pages for texts in case.symptoms.values() for text in texts}
     titles = {title.casefold().strip() for case in pages for title in (case.title.en, case.title.zh)}
     assert [item.id for item in items if item.question.casefold().strip() in symptoms | titles] == []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.run import Value
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
 MEGATRON = """
@@ -79,15 +79,15 @@ def test_a_shipped_script_is_recognised_and_not_blamed(
     assert run.algorithm is not None
     assert (run.framework.value, run.algorithm.value) == (framework, algorithm)
     assert {name: run.settings[name].value for name in settings} == settings
-    assert [finding.rule_id for finding in check(evidence, load_rules()).findings] == []
+    assert [finding.rule_id for finding in check(evidence, shipped_rules()).findings] == []
 
 
 def test_a_misspelt_argument_of_megatron_is_refused() -> None:
     text = MEGATRON.replace("--adam-beta2", "--adam_beta2")
-    findings = check(parse("", [Attachment(name="run.sh", content=text)]), load_rules()).findings
+    findings = check(parse("", [Attachment(name="run.sh", content=text)]), shipped_rules()).findings
     assert [finding.rule_id for finding in findings] == ["option-unknown"]
 
 
 def test_what_sglang_takes_is_no_misspelt_argument_of_slime() -> None:
     text = SLIME.replace("--sglang-mem-fraction-static", "--sglang-any-new-option")
-    assert check(parse("", [Attachment(name="run.sh", content=text)]), load_rules()).findings == ()
+    assert check(parse("", [Attachment(name="run.sh", content=text)]), shipped_rules()).findings == ()

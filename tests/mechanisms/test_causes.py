@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tests.shipped import shipped_mechanisms
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.mechanism import causes_of, missing_facts, origin_id, page_of, weigh, weigh_all
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.mechanism import load_mechanisms
 from trainmedic.kb.parse.pipeline import parse
 
-MECHANISMS = load_mechanisms()
+MECHANISMS = shipped_mechanisms()
 HALF = next(mechanism for mechanism in MECHANISMS.mechanisms if mechanism.id == "half-precision-overflow")
 FP16_LOG = "{'loss': 2.1, 'grad_norm': 3.0, 'learning_rate': 1e-5, 'epoch': 0.1}\n{'loss': 'nan', 'grad_norm': 'nan'}\n"
 

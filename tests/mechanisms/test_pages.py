@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shipped import shipped_cases, shipped_mechanisms, shipped_rules
 from trainmedic.ingest.authoring.mechanism_lint import lint_mechanism
 from trainmedic.kb.engine.mechanism import Mechanism
 from trainmedic.kb.glossary.terms import load_glossary
-from trainmedic.kb.pages.case import load_cases
-from trainmedic.kb.pages.mechanism import load_mechanisms
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
-MECHANISMS = load_mechanisms()
-CASES, RULES, GLOSSARY = load_cases(), load_rules(), load_glossary()
+MECHANISMS = shipped_mechanisms()
+CASES, RULES, GLOSSARY = shipped_cases(), shipped_rules(), load_glossary()
 
 
 def test_every_page_loads() -> None:

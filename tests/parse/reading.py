@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option
@@ -12,10 +13,15 @@ from trainmedic.kb.parse.source import Piece, Reading
 
 def true_span(span: Span, text: str) -> bool:
     """Whether a span of ``text`` lies in it and holds exactly the text at its place."""
-    lines = text.split("\n")[span.line - 1 : span.end_line]
+    lines = list(_lines(text)[span.line - 1 : span.end_line])
     lines[-1] = lines[-1][: span.end_column - 1]
     lines[0] = lines[0][span.column - 1 :]
     return "\n".join(lines) == span.text
+
+
+@lru_cache(maxsize=1)
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n"))
 
 
 @dataclass(frozen=True)

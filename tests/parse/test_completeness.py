@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.run import RunConfig
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
 FEW_KEYS = "rlhf_type: dpo\nlearning_rate: 1.0e-6\nbeta: 0.1\npacking: true\n"
 WHOLE_FILE = "model_name_or_path: a/Qwen2-7B\ndataset: d\noutput_dir: o\nstage: sft\nfinetuning_type: lora\n"
-RULES = load_rules()
+RULES = shipped_rules()
 
 
 def run(question: str, **files: str) -> RunConfig:

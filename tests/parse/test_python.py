@@ -184,6 +184,14 @@ def test_a_dict_that_spreads_another_holds_its_entries() -> None:
     assert values(text) == {"a": 1, "b": 2}
 
 
+@pytest.mark.parametrize(
+    "text", ['my_args = {**my_args, "a": 1}', 'my_args = dict(**your_args)\nyour_args = {**my_args, "a": 1}']
+)
+def test_a_dictionary_may_spread_itself(text: str) -> None:
+    assert read(text).partial
+    assert "a" in values(f"{text}\nDPOConfig(**my_args)")
+
+
 def test_what_is_set_on_several_at_once_or_on_no_configuration_is_no_option() -> None:
     assert values("model.layers.bias = False\nlr_args, other = f()\n(a.b).c = 1\nx_args[0].y = 1") == {}
 

@@ -22,6 +22,7 @@ from tests.rules.support import (
     span,
     version,
 )
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.asks import missing
 from trainmedic.kb.engine.checker import check, evaluate
 from trainmedic.kb.engine.facts import Facts
@@ -226,7 +227,7 @@ def test_findings_are_in_order_of_severity_and_place() -> None:
 
 
 def test_a_report_is_the_same_every_time() -> None:
-    rules = load_rules()
+    rules = shipped_rules()
     assert check(command(), rules) == check(command(), rules)
 
 
@@ -262,7 +263,7 @@ CONFIG = """deepspeed --module openrlhf.cli.train_kto \\
 
 
 def test_all_rules_on_one_parsed_config_take_milliseconds_and_seven_times_as_many_seven_times_that() -> None:
-    rules = load_rules()
+    rules = shipped_rules()
     given = parse("", (Attachment(name="train.sh", content=CONFIG),))
     given = replace(given, rows=(row(1, loss=0.5, grad_norm=1.0),))
     many = RuleSet(rules=tuple(replace(each, id=f"{each.id}-{n}") for n in range(7) for each in rules.rules))

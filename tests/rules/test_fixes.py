@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.rules.support import evidence, option, rule, ruleset, run, setting, span
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine import patches
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.edits import (
@@ -34,7 +35,6 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Status
 from trainmedic.kb.model.run import Option, Origin
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
 
@@ -425,7 +425,7 @@ def test_a_report_without_edits_comes_back_unchanged() -> None:
 
 def test_every_patch_of_the_shipped_rules_applies_to_the_users_own_lines() -> None:
     given = parse("", (Attachment(name="train.sh", content=SCRIPT),))
-    rules = load_rules()
+    rules = shipped_rules()
     report = with_patches(check(given, rules), given, rules, lambda q, a: parse(q, a))
     made = [fix for found in report.fired for fix in found.fixes if fix.patch]
     assert made

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import compiled, find, first, lines
@@ -16,7 +17,6 @@ from trainmedic.kb.engine.outcome import fires
 from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.model.evidence import Evidence, Traceback
 from trainmedic.kb.model.place import Attachment, Span
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
 NOTICE = "`use_cache=True` is incompatible with gradient checkpointing"
@@ -190,7 +190,7 @@ def test_a_long_log_is_looked_through_quickly() -> None:
     evidence = parse(
         "", [Attachment(name="train.log", content=(row + "some line of a log without meaning\n") * 12_000)]
     )
-    rules = load_rules()
+    rules = shipped_rules()
     mine = tuple(rule for rule in rules.rules if rule.family in ("log", "series"))
     facts_of = Facts(evidence)
     began = time.perf_counter()

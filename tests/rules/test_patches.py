@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.incidents import SWIFT_COMMAND, SWIFT_LOG
 from tests.rules.support import rule, ruleset
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check, fired_rules
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
@@ -15,7 +16,6 @@ from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Fix
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
@@ -76,7 +76,7 @@ def test_a_rule_that_fires_already_does_not_appear() -> None:
 
 
 def test_the_shipped_rules_do_not_hold_the_old_log_against_a_patch() -> None:
-    rules = load_rules()
+    rules = shipped_rules()
     made = fix_of("swift-rlhf-sequence-parallel-nan", parse("", SWIFT), rules)
     assert "swift-rlhf-sequence-parallel-nan" in made.clears
     assert made.appears == ()

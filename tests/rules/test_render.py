@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.rule import Rule
 from trainmedic.kb.pages.body import SECTIONS
 from trainmedic.kb.pages.render import render_rule
-from trainmedic.kb.pages.rule import load_rules
 
-RULES = load_rules().rules
+RULES = shipped_rules().rules
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

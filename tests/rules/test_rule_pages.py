@@ -10,6 +10,7 @@ import pytest
 
 from tests.cases.test_page import case
 from tests.rules.support import rule, ruleset
+from tests.shipped import shipped_cases, shipped_rules
 from trainmedic.ingest.authoring.lint import links as links_of
 from trainmedic.ingest.authoring.lint import lint
 from trainmedic.ingest.authoring.rule_lint import can_be_unknown, lint_rule, run_example
@@ -19,11 +20,11 @@ from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.body import KINDS, Example, read_body
-from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 
-RULES = load_rules()
+RULES = shipped_rules()
 TOY = case()
 
 
@@ -49,7 +50,7 @@ def test_all_pages_load() -> None:
 
 
 def test_pages_follow_their_form_and_link_to_cases_that_link_back() -> None:
-    found = lint(RULES, load_cases(), lambda question, attachments: Evidence(), vocabulary())
+    found = lint(RULES, shipped_cases(), lambda question, attachments: Evidence(), vocabulary())
     assert [str(problem) for problem in found if not problem.message.startswith(KINDS)] == []
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.rules.shared.log_series import (
     break_of,
@@ -25,7 +25,7 @@ from trainmedic.kb.rules.shared.log_series import (
     values,
 )
 
-RULES = load_rules()
+RULES = shipped_rules()
 Values = dict[str, float | str]
 
 

@@ -53,6 +53,7 @@ ANSWER_KEYS = [
     "changes",
     "defects",
     "messages",
+    "similar",
 ]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {

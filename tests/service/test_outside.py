@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.outside.split import UNSEEN_FAMILIES, side
+from tests.eval.outside.split import READ, UNSEEN_FAMILIES, side
 from tests.service.test_evaluate import answer as answer_with
 from tests.service.values import both, case
 from trainmedic.kb.errors import InvalidRequest
@@ -436,7 +436,7 @@ def violations(incidents: Mapping[str, tuple[Incident, ...]]) -> Counter[str]:
             ids[one.id] += 1
             threads[one.thread] += 1
             sides[one.thread].add(name)
-            wrong["on the other side"] += side(one.family, one.thread) != name
+            wrong["on the other side"] += side(one.family, one.thread, one.id) != name
             wrong["expectation"] += one.expect not in ("cause", "no_fault", "off_domain", "vague")
             wrong["question in two languages"] += {k for k, v in one.question.items() if v.strip()} != {"en", "zh"}
             wrong["cause in two languages"] += not {"en", "zh"} <= {k for k, v in one.cause.items() if v.strip()}
@@ -463,6 +463,11 @@ def test_the_data_is_sound() -> None:
     assert {one.language for one in everything} == {"en", "zh"}
     families = {name: {one.family for one in members} for name, members in incidents.items()}
     assert not families["tuning"] & UNSEEN_FAMILIES
+
+
+def test_a_sample_that_was_read_is_for_tuning() -> None:
+    unseen = next(f"https://example.org/{n}" for n in range(99) if side("trl", f"https://example.org/{n}") == "unseen")
+    assert side("trl", unseen, f"{READ[0]}trl-01") == "tuning"
 
 
 def test_violations_are_seen() -> None:

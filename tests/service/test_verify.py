@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.service.values import both, case, finding
+from tests.shipped import shipped_cases
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Fix, Safety, Status
-from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, content, denials_of, verify
@@ -23,7 +23,7 @@ from trainmedic.service.llm.verify.blocks import blocks, complete, sentences
 from trainmedic.service.llm.verify.check import LABEL
 from trainmedic.service.llm.verify.words import REDACTED, names, occurs, spellings, visible
 
-CASES = [case for case in load_cases().cases if case.status == "published"]
+CASES = [case for case in shipped_cases().cases if case.status == "published"]
 CAUSE = (
     "fp16 gradients underflow: adam_epsilon 1e-8 rounds to zero in half precision, so the update divides by zero and "
     "the weights become NaN in transformers 4.46.2."

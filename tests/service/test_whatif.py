@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.frameworks.canonical import SETTINGS
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.what_if.apply import MAX_CHANGES, Effect, WhatIf, what_if
 
@@ -33,7 +33,7 @@ PAIRS = "openrlhf-kto-kl-pairs-with-itself"
 
 @pytest.fixture(scope="module")
 def rules() -> RuleSet:
-    return load_rules()
+    return shipped_rules()
 
 
 @pytest.fixture(scope="module")
@@ -203,4 +203,4 @@ def test_junk_never_raises_and_every_change_is_accounted_for(changes: dict[str, 
 
 
 JUNK_SHELL, JUNK_PYTHON = pasted(("run.sh", KTO)), pasted(("t.py", PYTHON))
-FEW = RuleSet(rules=load_rules().rules[:20])
+FEW = RuleSet(rules=shipped_rules().rules[:20])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.shipped import shipped_cases, shipped_rules
 from tests.store.knowledge import case, cases, glossary, rules
-from trainmedic.kb.pages.case import load_cases
-from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store.chunks import chunks, facts
 
 
@@ -31,14 +30,14 @@ def test_a_case_says_its_facts_as_words() -> None:
 
 
 def test_ids_are_unique_and_the_order_does_not_depend_on_the_order_of_pages() -> None:
-    pages, loaded = load_cases(), load_rules()
+    pages, loaded = shipped_cases(), shipped_rules()
     found = chunks(pages.cases, loaded, glossary())
     assert len({c.id for c in found}) == len(found)
     assert chunks(tuple(reversed(pages.cases)), loaded, glossary()) == found
 
 
 def test_a_rule_leads_to_its_published_cases_only() -> None:
-    pages, loaded = load_cases(), load_rules()
+    pages, loaded = shipped_cases(), shipped_rules()
     rule = next(rule for rule in loaded.rules if rule.cases)
     drafts = [replace(c, status="draft") if c.id in rule.cases else c for c in pages.cases]
     assert any(c.id == f"rule:{rule.id}" for c in chunks(pages.cases, loaded, glossary()))

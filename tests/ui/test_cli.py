@@ -43,7 +43,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory, knowledge_folder: Path, k
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> Path:
+def kept(monkeypatch: pytest.MonkeyPatch, data_dir: Path, knowledge_loaded: None) -> Path:
     """A data folder that the tests of this module share."""
     monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(data_dir))
     return data_dir

@@ -1,7 +1,10 @@
-"""Turn write-ups into draft cases for a person to review.
+"""Make your own write-ups and issue threads searchable, and turn write-ups into draft cases for a person to review.
 
-Example: trainmedic ingest folder ~/saved-articles --out drafts
-Drafts are case pages with `status: draft`: they are indexed and shown only when a reviewer publishes them.
+Examples: trainmedic ingest github issues.json
+          trainmedic ingest folder ~/post-mortems --out drafts
+Threads are shown at once as similar reports, quoted and never more than reported; a run again reads what changed, and
+forgets what is gone. Drafts are case pages with `status: draft`: they are shown only when a reviewer publishes them.
+Secrets and e-mail addresses are masked before anything is stored.
 
 `trainmedic ingest defects CHECKOUT… --out FILE` harvests fix commits from the history of packages' git checkouts as
 candidates for kb/defects, one JSON object a line, with the releases that have the defect. What kb/defects or the file
@@ -11,8 +14,17 @@ has already is skipped.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainmedic.ingest.build import Summary
+
+PROGRESS = 1_000
+"""Items after which a long run says how far it is."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +40,13 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest.build import build
-    from trainmedic.ingest.document import Document
+    from trainmedic.ingest.document import Document, Raw
     from trainmedic.ingest.sources import names, source
+    from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.serialization import to_json
-    from trainmedic.ui.app import build_advisor
+    from trainmedic.service.ranking.similar import mechanisms_near
+    from trainmedic.ui.app import build_advisor, threads_of
     from trainmedic.ui.cli._service import settings_of
 
     if len(options.location) > 1:
@@ -42,26 +56,55 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
     settings = settings_of(options)
     advisor = build_advisor(settings, with_history=False)
+    knowledge = advisor.knowledge
+    items = tuple(source(name).read(location))
+
+    def progress(count: int) -> None:
+        if count % PROGRESS == 0:
+            print(f"{count} of {len(items)} read", file=sys.stderr)
+
+    threads = sync(
+        source_name(name, Path(location).resolve()),
+        items,
+        threads_of(settings, knowledge.embedder),
+        knowledge.embedder.vectors,
+        lambda vector: mechanisms_near(vector, knowledge),
+        progress,
+    )
 
     def related(document: Document) -> tuple[str, ...]:
         hits = advisor.search(f"{document.title}\n{document.text}", top_k=1)
         return tuple(hit.case_id for hit in hits)
 
-    summary = build(source(name).read(location), options.out or settings.data_dir / "drafts", related)
+    drafts = build(
+        (item for item in items if isinstance(item, Raw)), options.out or settings.data_dir / "drafts", related
+    )
     if options.json:
-        sys.stdout.write(to_json(summary, indent=2) + "\n")
+        sys.stdout.write(to_json({**_fields(drafts), "threads": threads}, indent=2) + "\n")
     else:
-        for draft in summary.written:
+        for draft in drafts.written:
             about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
             sys.stdout.write(f"{draft.origin} → {draft.id}{about}\n")
-    for origin in summary.known:
+    for origin in drafts.known:
         print(f"{origin}: already drafted", file=sys.stderr)
-    for copy, original in summary.copies:
+    for copy, original in drafts.copies:
         print(f"{copy}: the same article as {original}", file=sys.stderr)
-    for failure in summary.failures:
+    for failure in threads.failures:
         print(f"{failure.origin}: {failure.reason}", file=sys.stderr)
-    print(f"{len(summary.written)} drafts, {summary.removed} lines of boilerplate removed", file=sys.stderr)
-    return 3 if summary.failures and not summary.written and not summary.known else 0
+    counts = f"{threads.added} new, {threads.changed} changed, {threads.unchanged} unchanged, {threads.removed} gone"
+    print(f"threads: {counts}", file=sys.stderr)
+    print(f"{len(drafts.written)} drafts, {drafts.removed} lines of boilerplate removed", file=sys.stderr)
+    return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
+
+
+def source_name(kind: str, location: Path) -> str:
+    """What the threads of a source are stored under: its kind and place, without the place's folders."""
+    digest = hashlib.sha256(str(location).encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{kind}:{location.name}-{digest}"
+
+
+def _fields(summary: Summary) -> dict[str, object]:
+    return {field.name: getattr(summary, field.name) for field in fields(summary)}
 
 
 def _defects(options: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ _PREFIX = re.compile(
 )
 _ROW = re.compile(r"\{[ \t\n]*['\"](?:loss|train_loss|eval_loss|train_runtime|eval_runtime)['\"]")
 _OVERRIDES = re.compile(r"Error executing job with overrides: \[(?P<items>[^\n]*)\]")
-_LIST = re.compile(r"-{8,}[ ]arguments[ ]-{8,}")
+_LIST = "-------- arguments --------"
 _LIST_ITEM = re.compile(r"[ \t](?P<key>[A-Za-z_]\w*) \.{2,} (?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
 _ITEM = re.compile(r"'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"")
 
@@ -76,11 +76,11 @@ def _items(piece: Piece) -> Iterator[Option]:
 
 def arguments(piece: Piece) -> tuple[Piece, Reading] | None:
     """The arguments that Megatron prints when it starts, and their place; named as on its command line."""
-    title = _LIST.search(piece.text)
-    if title is None:
+    title = piece.text.find(_LIST)
+    if title < 0:
         return None
-    end = piece.text.find("end of arguments", title.end())
-    place = piece.cut(title.start(), end if end >= 0 else len(piece.text))
+    end = piece.text.find("end of arguments", title + len(_LIST))
+    place = piece.cut(title, end if end >= 0 else len(piece.text))
     options = tuple(_listed(place, item) for item in _LIST_ITEM.finditer(place.text))
     return (place, Reading(options=options, partial=end < 0)) if options else None
 

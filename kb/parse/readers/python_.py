@@ -136,6 +136,7 @@ class _Program:
         self.nodes = list(ast.walk(tree))
         self.names: dict[str, ast.expr | None] = {}
         self.used: set[int] = set()
+        self.spreading: set[int] = set()  # what is being spread now: a dictionary may spread itself
         self.loads = loads.scopes(self.nodes)
         self.top = frozenset(id(node) for node in tree.body)
         self.configuration = any(
@@ -248,7 +249,11 @@ class _Program:
     def _spread(self, value: ast.expr, entries: Entries) -> None:
         """``**{...}`` and ``**name``."""
         held = self._held(value)
-        node = self.node(held) if held is not None else None
+        node = None
+        if held is not None and id(held) not in self.spreading:
+            self.spreading.add(id(held))
+            node = self.node(held)
+            self.spreading.discard(id(held))
         if isinstance(node, Entries):
             self.used.add(id(held))
             entries.pairs.extend(node.pairs)

@@ -185,8 +185,13 @@ def value_missing(facts: Facts) -> Outcome:
 
 
 def _report_problems(problem: Callable[[Option, Reader, Verdict], tuple[str, str] | None], facts: Facts) -> Outcome:
-    problems = ((item[0], problem(*item)) for item in judged(facts))
+    problems = ((item[0], problem(*item)) for item in judged(facts) if not _placeholder_before_value(item[0]))
     return report([Offence(option, *texts) for option, texts in problems if texts is not None], facts)
+
+
+def _placeholder_before_value(option: Option) -> bool:
+    """Whether ``<number>`` stands where the value belongs, so that the shell (and the reader) took a later word."""
+    return option.origin == "flag" and "<" in option.span.text and "<" not in str(option.raw)
 
 
 def _placeholder_follows(option: Option, facts: Facts) -> bool:

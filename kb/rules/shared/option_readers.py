@@ -351,6 +351,11 @@ def _of_transformers(reader: Reader, name: str) -> bool:
     return reader.catalogue in INHERITS and known is not None and name in known.names
 
 
+def _negates(catalogue: Table, spelled: str) -> bool:
+    """``--no_x`` of HF's parser, ``--no-x`` of argparse.BooleanOptionalAction."""
+    return spelled.startswith("no_") or (spelled.startswith("no-") and spelled[3:] in catalogue.names)
+
+
 def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     """A name that the release does not have: it went, it comes later, or it never was."""
     framework = reader.catalogue
@@ -378,7 +383,7 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     launch = table("accelerate")
     if framework == "trl" and reader.how != "call" and launch is not None and spelled in launch.names:
         return Verdict(OPEN, spelled)  # leftovers of the trl command go to accelerate launch
-    if reader.how == "argparse" and (_prefix_of_any(catalogue, spelled) or spelled.startswith("no_")):
+    if reader.how == "argparse" and (_prefix_of_any(catalogue, spelled) or _negates(catalogue, spelled)):
         return Verdict(OPEN, spelled)
     if framework == "slime" and spelled.startswith("sglang-"):
         return Verdict(OPEN, spelled)  # whatever the installed SGLang takes

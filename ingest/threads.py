@@ -1,0 +1,172 @@
+"""Write-ups and discussions to threads: masked, summarised, cut into passages, embedded, stored; only what changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from trainmedic.ingest.clean import clean
+from trainmedic.ingest.document import Discussion, Document, Failure, Message, Raw, masked
+from trainmedic.ingest.summary import of_discussion, of_document
+from trainmedic.kb.language import language_of
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.threads.store import Entry, ThreadStore
+from trainmedic.kb.threads.thread import Thread
+
+LONGEST_PASSAGE = 1_200
+MOST_PASSAGES = 12
+LONGEST_TEXT = 40_000
+"""Code points of one thread that are read for facts."""
+BATCH = 64
+"""Threads that are embedded and stored in one transaction: what a killed run has to do again."""
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+Explain = Callable[[npt.NDArray[np.float32]], Mapping[str, float]]
+"""What the curated knowledge takes the text of a vector for: mechanism → share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncSummary:
+    """What one run did with the threads of a source."""
+
+    added: int
+    changed: int
+    unchanged: int
+    removed: int
+    failures: tuple[Failure, ...]
+
+
+def sync(
+    source: str,
+    items: Iterable[Raw | Discussion | Failure],
+    store: ThreadStore,
+    embed: Embed,
+    explain: Explain,
+    progress: Callable[[int], None] = lambda count: None,
+    *,
+    complete: bool = True,
+) -> SyncSummary:
+    """Bring the store's threads of ``source`` in line with what was read.
+
+    ``complete``: the items are all that there is, so a thread that is not among them is gone. ``progress`` is called
+    with the number of items that are done. An item that cannot be read never ends the run.
+    """
+    known = store.digests(source)
+    failures: list[Failure] = []
+    keys: set[str] = set()
+    counts = {"added": 0, "changed": 0, "unchanged": 0}
+
+    def new() -> Iterator[tuple[Thread, tuple[str, ...]]]:
+        for number, item in enumerate(items, start=1):
+            progress(number)
+            if isinstance(item, Failure):
+                failures.append(item)
+                continue
+            item = masked(item)
+            key, digest = key_of(item), digest_of(item)
+            if key in keys:
+                continue
+            keys.add(key)
+            if known.get(key) == digest:
+                counts["unchanged"] += 1
+                continue
+            read = thread_of(source, item)
+            if read is None:
+                failures.append(Failure(origin=item.origin, reason="nothing but boilerplate"))
+                continue
+            counts["changed" if key in known else "added"] += 1
+            yield read
+
+    threads = new()
+    while group := list(islice(threads, BATCH)):
+        vectors = embed([passage for _, passages in group for passage in passages])
+        entries, start = [], 0
+        for thread, passages in group:
+            mechanisms = MappingProxyType(dict(explain(vectors[start])))
+            of_thread = vectors[start : start + len(passages)]
+            entries.append(Entry(thread=replace(thread, mechanisms=mechanisms), passages=passages, vectors=of_thread))
+            start += len(passages)
+        store.put(entries)
+    gone = sorted(known.keys() - keys) if complete and not failures else []
+    store.remove([f"{source}:{key}" for key in gone])
+    return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
+
+
+def key_of(item: Raw | Discussion) -> str:
+    return item.key if isinstance(item, Discussion) else item.url or item.origin
+
+
+def digest_of(item: Raw | Discussion) -> str:
+    """Changes with anything that a thread is made of."""
+    if isinstance(item, Raw):
+        texts = [item.format, item.content]
+    else:
+        texts = [item.title, str(item.resolved)]
+        texts += [f"{message.role} {message.accepted} {message.text}" for message in item.messages]
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def thread_of(source: str, item: Raw | Discussion) -> tuple[Thread, tuple[str, ...]] | None:
+    """The thread and its passages, the first of which says what was seen; None if nothing is left of the item."""
+    if isinstance(item, Discussion):
+        title, texts = item.title, _texts(item.messages)
+        symptom, resolution, resolved_by = of_discussion(item)
+        url = item.url
+    else:
+        document = next(iter(clean([item])), None)
+        if document is None:
+            return None
+        url, title, texts = document.url, document.title, _paragraphs(document)
+        symptom, resolution, resolved_by = of_document(document)
+    whole = "\n".join((title, *texts))[:LONGEST_TEXT]
+    evidence = parse(whole)
+    run = evidence.run
+    thread = Thread(
+        source=source,
+        key=key_of(item),
+        url=url,
+        title=title,
+        language=language_of(whole),
+        digest=digest_of(item),
+        updated=item.updated if isinstance(item, Discussion) else "",
+        symptom=symptom,
+        resolution=resolution,
+        resolved_by=resolved_by,
+        framework=run.framework.value if run.framework else "",
+        algorithm=run.algorithm.value if run.algorithm else "",
+        model_family=run.model_family.value if run.model_family else "",
+        signals=tuple(sorted({signal.kind for signal in evidence.signals})),
+        versions=MappingProxyType(
+            {name: fact.exact for name, fact in sorted(evidence.versions.items()) if fact.exact is not None}
+        ),
+    )
+    return thread, tuple(_passages(title, texts))
+
+
+def _texts(messages: Sequence[Message]) -> list[str]:
+    return [message.text for message in messages]
+
+
+def _paragraphs(document: Document) -> list[str]:
+    return [block.text for block in document.blocks]
+
+
+def _passages(title: str, texts: Sequence[str]) -> Iterator[str]:
+    """Stretches of the thread, each with its title: what is searched for."""
+    pending = ""
+    count = 0
+    for text in texts:
+        for start in range(0, max(1, len(text)), LONGEST_PASSAGE):
+            piece = text[start : start + LONGEST_PASSAGE]
+            if pending and len(pending) + len(piece) > LONGEST_PASSAGE:
+                yield f"{title}\n{pending}"
+                count, pending = count + 1, ""
+                if count == MOST_PASSAGES:
+                    return
+            pending = f"{pending}\n{piece}" if pending else piece
+    yield f"{title}\n{pending}"

@@ -1,0 +1,214 @@
+"""Threads on disk: one SQLite file with their passages, the words of these (FTS5) and their vectors.
+
+Every write is one transaction, so a process that is killed at any moment loses nothing that was acknowledged and leaves
+nothing half done; readers see a write as soon as it is committed, without opening the file again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.threads.thread import Thread, from_text, to_text
+
+FILE = "threads.sqlite"
+FORMAT = "1"
+MAX_POSTINGS = 60_000
+"""Passages that the words of a query may touch; its commoner words are left out beyond that."""
+MOST_WORDS = 24
+_SCHEMA = """
+create table if not exists meta (name text primary key, value text not null);
+create table if not exists threads (
+    number integer primary key, id text not null unique, source text not null, key text not null, digest text not null,
+    data text not null
+);
+create index if not exists threads_by_source on threads (source, key);
+create table if not exists passages (
+    number integer primary key, thread integer not null references threads (number), terms text not null,
+    vector blob not null
+);
+create index if not exists passages_by_thread on passages (thread);
+create virtual table if not exists words using fts5 (
+    terms, content='passages', content_rowid='number', tokenize="unicode61 remove_diacritics 0 tokenchars '_-.:/+'"
+);
+create virtual table if not exists vocabulary using fts5vocab (words, row);
+"""
+Array = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A thread with the texts of its passages and their vectors (n x dimension, normalised)."""
+
+    thread: Thread
+    passages: tuple[str, ...]
+    vectors: Array
+
+
+class ThreadStore:
+    """The threads of one folder. Safe to share between threads of a process; several processes may use the file.
+
+    Vectors of another embedder than ``embedder`` (its name and digest) are of no use: such a store is refused.
+    """
+
+    def __init__(self, folder: Path, embedder: str, dimension: int) -> None:
+        self._path = folder / FILE
+        self._dimension = dimension
+        self._lock = Lock()
+        self._loaded: tuple[int, Array, npt.NDArray[np.int64]] | None = None
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with self._connection() as connection:
+                connection.executescript(_SCHEMA)
+                stored = dict(connection.execute("select name, value from meta"))
+                for name, value in (("format", FORMAT), ("embedder", embedder)):
+                    if stored.setdefault(name, value) != value:
+                        raise StoreError(f"{self._path} was made with another {name}", hint="ingest the sources anew")
+                    connection.execute("insert or ignore into meta values (?, ?)", (name, value))
+                connection.execute("insert or ignore into meta values ('changes', '0')")
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self._path} cannot be opened ({error})") from error
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A connection whose block is one transaction."""
+        with closing(sqlite3.connect(self._path, timeout=30)) as connection:
+            connection.execute("pragma journal_mode = wal")
+            connection.execute("pragma synchronous = normal")
+            with connection:
+                yield connection
+
+    def digests(self, source: str) -> Mapping[str, str]:
+        """The digest of every thread of a source, by its key."""
+        with self._connection() as connection:
+            return dict(connection.execute("select key, digest from threads where source = ?", (source,)))
+
+    def count(self) -> int:
+        with self._connection() as connection:
+            return int(connection.execute("select count(*) from threads").fetchone()[0])
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Add threads, or replace those with the same id: all of them or, if the process is killed, none."""
+        with self._connection() as connection:
+            _delete(connection, [entry.thread.id for entry in entries])
+            for entry in entries:
+                thread = entry.thread
+                row = (thread.id, thread.source, thread.key, thread.digest, to_text(thread))
+                number = connection.execute(
+                    "insert into threads (id, source, key, digest, data) values (?, ?, ?, ?, ?)", row
+                ).lastrowid
+                for text, vector in zip(entry.passages, entry.vectors, strict=True):
+                    words = " ".join(_words(text))
+                    added = connection.execute(
+                        "insert into passages (thread, terms, vector) values (?, ?, ?)",
+                        (number, words, vector.astype(np.float16).tobytes()),
+                    ).lastrowid
+                    connection.execute("insert into words (rowid, terms) values (?, ?)", (added, words))
+            _changed(connection)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Forget threads; unknown ids are ignored."""
+        with self._connection() as connection:
+            _delete(connection, ids)
+            _changed(connection)
+
+    def get(self, ids: Iterable[str]) -> tuple[Thread, ...]:
+        """The threads of these ids, in this order; unknown ids are left out."""
+        wanted = tuple(ids)
+        marks = ",".join("?" * len(wanted))
+        with self._connection() as connection:
+            rows = dict(connection.execute(f"select id, data from threads where id in ({marks})", wanted))
+        return tuple(from_text(rows[name]) for name in wanted if name in rows)
+
+    def by_words(self, terms: Mapping[str, float], most: int) -> tuple[tuple[str, float], ...]:
+        """The ids of the threads whose best passage fits these words best, with BM25 scores, best first."""
+        with self._connection() as connection:
+            words = _telling(connection, [term for term in terms if not term.startswith("3:")])
+            if not words:
+                return ()
+            query = " OR ".join(f'"{word}"' for word in words)
+            rows = connection.execute(
+                "select threads.id, -bm25(words) as score from words join passages on passages.number = words.rowid "
+                "join threads on threads.number = passages.thread where words match ? "
+                "order by score desc, threads.id limit ?",
+                (query, most * 4),
+            ).fetchall()
+        return _best(rows, most)
+
+    def by_vector(self, vector: Array, most: int) -> tuple[tuple[str, float], ...]:
+        """The ids of the threads with the passages nearest to a normalised vector, with cosines, best first."""
+        vectors, threads = self._vectors()
+        if not len(vectors):
+            return ()
+        cosines = vectors @ vector.astype(np.float32)
+        nearest = np.argsort(-cosines, kind="stable")[: most * 4]
+        numbers = [int(number) for number in threads[nearest]]
+        marks = ",".join("?" * len(numbers))
+        with self._connection() as connection:
+            names = dict(connection.execute(f"select number, id from threads where number in ({marks})", numbers))
+        found = zip(numbers, cosines[nearest].tolist(), strict=True)
+        return _best([(names[number], cosine) for number, cosine in found if number in names], most)
+
+    def _vectors(self) -> tuple[Array, npt.NDArray[np.int64]]:
+        """All vectors and the numbers of their threads, read again when a writer has changed them."""
+        with self._lock, self._connection() as connection:
+            changes = int(connection.execute("select value from meta where name = 'changes'").fetchone()[0])
+            if self._loaded is None or self._loaded[0] != changes:
+                rows = connection.execute("select thread, vector from passages order by number").fetchall()
+                flat = np.frombuffer(b"".join(row[1] for row in rows), np.float16)
+                vectors = flat.reshape(-1, self._dimension).astype(np.float32)
+                self._loaded = (changes, vectors, np.asarray([row[0] for row in rows], np.int64))
+            return self._loaded[1], self._loaded[2]
+
+
+def _delete(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+    for name in ids:
+        found = connection.execute("select number from threads where id = ?", (name,)).fetchone()
+        if found is None:
+            continue
+        for number, words in connection.execute(
+            "select number, terms from passages where thread = ?", found
+        ).fetchall():
+            connection.execute("insert into words (words, rowid, terms) values ('delete', ?, ?)", (number, words))
+        connection.execute("delete from passages where thread = ?", found)
+        connection.execute("delete from threads where number = ?", found)
+
+
+def _changed(connection: sqlite3.Connection) -> None:
+    connection.execute("update meta set value = value + 1 where name = 'changes'")
+
+
+def _words(text: str) -> Iterator[str]:
+    # Parts of words are for misspelt questions; a thread is full of misspelt words itself.
+    return (token for token in tokens(text) if not token.startswith("3:"))
+
+
+def _telling(connection: sqlite3.Connection, words: Sequence[str]) -> list[str]:
+    """The rarest of the words that occur at all, as many as the query may touch postings."""
+    marks = ",".join("?" * len(words))
+    counts = connection.execute(f"select term, doc from vocabulary where term in ({marks})", tuple(words)).fetchall()
+    chosen: list[str] = []
+    touched = 0
+    for word, count in sorted(counts, key=lambda row: (row[1], row[0]))[:MOST_WORDS]:
+        touched += count
+        if chosen and touched > MAX_POSTINGS:
+            break
+        chosen.append(word)
+    return chosen
+
+
+def _best(rows: Iterable[tuple[str, float]], most: int) -> tuple[tuple[str, float], ...]:
+    """Each thread once, with its best score."""
+    best: dict[str, float] = {}
+    for name, score in rows:
+        best.setdefault(name, float(score))
+    return tuple(best.items())[:most]

@@ -1,0 +1,68 @@
+"""A resolved report of somebody else: what was seen and what resolved it, in its own words. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from trainmedic.kb.serialization import to_json
+
+Role = Literal["reporter", "maintainer", "author", "other"]
+"""Who wrote a passage; ``author`` of a write-up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """A passage as it is written; ``message`` counts the messages of the thread from 1."""
+
+    text: str
+    role: Role
+    message: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """One write-up or issue thread. ``key`` identifies it within its ``source``, ``digest`` its text.
+
+    ``resolution`` is empty and ``resolved_by`` None if nobody said what resolved it. ``versions`` maps package →
+    version. ``mechanisms`` says what the curated knowledge takes it for: mechanism → probability.
+    """
+
+    source: str
+    key: str
+    url: str
+    title: str
+    language: Literal["en", "zh"]
+    digest: str
+    updated: str = ""
+    symptom: tuple[Quote, ...] = ()
+    resolution: tuple[Quote, ...] = ()
+    resolved_by: Role | None = None
+    framework: str = ""
+    algorithm: str = ""
+    model_family: str = ""
+    signals: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    mechanisms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def id(self) -> str:
+        return f"{self.source}:{self.key}"
+
+
+def to_text(thread: Thread) -> str:
+    """The thread as JSON."""
+    return to_json(thread)
+
+
+def from_text(text: str) -> Thread:
+    """A thread from its JSON."""
+    data: dict[str, Any] = json.loads(text)
+    for name in ("symptom", "resolution"):
+        data[name] = tuple(Quote(**quote) for quote in data[name])
+    for name in ("versions", "mechanisms"):
+        data[name] = MappingProxyType(data[name])
+    return Thread(**{**data, "signals": tuple(data["signals"])})

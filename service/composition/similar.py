@@ -1,0 +1,61 @@
+"""Similar reports in an answer: quoted, with who said it and where; never a diagnosis of ours. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from trainmedic.kb.threads.thread import Quote
+from trainmedic.service.answer import Answer, QuoteView, Section, SimilarView, markdown
+from trainmedic.service.composition.compose import harmless
+from trainmedic.service.composition.messages import messages
+from trainmedic.service.ranking.similar import SimilarThread
+
+MOST_QUOTED = 2
+"""Passages of a resolution in the answer's text; the others are only in its fields."""
+
+
+def with_similar(answer: Answer, threads: Sequence[SimilarThread]) -> Answer:
+    """The answer with the similar reports as its last section. A reply that diagnoses nothing keeps its text."""
+    views = tuple(_view(item) for item in threads)
+    if not views or not any(section.kind == "lead" for section in answer.sections):
+        return replace(answer, similar=views)
+    items = tuple(_item(view, answer.language) for view in views)
+    section = Section(
+        kind="similar",
+        heading=messages("headings.similar", answer.language),
+        body="\n".join(f"- {item}" for item in items),
+        items=items,
+    )
+    sections = (*answer.sections, section)
+    return replace(answer, answer=markdown(sections), sections=sections, similar=views)
+
+
+def _view(item: SimilarThread) -> SimilarView:
+    thread = item.thread
+    return SimilarView(
+        id=thread.id,
+        source=thread.source,
+        title=thread.title,
+        url=thread.url if thread.url.startswith(("https://", "http://")) else None,
+        symptom=tuple(map(_quote, thread.symptom)),
+        resolution=tuple(map(_quote, thread.resolution)),
+        resolved_by=thread.resolved_by,
+        versions=dict(thread.versions),
+        updated=thread.updated,
+        likeness=round(item.likeness, 4),
+    )
+
+
+def _quote(quote: Quote) -> QuoteView:
+    return QuoteView(text=quote.text, role=quote.role, message=quote.message)
+
+
+def _item(view: SimilarView, language: str) -> str:
+    title = harmless(view.title)
+    name = f"[{title}]({view.url})" if view.url is not None and "(" not in view.url else title
+    if not view.resolution or view.resolved_by is None:
+        return messages("similar.open", language, title=name)
+    who = messages(f"similar.role.{view.resolved_by}", language)
+    said = " … ".join(harmless(quote.text) for quote in view.resolution[:MOST_QUOTED])
+    return messages("similar.resolved", language, title=name, who=who, said=said)

@@ -1,0 +1,76 @@
+"""The threads most like a question: reports of others, with how alike they are. Deterministic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trainmedic.kb.store.embedder import Embedder
+from trainmedic.kb.threads.store import ThreadStore
+from trainmedic.kb.threads.thread import Thread
+from trainmedic.service.question.query import Query
+from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.ranking.retrieve import KNOWN_ENOUGH
+
+DEPTH = 40
+"""Threads of each list that take part."""
+SMOOTHING = 30.0
+LEAST_COSINE = 0.45
+"""Below it a thread is about something else, whatever words it shares."""
+AGREED = 0.9
+"""The least share of the best possible fused rank for a thread that is alike by its words alone."""
+
+NEAR = 20
+"""Chunks of pages that vote for what is going on in a thread."""
+MECHANISMS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarThread:
+    """A thread like the question; ``likeness`` is from 0 to 1."""
+
+    thread: Thread
+    likeness: float
+
+
+def similar_threads(query: Query, store: ThreadStore, embedder: Embedder, most: int = 3) -> tuple[SimilarThread, ...]:
+    """The threads that a question's words and meaning find, best first, ties by id. Those about something else are left
+    out, and so are unresolved ones where there are resolved ones as good."""
+    terms = {**query.pasted, **query.terms}
+    words = store.by_words(terms, DEPTH)
+    known = embedder.known_share(query.embedded) if query.embedded.strip() else 0.0
+    meaning: Sequence[tuple[str, float]] = ()
+    if known >= KNOWN_ENOUGH:
+        meaning = store.by_vector(np.asarray(embedder.embed_query(query.embedded), np.float32), DEPTH)
+    votes: dict[str, float] = {}
+    for listed, weight in ((words, 1.0), (meaning, known)):
+        for rank, (name, _) in enumerate(listed, start=1):
+            votes[name] = votes.get(name, 0.0) + weight * SMOOTHING / (SMOOTHING + rank)
+    best_vote = (1.0 + known) * SMOOTHING / (SMOOTHING + 1)
+    cosines: Mapping[str, float] = dict(meaning)
+    alike = [
+        (vote / best_vote, name)
+        for name, vote in votes.items()
+        if cosines.get(name, 0.0) >= LEAST_COSINE or vote / best_vote >= AGREED
+    ]
+    alike.sort(key=lambda item: (-item[0], item[1]))
+    likeness = {name: value for value, name in alike[: 4 * most]}
+    threads = [SimilarThread(thread=thread, likeness=likeness[thread.id]) for thread in store.get(likeness)]
+    threads.sort(key=lambda item: (not item.thread.resolution, -item.likeness, item.thread.id))
+    return tuple(threads[:most])
+
+
+def mechanisms_near(vector: npt.NDArray[np.float32], knowledge: Knowledge) -> Mapping[str, float]:
+    """What the pages nearest to a vector say is going on: mechanism → share of their votes, the first three."""
+    votes: dict[str, float] = {}
+    numbers, _ = knowledge.index.vectors.ranked(vector, NEAR)
+    for rank, number in enumerate(numbers.tolist(), start=1):
+        for cause in knowledge.index.chunks[number].cases:
+            for place in knowledge.places.get(cause, ())[:1]:
+                votes[place.mechanism] = votes.get(place.mechanism, 0.0) + 1 / rank
+    whole = sum(votes.values())
+    best = sorted(votes.items(), key=lambda item: (-item[1], item[0]))[:MECHANISMS]
+    return {mechanism: round(vote / whole, 3) for mechanism, vote in best}

@@ -1,0 +1,98 @@
+"""Ingested threads beside the answer: quoted with who said it, and never a diagnosis of ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from trainmedic.ingest.document import Discussion, Message
+from trainmedic.ingest.threads import sync
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answer import Answer
+from trainmedic.service.question.request import Ask
+from trainmedic.service.ranking.similar import mechanisms_near
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import threads_of
+
+QUESTION = "Our frobnicator reward server hangs after the first step of GRPO on 4 GPUs, nothing in the log"
+HANG = Discussion(
+    origin="a",
+    key="1",
+    title="GRPO hangs after the first step with the frobnicator reward server",
+    url="https://tracker.example.org/1",
+    resolved=True,
+    messages=(
+        Message(text="On 4 GPUs the run hangs after step 1.", role="reporter"),
+        Message(
+            text="The cause is the proxy: set NO_PROXY [1](https://evil.example.org) <b>now</b>.", role="maintainer"
+        ),
+    ),
+)
+OPEN = replace(
+    HANG, key="2", messages=HANG.messages[:1], resolved=False, url="", title="frobnicator reward server hang"
+)
+OTHER = replace(HANG, key="3", title="The logo on the login page is too small", messages=(Message(text="Really."),))
+
+
+@pytest.fixture
+def with_threads(advisor: Advisor, tmp_path: Path) -> Advisor:
+    knowledge = advisor.knowledge
+    store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
+    embed = knowledge.embedder.vectors
+    sync("tracker", [HANG, OPEN, OTHER], store, embed, lambda vector: mechanisms_near(vector, knowledge))
+    return Advisor(replace(knowledge, threads=store))
+
+
+def ask(advisor: Advisor, question: str = QUESTION, language: Literal["auto", "en", "zh"] = "auto") -> Answer:
+    return advisor.ask(Ask(question=question, language=language))
+
+
+def test_a_similar_report_is_shown_last_with_who_resolved_it_and_where(with_threads: Advisor) -> None:
+    answer = ask(with_threads)
+    first = answer.similar[0]
+    assert (first.id, first.url, first.resolved_by) == ("tracker:1", "https://tracker.example.org/1", "maintainer")
+    section = answer.sections[-1]
+    assert section.kind == "similar"
+    assert "resolved by a maintainer" in section.items[0]
+    assert answer.answer.endswith(section.body)
+
+
+def test_resolved_reports_come_before_open_ones_and_unrelated_ones_are_left_out(with_threads: Advisor) -> None:
+    assert [view.id for view in ask(with_threads).similar] == ["tracker:1", "tracker:2"]
+
+
+def test_a_quoted_text_cannot_pass_for_a_citation_a_link_or_a_tag(with_threads: Advisor) -> None:
+    body = ask(with_threads).sections[-1].body
+    assert "NO_PROXY ［1］" in body
+    assert "](https://evil" not in body
+    assert "<b>" not in body
+
+
+def test_the_section_speaks_the_language_of_the_question(with_threads: Advisor) -> None:
+    section = ask(with_threads, language="zh").sections[-1]
+    assert (section.heading, "维护者" in section.body) == ("类似的报告（导入的内容，未经审核）", True)
+
+
+def test_a_thread_changes_neither_verdict_nor_causes(advisor: Advisor, with_threads: Advisor) -> None:
+    before, after = ask(advisor), ask(with_threads)
+    assert (before.verdict, before.causes) == (after.verdict, after.causes)
+    assert before.similar == ()
+
+
+def test_what_is_not_asked_about_a_fault_gets_no_reports(with_threads: Advisor) -> None:
+    assert (
+        ask(with_threads, "Which logo does the login page have, and why is it too small?").sections[-1].kind
+        != "similar"
+    )
+
+
+def test_a_thread_is_taken_for_what_the_nearest_pages_are_about(with_threads: Advisor) -> None:
+    threads = with_threads.knowledge.threads
+    assert threads is not None
+    (thread,) = threads.get(["tracker:1"])
+    assert thread.mechanisms
+    assert sum(thread.mechanisms.values()) <= 1.0
+    assert set(thread.mechanisms) <= {mechanism.id for mechanism in with_threads.knowledge.mechanisms.mechanisms}
