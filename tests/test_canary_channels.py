@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -34,6 +34,9 @@ from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
 
+if TYPE_CHECKING:
+    from trainmedic.ui.chat.diagnose import DiagnosePage
+
 __all__ = ["own_slack", "strict"]
 SOME = ("huggingface_token", "aws_access_key", "private_key", "url_password")
 """Kinds for the channels that take longer; those of these names that there are, and one with a name before it."""
@@ -41,12 +44,23 @@ SLOWER = [kind for kind in SECRETS if kind in SOME or kind.startswith("keyed: ")
 QUESTION = "kto loss is nan, {} is my key"
 
 
-@pytest.fixture
-def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[Advisor]:
+@pytest.fixture(scope="module")
+def kept(knowledge_advisor: Advisor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Advisor]:
     """An advisor with a history."""
-    history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
+    history = History(f"sqlite:///{tmp_path_factory.mktemp('history') / 'history.sqlite3'}")
     yield Advisor(knowledge_advisor.knowledge, history)
     history.close()
+
+
+@pytest.fixture(scope="module")
+def client(kept: Advisor) -> Iterator[TestClient]:
+    with TestClient(create_app(kept, Settings())) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def context(kept: Advisor) -> AppContext:
+    return AppContext(settings=Settings(), advisor=kept, answerer=TemplateAnswerer(kept), executor=run_inline)
 
 
 class Receiver(ThreadingHTTPServer):
@@ -90,36 +104,43 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(kept: Advisor, kind: str) -> None:
+def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(client: TestClient, kind: str) -> None:
     secret = SECRETS[kind]
     files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
-    with TestClient(create_app(kept, Settings())) as client:
-        asked = client.post("/v1/ask", json={"question": QUESTION.format(secret), "attachments": files})
-        assert RULE in asked.text
-        again = client.get(f"/v1/answers/{asked.json()['id']}")
-        assert again.json() == asked.json()
-        assert_clean(again.text, secret)
-        said = [{"role": "user", "content": f"{QUESTION.format(secret)}\n{files[0]['content']}"}]
-        for stream in (False, True):
-            sent = client.post("/v1/chat/completions", json={"model": "trainmedic", "messages": said, "stream": stream})
-            assert sent.status_code == 200
-            assert_clean(sent.text, secret)
+    asked = client.post("/v1/ask", json={"question": QUESTION.format(secret), "attachments": files})
+    assert RULE in asked.text
+    again = client.get(f"/v1/answers/{asked.json()['id']}")
+    assert again.json() == asked.json()
+    assert_clean(again.text, secret)
+    said = [{"role": "user", "content": f"{QUESTION.format(secret)}\n{files[0]['content']}"}]
+    for stream in (False, True):
+        sent = client.post("/v1/chat/completions", json={"model": "trainmedic", "messages": said, "stream": stream})
+        assert sent.status_code == 200
+        assert_clean(sent.text, secret)
+
+
+@pytest.fixture(scope="module")
+def page(context: AppContext) -> DiagnosePage:
+    pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
+    from trainmedic.ui.chat.diagnose import DiagnosePage
+
+    page = DiagnosePage(context, "en")
+
+    async def build() -> None:
+        page.build()
+
+    asyncio.run(build())  # outside a loop, gradio makes one and leaves it open
+    return page
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(kept: Advisor, kind: str) -> None:
-    pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
-    from trainmedic.ui.chat.diagnose import DiagnosePage
+def test_nothing_that_a_page_shows_or_keeps_holds_the_secret(page: DiagnosePage, kind: str) -> None:
     from trainmedic.ui.chat.session import Session
 
     secret = SECRETS[kind]
-    page = DiagnosePage(
-        AppContext(settings=Settings(), advisor=kept, answerer=TemplateAnswerer(kept), executor=run_inline), "en"
-    )
     session = Session()
 
     async def shown() -> list[dict[str, Any]]:
-        page.build()
         found = [
             {widget.elem_id: widget_text(value) for widget, value in changes.items() if widget.elem_id}
             async for changes in page._asked(QUESTION.format(secret), everywhere(secret), session)
@@ -141,13 +162,12 @@ def widget_text(value: object) -> str:
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-def test_nothing_that_mcp_answers_holds_the_secret(kept: Advisor, kind: str) -> None:
+def test_nothing_that_mcp_answers_holds_the_secret(context: AppContext, kind: str) -> None:
     mcp = pytest.importorskip("mcp", reason="MCP needs the extra 'mcp'")
     from trainmedic.ui.mcp.server import make_server
 
     secret = SECRETS[kind]
     files = [{"name": a.name, "content": a.content} for a in everywhere(secret) if isinstance(a.content, str)]
-    context = AppContext(settings=Settings(), advisor=kept, answerer=TemplateAnswerer(kept), executor=run_inline)
     calls = {
         "diagnose": {"question": QUESTION.format(secret), "attachments": files},
         "check_config": {"attachments": files},
