@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.evaluation.outside import Incident, Scorer
+from trainmedic.service.evaluation.outside import Incident, Scorer, lower_bound
 from trainmedic.service.ranking.diagnose import answerable, likelihood
 from trainmedic.service.ranking.features import (
     AGAINST,
@@ -85,8 +85,11 @@ PRIOR: Mapping[str, float] = MappingProxyType(
 FLOORS: Mapping[str, float] = MappingProxyType({"fused": 10.0, "support": 1.5, "family_match": 0.4})
 MOST: Mapping[str, float] = MappingProxyType({"message": 3.0})
 """The most that counts for a cause: a few incidents whose message said everything must not make every message proof."""
-CEILINGS: Mapping[str, float] = MappingProxyType({"family_clash": -1.5, "framework_unsaid": -0.7})
-"""What a case about another model family, or about a framework of which nothing shows a sign, loses at least."""
+CEILINGS: Mapping[str, float] = MappingProxyType(
+    {"family_clash": -1.5, "framework_unsaid": -0.7, "symptom_missed": -1.0}
+)
+"""What a case about another model family, about a framework of which nothing shows a sign, or with other symptoms than
+those asked about loses at least."""
 NONE_PRIOR: Mapping[str, float] = MappingProxyType(
     {"vague": 1.0, "reassurance": 0.5, "complaint": -0.5, "healthy": 0.8, "request": 1.0, "length": -0.5}
 )
@@ -101,6 +104,8 @@ HARMLESS = 0.6
 """The least probability of an explanation that blesses a run: to bless a sick one is worse than to ask."""
 HIGH, MEDIUM = 0.95, 2 / 3
 """How often a first cause with this word must be right."""
+LEAST_SURE = 0.9
+"""The one-sided 95 % lower bound that ``high`` needs besides: a few right answers in a row prove little."""
 SURE = 0.99
 """Where ``high`` begins if nothing earns it."""
 Array = npt.NDArray[np.float64]
@@ -320,7 +325,11 @@ def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
         right = [top.right for top in tops if limit <= top.probability < below]
         return sum(right) / len(right) if right else 1.0
 
-    high = next((g for g in grid if promise(g) >= HIGH), SURE)
+    def is_sure(limit: float) -> bool:
+        right = [top.right for top in tops if top.probability >= limit]
+        return promise(limit) >= HIGH and lower_bound(sum(right), len(right)) >= LEAST_SURE
+
+    high = next((g for g in grid if is_sure(g)), SURE)
     # The word stands for the band below ``high`` alone: the sure answers above must not pay for it.
     # What is not sure enough to be answered is not medium either.
     usable = (g for g in grid if answer <= g < high and claims(g) <= FALSE_CLAIMS * len(must_not))
@@ -331,14 +340,18 @@ def thresholds(tops: Sequence[Top], must_not: Sequence[Top]) -> Thresholds:
 def fitted(incidents: Sequence[Incident], advisor: Advisor, note: str) -> str:
     """The JSON form of weights fitted on ``incidents``.
 
-    The thresholds are chosen on probabilities that each family got from weights fitted without it: those of the data a
-    model was fitted on flatter it.
+    The thresholds are chosen on probabilities that each family got from weights fitted without it, and on incidents
+    whose thread no page cites: data that weights were fitted on or pages written from flatter both.
     """
     scorer = Scorer(advisor.knowledge.published)
     questions = questions_of(incidents, advisor)
     sample = sample_of(questions, scorer)
     tops = unseen(questions, sample, scorer)
-    with_cause = [top for top, one in zip(tops, questions, strict=True) if one.incident.expect == "cause"]
+    with_cause = [
+        top
+        for top, one in zip(tops, questions, strict=True)
+        if one.incident.expect == "cause" and not scorer.cites(one.incident)
+    ]
     must_not = [top for top, one in zip(tops, questions, strict=True) if one.incident.expect != "cause"]
     return to_text(fit(sample), thresholds(with_cause, must_not), note)
 

@@ -198,6 +198,10 @@ class Scorer:
         first = view.fix.partition("\n")[0]
         return any(mentions(f"{view.title}\n{paragraph}\n{first}", groups) for paragraph in view.cause.split("\n\n"))
 
+    def cites(self, incident: Incident) -> bool:
+        """Whether a page names the incident's thread as its source."""
+        return incident.thread.partition("#")[0] in self._sources
+
     def result(self, incident: Incident, language: str, answer: Answer) -> Result:
         first = answer.causes[0] if answer.causes else None
         right = [self.states(cause, incident.required) for cause in answer.causes]
@@ -213,7 +217,7 @@ class Scorer:
             covered=bool(self.right(incident.required)),
             empty=first is None and not any(finding.status == "fired" for finding in answer.findings),
             asked_given=tuple(item.fact for item in answer.missing if was_given(item.fact, incident)),
-            cited=incident.thread.partition("#")[0] in self._sources,
+            cited=self.cites(incident),
         )
 
 
