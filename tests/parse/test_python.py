@@ -77,6 +77,10 @@ def test_fragments_and_broken_python_are_read(text: str) -> None:
     assert values(text) == {"lr": 1e-5, "bf16": True}
 
 
+def test_a_broken_generator_as_an_argument_hides_no_other_call() -> None:
+    assert values("rows = build(row for row in [1, 2)\nDPOConfig(lr=1e-5, bf16=True)") == {"lr": 1e-5, "bf16": True}
+
+
 def test_an_elided_call_is_partial() -> None:
     assert read("DPOConfig(..., beta=0.1)").partial
     assert not read("DPOConfig(beta=0.1)").partial

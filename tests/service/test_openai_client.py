@@ -274,7 +274,7 @@ def test_the_models_text_comes_verified_with_citations_and_usage(ask: Way, advis
     assert got.citations == got.answer["citations"] != []
     assert got.usage == (100, len(pieces), 100 + len(pieces))
     assert SAID.removesuffix(" [1].") in got.text
-    assert 1 in [citation["marker"] for citation in got.citations]
+    assert CASE in [citation["id"] for citation in got.citations]
 
 
 @WAYS

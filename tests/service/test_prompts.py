@@ -104,7 +104,7 @@ def test_sources_are_numbered_cases_by_id_then_findings_then_places(knowledge_ad
 
 
 def test_questions_about_the_same_cases_share_the_beginning(knowledge_advisor: Advisor) -> None:
-    one, other = about(knowledge_advisor), about(knowledge_advisor, INCIDENTS[4].en, *INCIDENTS[4].files)
+    one, other = about(knowledge_advisor), about(knowledge_advisor, INCIDENTS[2].en, *INCIDENTS[2].files)
     causes = (*one.diagnosis.causes, *other.diagnosis.causes)
     first = replace(one, diagnosis=replace(one.diagnosis, causes=causes))
     second = replace(other, diagnosis=replace(other.diagnosis, causes=causes[::-1]))
