@@ -113,7 +113,8 @@ def test_the_answer_says_first_what_a_supposed_change_does_and_the_rest_stays(ad
     assert "still found: " in after.answer
     assert "The likeliest cause still holds." in after.answer
     assert (after.verdict, causes(after)[0]) == (before.verdict, causes(before)[0])
-    assert sorted(causes(after)) == sorted(causes(before))  # equals may change places: there are more words to search for
+    # Near equals may change places: there are more words to search for.
+    assert sorted(causes(after)) == sorted(causes(before))
     cited = {citation.id for citation in after.citations if citation.kind == "rule"}
     assert PAIRS in cited
 

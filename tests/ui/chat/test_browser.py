@@ -185,7 +185,7 @@ def test_stop_ends_the_models_work_and_opens_the_input_again(
     page.open()
     before = served.model.disconnected
     page.page.click('[data-tm-example="kto"]')
-    page.page.wait_for_function("document.querySelector('#bot').innerText.includes('because')")
+    page.page.wait_for_function("document.querySelector('#bot').innerText.includes('The loss is NaN because')")
     page.page.click("#tm-question .stop-button")
     page.page.wait_for_function(
         "text => document.querySelector('#bot').innerText.includes(text)", arg=words("en")["stopped"]
