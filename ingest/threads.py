@@ -84,10 +84,11 @@ def sync(
 
     threads = new()
     while group := list(islice(threads, BATCH)):
-        vectors = embed([passage for _, passages in group for passage in passages])
-        entries, start = [], 0
-        for thread, passages in group:
-            mechanisms = MappingProxyType(dict(explain(vectors[start])))
+        about = [resolution_of(thread) for thread, _ in group]
+        vectors = embed([*(passage for _, passages in group for passage in passages), *about])
+        entries, start, of_resolutions = [], 0, vectors[len(vectors) - len(group) :]
+        for (thread, passages), vector in zip(group, of_resolutions, strict=True):
+            mechanisms = MappingProxyType(dict(explain(vector))) if thread.resolution else MappingProxyType({})
             of_thread = vectors[start : start + len(passages)]
             entries.append(Entry(thread=replace(thread, mechanisms=mechanisms), passages=passages, vectors=of_thread))
             start += len(passages)
@@ -95,6 +96,11 @@ def sync(
     gone = sorted(known.keys() - keys) if complete and not failures else []
     store.remove([f"{source}:{key}" for key in gone])
     return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
+
+
+def resolution_of(thread: Thread) -> str:
+    """What the thread turned out to be about: what was seen, then what resolved it."""
+    return "\n".join((thread.title, *(quote.text for quote in thread.resolution)))
 
 
 def key_of(item: Raw | Discussion) -> str:

@@ -53,6 +53,22 @@ class Thread:
         return f"{self.source}:{self.key}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarThread:
+    """A thread like a question; ``likeness`` is from 0 to 1."""
+
+    thread: Thread
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """How much resolved threads speak for a cause or mechanism, from 0 to 1, and which."""
+
+    weight: float
+    threads: tuple[Thread, ...]
+
+
 def to_text(thread: Thread) -> str:
     """The thread as JSON."""
     return to_json(thread)

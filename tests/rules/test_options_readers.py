@@ -72,6 +72,18 @@ def verdicts(**files: str) -> dict[str, str]:
         (reader("accelerate", None, "ClusterConfig", "json"), "kt_config", OPEN),
         (reader("accelerate", None, "ClusterConfig", "json"), "num_process", UNKNOWN),
         (reader("deepspeed", how="json"), "monitor_config", OPEN),
+        (reader("nemo-rl", how="hydra"), "grpo.num_generation_per_prompt", UNKNOWN),
+        (reader("nemo-rl", "0.7.0", how="tree"), "teacher", OPEN),
+        (reader("nemo-rl", "0.1.0", how="tree"), "policy.draft.enabled", OPEN),
+        (reader("roll", how="tree"), "ppo_epoch", UNKNOWN),
+        (reader("roll", "0.3.0", how="tree"), "reward_norm", GONE),
+        (reader("roll", "0.3.0", how="tree"), "actor_train.router_replay.mode", OPEN),
+        (reader("skyrl", "0.3.0", "main_base", "hydra"), "generator.backend", UNKNOWN),
+        (reader("skyrl", "0.2.0", "main_base", "hydra"), "generator.backend", OPEN),
+        (reader("skyrl", "0.3.0", "main_base", "hydra"), "trainer.use_sample_packing", OPEN),
+        (reader("skyrl", "0.3.0", "main_base", "hydra"), "batch_size", ELSEWHERE),
+        (reader("xtuner", "1.0.1", "FSDPConfig"), "tp_sise", UNKNOWN),
+        (reader("xtuner", "0.1.23", "FSDPConfig"), "tp_sise", OPEN),
     ],
 )
 def test_a_reader_judges_a_name(who: Reader, name: str, kind: str) -> None:
