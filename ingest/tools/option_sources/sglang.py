@@ -64,7 +64,8 @@ def _flag(name: str, entry: Entry, declaration: ast.expr) -> dict[str, Entry]:
         flag["nargs"] = "+"
     elif words.get("nargs"):
         flag["nargs"] = words["nargs"]
-    names = [words.get("cli_name") or name, *(words.get("aliases") or ())]
+    aliases = words.get("aliases")
+    names = [words.get("cli_name") or name, *(aliases if isinstance(aliases, list) else ())]
     return {str(spelling).removeprefix("--"): dict(flag) for spelling in names}
 
 
