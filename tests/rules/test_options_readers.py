@@ -84,6 +84,12 @@ def verdicts(**files: str) -> dict[str, str]:
         (reader("skyrl", "0.3.0", "main_base", "hydra"), "batch_size", ELSEWHERE),
         (reader("xtuner", "1.0.1", "FSDPConfig"), "tp_sise", UNKNOWN),
         (reader("xtuner", "0.1.23", "FSDPConfig"), "tp_sise", OPEN),
+        (reader("sglang", "0.5.6.post2", "server", "argparse"), "mem-fraction-static", KNOWN),
+        (reader("sglang", "0.5.6.post2", "server", "argparse"), "tp", KNOWN),
+        (reader("sglang", "0.5.6.post2", "server", "argparse"), "enable-ep-moe", GONE),
+        (reader("sglang", "0.5.3", "server", "argparse"), "enable-ep-moe", KNOWN),
+        (reader("sglang", None, "ServerArgs"), "tensor_parallel_size", ELSEWHERE),
+        (reader("sglang", None, "ServerArgs"), "mem_fraction_statc", UNKNOWN),
     ],
 )
 def test_a_reader_judges_a_name(who: Reader, name: str, kind: str) -> None:

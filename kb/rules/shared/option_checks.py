@@ -161,6 +161,8 @@ def abbreviated(facts: Facts) -> Outcome:
     def problem(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, str] | None:
         if verdict.kind != KNOWN or verdict.info is None or not verdict.info.abbreviated or reader.how != "argparse":
             return None
+        if reader.catalogue == "sglang":  # its own documentation writes --tp and --dp
+            return None
         return f"read as {verdict.name}", f"会被读成 {verdict.name}"
 
     return _report_problems(problem, facts)

@@ -49,6 +49,15 @@ _STILL_TAKEN = {
     "skyrl": ("trainer.use_sample_packing", "use_sample_packing", "generator.inference_engine.async_engine")
 }
 """Names that are no longer fields, but that the command still converts or drops itself."""
+_ENGINE_ARGUMENTS = {
+    "slime": "sglang-",
+    "verl": "actor_rollout_ref.rollout.engine_kwargs.sglang.",
+    "skyrl-train": "generator.engine_init_kwargs.",
+    "roll": "actor_infer.strategy_args.strategy_config.",
+}
+"""Framework → the beginning of options that it hands to SGLang as they are."""
+_TAKEN_OUT = frozenset({"tensor_parallel_size", "pipeline_parallel_size"})
+"""What ROLL itself reads there before it starts the engine."""
 _XTUNER_COMMAND = "xtuner.v1.train.cli.sft"
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
 _SECTIONS = {"axolotl": ("trl", "vllm", "qat"), "deepspeed": ("zero_optimization",)}
@@ -105,6 +114,11 @@ def _judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
     run = facts.run
     readers = _Readers(facts)
     for option in run.options[:MOST_OPTIONS]:
+        argument = readers.engine_argument(option)
+        if argument:
+            engine = readers.engine(option)
+            yield option, engine, judge(engine, argument)
+            continue
         reader = readers.of(option)
         if reader is not None:
             name = _name(reader.catalogue, option.key)
@@ -143,6 +157,29 @@ class _Readers:
         self.framework = self.run.framework.value if self.run.framework is not None else None
         self.entry = next((r.entry.value for r in self.run.regions if r.entry is not None), None)
         self._made: dict[tuple[str, str, str], Reader | None] = {}
+
+    def engine_argument(self, option: Option) -> str:
+        """The name under which a trainer passes an option on to SGLang; empty if it does not."""
+        prefix = _ENGINE_ARGUMENTS.get(self.framework or "", "")
+        if not prefix or not option.key.startswith(prefix) or option.origin is Origin.DUMP:
+            return ""
+        if self.framework == "slime":
+            trainer = table("slime")
+            known = trainer is not None and option.key in trainer.names
+            return "" if known or self.of(option) is None else option.key.removeprefix(prefix)
+        name = option.key.removeprefix(prefix)
+        if (
+            "." in name
+            or (self.framework == "roll" and name in _TAKEN_OUT)
+            or self.facts.name("rollout_engine").value != "sglang"
+        ):
+            return ""
+        return name
+
+    def engine(self, option: Option) -> Reader:
+        if self.framework == "slime":
+            return self._reader("sglang", "argparse", owners=("server",))
+        return self._reader("sglang", "call", owners=("ServerArgs",))
 
     def of(self, option: Option) -> Reader | None:
         """Who reads an option; None where nobody catalogued does, or where it was only printed into a log."""
@@ -199,6 +236,8 @@ class _Readers:
             return self._reader("megatron-core", "argparse")
         if _SLIME.search(entry) and self.framework == "slime":
             return self._reader("slime", "argparse")
+        if entry in ("sglang serve", "sglang.launch_server") or entry.endswith("sglang/launch_server.py"):
+            return self._reader("sglang", "argparse", owners=("server",))
         if _module(entry).endswith(_XTUNER_COMMAND):
             return self._reader("xtuner", "cyclopts", owners=("TrainingArguments",))
         return None
@@ -411,7 +450,7 @@ def _negates(catalogue: Table, spelled: str) -> bool:
 def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     """A name that the release does not have: it went, it comes later, or it never was."""
     framework = reader.catalogue
-    spelled = name.replace("-", "_") if framework in (*INHERITS, "transformers") else name
+    spelled = name.replace("-", "_") if profiles()[framework].dashes else name
     for known in (catalogue, table("transformers") if framework in INHERITS else None):
         line = known.line(spelled) if known is not None else None
         if known is None or line is None:
@@ -438,7 +477,7 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     if reader.how == "argparse" and (_prefix_of_any(catalogue, spelled) or _negates(catalogue, spelled)):
         return Verdict(OPEN, spelled)
     if framework == "slime" and spelled.startswith("sglang-"):
-        return Verdict(OPEN, spelled)  # whatever the installed SGLang takes
+        return Verdict(OPEN, spelled)  # judged as an argument of SGLang
     if profiles()[framework].tree and not _in_tree(reader, catalogue, spelled):
         return Verdict(OPEN, spelled)
     if framework == "deepspeed" and spelled.replace(".", ".stage3_", 1) in catalogue.names:
@@ -487,7 +526,7 @@ def _standing(reader: Reader, known: Table) -> str | None:
 
 def _prefix_of_any(catalogue: Table, name: str) -> bool:
     """Whether argparse might have taken it for an abbreviation in some release."""
-    return catalogue.framework in ("openrlhf", *INHERITS) and any(known.startswith(name) for known in catalogue.names)
+    return profiles()[catalogue.framework].abbreviations and any(known.startswith(name) for known in catalogue.names)
 
 
 def _after(left: str, right: str) -> bool:
