@@ -10,12 +10,15 @@ from trainmedic.kb.threads.thread import Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """One write-up as fetched. ``format`` is text, markdown or html; ``origin`` names it in messages."""
+    """One write-up as fetched. ``format`` is text, markdown or html; ``origin`` names it in messages, ``key`` (else its
+    address, else its origin) identifies it at its source; ``updated`` is an ISO 8601 time or empty."""
 
     origin: str
     content: str
     format: str
     url: str = ""
+    key: str = ""
+    updated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,23 @@ class Failure:
 
     origin: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """An item that a source knows to be deleted, by its key."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Everything before it is read: where the next run of this source goes on."""
+
+    value: str
+
+
+Item = Raw | Discussion | Failure | Gone | Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

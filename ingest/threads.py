@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmedic.ingest.clean import clean
-from trainmedic.ingest.document import Discussion, Document, Failure, Message, Raw, masked
+from trainmedic.ingest.document import Checkpoint, Discussion, Document, Failure, Gone, Item, Message, Raw, masked
 from trainmedic.ingest.summary import of_discussion, of_document
 from trainmedic.kb.language import language_of
 from trainmedic.kb.parse.pipeline import parse
@@ -43,7 +42,7 @@ class SyncSummary:
 
 def sync(
     source: str,
-    items: Iterable[Raw | Discussion | Failure],
+    items: Iterable[Item],
     store: ThreadStore,
     embed: Embed,
     explain: Explain,
@@ -54,19 +53,31 @@ def sync(
     """Bring the store's threads of ``source`` in line with what was read.
 
     ``complete``: the items are all that there is, so a thread that is not among them is gone. ``progress`` is called
-    with the number of items that are done. An item that cannot be read never ends the run.
+    with the number of items that are done. An item that cannot be read never ends the run, and what came of it before
+    stays.
     """
     known = store.digests(source)
     failures: list[Failure] = []
     keys: set[str] = set()
     counts = {"added": 0, "changed": 0, "unchanged": 0}
 
-    def new() -> Iterator[tuple[Thread, tuple[str, ...]]]:
-        for number, item in enumerate(items, start=1):
-            progress(number)
-            if isinstance(item, Failure):
-                failures.append(item)
-                continue
+    deleted: set[str] = set()
+    pending: list[tuple[Thread, tuple[str, ...]]] = []
+
+    def flush() -> None:
+        _store(pending, store, embed, explain)
+        pending.clear()
+
+    for number, item in enumerate(items, start=1):
+        progress(number)
+        if isinstance(item, Failure):
+            failures.append(item)
+        elif isinstance(item, Gone):
+            deleted.add(item.key)
+        elif isinstance(item, Checkpoint):
+            flush()
+            store.set_checkpoint(source, item.value)
+        else:
             item = masked(item)
             key, digest = key_of(item), digest_of(item)
             if key in keys:
@@ -74,31 +85,51 @@ def sync(
             keys.add(key)
             if known.get(key) == digest:
                 counts["unchanged"] += 1
-                continue
-            read = thread_of(source, item)
-            if read is None:
+            elif (read := thread_of(source, item)) is None:
                 failures.append(Failure(origin=item.origin, reason="nothing but boilerplate"))
-                continue
-            counts["changed" if key in known else "added"] += 1
-            yield read
-
-    threads = new()
-    while group := list(islice(threads, BATCH)):
-        vectors = embed([passage for _, passages in group for passage in passages])
-        entries, start = [], 0
-        for thread, passages in group:
-            mechanisms = MappingProxyType(dict(explain(vectors[start])))
-            of_thread = vectors[start : start + len(passages)]
-            entries.append(Entry(thread=replace(thread, mechanisms=mechanisms), passages=passages, vectors=of_thread))
-            start += len(passages)
-        store.put(entries)
-    gone = sorted(known.keys() - keys) if complete and not failures else []
+            else:
+                counts["changed" if key in known else "added"] += 1
+                pending.append(read)
+        if len(pending) == BATCH:
+            flush()
+    flush()
+    if complete:
+        deleted |= _missing(source, known.keys() - keys, failures, store)
+    gone = sorted(deleted & known.keys())
     store.remove([f"{source}:{key}" for key in gone])
     return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
 
 
+def _missing(source: str, keys: Set[str], failures: Sequence[Failure], store: ThreadStore) -> set[str]:
+    """Of the keys that were not among the items, those that are not so because something could not be read."""
+    unread = tuple(failure.origin for failure in failures)
+    below = tuple(f"{origin}{mark}" for origin in unread for mark in "/#:")
+    origins = store.origins(source) if keys and unread else {}
+    return {key for key in keys if not (origin := origins.get(key, "")).startswith(below) and origin not in unread}
+
+
+def _store(group: Sequence[tuple[Thread, tuple[str, ...]]], store: ThreadStore, embed: Embed, explain: Explain) -> None:
+    """Embed and store some threads: all of them or, if the process is killed, none."""
+    if not group:
+        return
+    about = [resolution_of(thread) for thread, _ in group]
+    vectors = embed([*(passage for _, passages in group for passage in passages), *about])
+    entries, start, of_resolutions = [], 0, vectors[len(vectors) - len(group) :]
+    for (thread, passages), vector in zip(group, of_resolutions, strict=True):
+        mechanisms = MappingProxyType(dict(explain(vector))) if thread.resolution else MappingProxyType({})
+        of_thread = vectors[start : start + len(passages)]
+        entries.append(Entry(thread=replace(thread, mechanisms=mechanisms), passages=passages, vectors=of_thread))
+        start += len(passages)
+    store.put(entries)
+
+
+def resolution_of(thread: Thread) -> str:
+    """What the thread turned out to be about: what was seen, then what resolved it."""
+    return "\n".join((thread.title, *(quote.text for quote in thread.resolution)))
+
+
 def key_of(item: Raw | Discussion) -> str:
-    return item.key if isinstance(item, Discussion) else item.url or item.origin
+    return item.key if isinstance(item, Discussion) else item.key or item.url or item.origin
 
 
 def digest_of(item: Raw | Discussion) -> str:
@@ -133,7 +164,8 @@ def thread_of(source: str, item: Raw | Discussion) -> tuple[Thread, tuple[str, .
         title=title,
         language=language_of(whole),
         digest=digest_of(item),
-        updated=item.updated if isinstance(item, Discussion) else "",
+        updated=item.updated,
+        origin=item.origin,
         symptom=symptom,
         resolution=resolution,
         resolved_by=resolved_by,

@@ -19,6 +19,7 @@ from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
+from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.error_messages import explained, with_messages
@@ -37,7 +38,7 @@ from trainmedic.service.ranking.features import Candidate, Context, findings_of,
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
-from trainmedic.service.ranking.similar import SimilarThread, similar_threads
+from trainmedic.service.ranking.similar import shown, similar_threads
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
 from trainmedic.service.what_if.compare import Difference, difference
@@ -106,7 +107,7 @@ class Advisor:
             turns = self._with_outcome(turns, request.top_k)
             message = conversation.read(request.question, request.attachments, turns, self.knowledge.glossary)
         watch.lap("parse")
-        candidates, context, query = self._look_up(message, watch, restated)
+        candidates, context = self._look_up(message, watch, restated)
         changes = self._changes(message, context, turns)
         if changes is not None:
             ruled_out = {cause_id for case in changes.ruled_out for cause_id in self._same_fix(case)}
@@ -120,7 +121,7 @@ class Advisor:
         answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
         answer = with_messages(answer, printed, self._published)
         answer = replace(answer, defects=self._defects(context.evidence, answer))
-        similar = self._similar(query, context.intent, answer)
+        similar = () if answer.verdict == "no_fault" else shown(context.similar)
         answer = with_similar(answer, similar)
         watch.lap("compose")
         answer = replace(
@@ -177,8 +178,7 @@ class Advisor:
         """What ranking works on for one question: the candidates and what they share."""
         request = request.validated()
         message = conversation.read(request.question, request.attachments, (), self.knowledge.glossary)
-        candidates, context, _ = self._look_up(message, Stopwatch())
-        return candidates, context
+        return self._look_up(message, Stopwatch())
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
@@ -248,9 +248,7 @@ class Advisor:
         for observer in self._observers:
             observer.on_answer(answer)
 
-    def _look_up(
-        self, message: Message, watch: Stopwatch, restated: str = ""
-    ) -> tuple[tuple[Candidate, ...], Context, Query]:
+    def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         glossary = self.knowledge.glossary
         evidence = self._as_it_is_now(message)
         report = self._check(evidence)
@@ -268,8 +266,9 @@ class Advisor:
         leave_out = impossible_defects(evidence, intent, self.knowledge)
         hits = self._retrieve(query, CANDIDATES, leave_out=leave_out)
         watch.lap("retrieve")
-        context = context_of(evidence, report, intent, hits, self.knowledge, leave_out)
-        return candidates_of(hits, context, self.knowledge), context, query
+        similar = self._similar(query, intent)
+        context = context_of(evidence, report, intent, hits, self.knowledge, leave_out, similar)
+        return candidates_of(hits, context, self.knowledge), context
 
     def _as_it_is_now(self, message: Message) -> Evidence:
         """The evidence with the changes that the user reports, among them the fixes of causes that were tried."""
@@ -319,7 +318,7 @@ class Advisor:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
         message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary)
-        candidates, context, _ = self._look_up(message, Stopwatch())
+        candidates, context = self._look_up(message, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
         return (*before, replace(last, verdict=diagnosis.verdict, causes=causes))
@@ -331,11 +330,11 @@ class Advisor:
         defects = self.knowledge.defects.of(evidence.versions)
         return defects_beside(evidence, defects.all, mechanisms, answer.language)
 
-    def _similar(self, query: Query, intent: Intent, answer: Answer) -> tuple[SimilarThread, ...]:
-        """Reports of others like the question; none for a healthy run or a question of another field."""
+    def _similar(self, query: Query, intent: Intent) -> tuple[SimilarThread, ...]:
+        """Reports of others like the question; none for a question of another field."""
         threads = self.knowledge.threads
         foreign = intent.out_of_scope or intent.domain_score < self.knowledge.weights.field
-        if threads is None or answer.verdict == "no_fault" or foreign:
+        if threads is None or foreign:
             return ()
         return similar_threads(query, threads, self.knowledge.embedder)
 

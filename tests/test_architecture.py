@@ -70,6 +70,7 @@ PURE = (
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
 READS_ENVIRONMENT = {
+    "ingest/sources/github.py",
     "service/settings.py",
     "ui/chat/app.py",
     "ui/cli/_input.py",

@@ -2,8 +2,9 @@
 
 ``python -m trainmedic.ingest.tools.extract --from-catalog FILE`` imports a collected catalogue;
 ``python -m trainmedic.ingest.tools.extract --checkout DIR --framework openrlhf --tag v0.8.11`` reads one release from a
-git checkout (bare or not, shallow is enough) and adds it to that framework's file; ``--compare`` only reports how it
-differs from what is stored. ``--table FILE`` writes the table of canonical settings for the documentation.
+git checkout (bare or not, shallow is enough) and adds it to that framework's file. ``--wheel FILE`` instead of checkout
+and tag reads it from a package. ``--compare`` only reports how it differs from what is stored. ``--table FILE`` writes
+the table of canonical settings for the documentation.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmedic.ingest.tools.extract_source import GitTree
+from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write, write_side_tables
 from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract, with_options_of
@@ -71,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainmedic.ingest.tools.extract", description=__doc__)
     parser.add_argument("--from-catalog", type=Path, help="a collected catalogue (JSON)")
     parser.add_argument("--checkout", type=Path, help="a git checkout or git directory of the framework")
+    parser.add_argument("--wheel", type=Path, help="a wheel of the framework, instead of a checkout and a tag")
     parser.add_argument("--framework", choices=sorted(FRAMEWORKS))
     parser.add_argument("--tag", help="the release tag to read")
     parser.add_argument(
@@ -89,11 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.from_catalog:
         written = import_catalogue(args.from_catalog, args.data)
         sys.stdout.write("".join(f"{path.name}\n" for path in written))
-    elif args.checkout and args.framework and args.tag:
+    elif args.framework and (args.wheel or (args.checkout and args.tag)):
         inner = {args.submodule[0]: Path(args.submodule[1])} if args.submodule else None
-        tree = GitTree(args.checkout, args.tag, inner)
+        tree = WheelTree(args.wheel) if args.wheel else GitTree(args.checkout, args.tag, inner)
         if args.compare:
-            stored = read(args.data / args.framework / "options.json").releases.get(release_of(args.tag), {})
+            stored = read(args.data / args.framework / "options.json").releases.get(release_of(tree.tag), {})
             found = extract(tree, args.framework)
             lines = differences(stored, found)
             sys.stdout.write(f"{len(stored)} stored, {len(found)} found, {len(lines)} differences\n")
@@ -102,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             also = (args.also[0], GitTree(Path(args.also[1]), args.also[2])) if args.also else None
             sys.stdout.write(f"{add_release(tree, args.framework, args.data, also).name}\n")
     elif not args.table:
-        parser.error("give --from-catalog, or --checkout with --framework and --tag, or --table")
+        parser.error("give --from-catalog, or --framework with --checkout and --tag or with --wheel, or --table")
     if args.table:
         args.table.write_text(settings_table(), encoding="utf-8")
     return 0

@@ -77,6 +77,8 @@ def _argument(sources: Sources, path: str, given: Mapping[str, ast.expr], aliase
         entry["nargs"] = sources.value(given["nargs"], path)
     if isinstance(action, str):
         entry["action"] = action
+    elif action is not None:  # a class of its own, which may take a value or none
+        entry.update(type=None, nargs="?")
     if aliases:
         entry["aliases"] = aliases
     return entry

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -63,6 +64,23 @@ class GitTree:
         if path not in self._texts:
             self._texts[path] = self._git("show", f"{self.tag}:{path}")
         return self._texts[path]
+
+
+class WheelTree(GitTree):
+    """The files of a wheel, for a project whose releases are at hand as packages only."""
+
+    def __init__(self, wheel: Path) -> None:
+        self.checkout, self.tag = wheel, wheel.name.split("-")[1]
+        self._texts, self._inner = {}, {}
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        with ZipFile(self.checkout) as archive:
+            return tuple(sorted(archive.namelist()))
+
+    def text(self, path: str) -> str:
+        with ZipFile(self.checkout) as archive:
+            return archive.read(path).decode("utf-8", "replace")
 
 
 class Sources:

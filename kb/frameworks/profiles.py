@@ -65,6 +65,8 @@ class Profile:
     common_names: bool = False
     lenient: bool = False
     needs_file: bool = False
+    tree: bool = False
+    free: str = ""
     abbreviations: bool = False
     bare_module: bool = False
     overrides: tuple[str, ...] = ()

@@ -92,6 +92,22 @@ class ThreadStore:
         with self._connection() as connection:
             return dict(connection.execute("select key, digest from threads where source = ?", (source,)))
 
+    def origins(self, source: str) -> Mapping[str, str]:
+        """Where in its source every thread was read, by its key."""
+        with self._connection() as connection:
+            found = "select key, json_extract(data, '$.origin') from threads where source = ?"
+            return {key: origin or "" for key, origin in connection.execute(found, (source,))}
+
+    def checkpoint(self, source: str) -> str:
+        """Where the last run of a source ended; empty if it never did, or cannot tell."""
+        with self._connection() as connection:
+            row = connection.execute("select value from meta where name = ?", (f"checkpoint:{source}",)).fetchone()
+        return str(row[0]) if row is not None else ""
+
+    def set_checkpoint(self, source: str, value: str) -> None:
+        with self._connection() as connection:
+            connection.execute("insert or replace into meta values (?, ?)", (f"checkpoint:{source}", value))
+
     def count(self) -> int:
         with self._connection() as connection:
             return int(connection.execute("select count(*) from threads").fetchone()[0])

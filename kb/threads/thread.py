@@ -25,10 +25,11 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """One write-up or issue thread. ``key`` identifies it within its ``source``, ``digest`` its text.
+    """One write-up or issue thread. ``key`` identifies it within its ``source``, ``digest`` its text; ``origin`` says
+    where in the source it was read.
 
     ``resolution`` is empty and ``resolved_by`` None if nobody said what resolved it. ``versions`` maps package →
-    version. ``mechanisms`` says what the curated knowledge takes it for: mechanism → probability.
+    version. ``mechanisms`` says what the curated knowledge takes its resolution for: mechanism → probability.
     """
 
     source: str
@@ -38,6 +39,7 @@ class Thread:
     language: Literal["en", "zh"]
     digest: str
     updated: str = ""
+    origin: str = ""
     symptom: tuple[Quote, ...] = ()
     resolution: tuple[Quote, ...] = ()
     resolved_by: Role | None = None
@@ -51,6 +53,22 @@ class Thread:
     @property
     def id(self) -> str:
         return f"{self.source}:{self.key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimilarThread:
+    """A thread like a question; ``likeness`` is from 0 to 1."""
+
+    thread: Thread
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """How much resolved threads speak for a cause or mechanism, from 0 to 1, and which."""
+
+    weight: float
+    threads: tuple[Thread, ...]
 
 
 def to_text(thread: Thread) -> str:

@@ -13,6 +13,7 @@ from trainmedic.kb.parse.signal_kinds import KINDS
 from trainmedic.service.answer import DifferentialNode, DifferentialView, ExcludedView, State, StatementView
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import missing_view
+from trainmedic.service.ranking.candidates import REPORTED
 from trainmedic.service.ranking.diagnose import Diagnosis
 from trainmedic.service.ranking.features import ENOUGH, Context, in_range, remedies_for
 from trainmedic.service.ranking.fix_values import plain_name
@@ -30,6 +31,7 @@ MOST_MISSING = 3
 LEAST = 0.02
 """The least probability of a mechanism or cause that is listed without being one of the answer's causes."""
 LEAST_INNER = 0.005
+MOST_REPORTS = 2
 FITTING_WORDS = 0.4
 """The least overlap with the question's concepts that counts as a reason."""
 
@@ -202,6 +204,9 @@ class Reasons:
                 s.option for name in self.cause.case.settings if (s := self.context.evidence.run.settings.get(name))
             ]
             yield self._say("settings", [option.span for option in options if option is not None])
+        if (report := self.context.reported(self.cause.case.id)) is not None and report.weight >= REPORTED:
+            titles = [f"`{_short(thread.title)}`" for thread in report.threads[:MOST_REPORTS]]
+            yield self._say("reported", titles=self._joined(titles))
         if features["focus"] >= FITTING_WORDS:
             yield self._say("words")
 

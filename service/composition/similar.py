@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmedic.kb.threads.thread import Quote
+from trainmedic.kb.threads.thread import Quote, SimilarThread
 from trainmedic.service.answer import Answer, QuoteView, Section, SimilarView, markdown
 from trainmedic.service.composition.compose import harmless
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.ranking.similar import SimilarThread
 
 MOST_QUOTED = 2
 """Passages of a resolution in the answer's text; the others are only in its fields."""

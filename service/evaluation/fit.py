@@ -61,6 +61,7 @@ PRIOR: Mapping[str, float] = MappingProxyType(
         "helped": 1.5,
         "common": 0.3,
         "message": 2.5,
+        "reported": 0.5,
         "rule_clear": -0.8,
         "denied": -1.2,
         "symptom_missed": -0.3,

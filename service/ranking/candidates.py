@@ -17,14 +17,18 @@ from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.defect import framework_of, signs_of_packages
+from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
 from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit
+from trainmedic.service.ranking.similar import reports_of
 
 MAX_SOURCE = 20_000
 """Code points of each pasted text that are searched for names of frameworks."""
+REPORTED = 0.4
+"""How much must speak of a cause or mechanism in similar threads for it to take part by this alone."""
 _WORD = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -53,6 +57,7 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
             if state.value is True:
                 named += (origin_id(weighed.mechanism, state.origin), *state.origin.cases)
     named += [name for name, state in context.defects.items() if state.printed]
+    named += [name for name, report in context.reports.items() if report.weight >= REPORTED]
     for cause_id in named:
         if cause_id in published and cause_id not in candidates:
             candidates[cause_id] = Candidate(cause=published[cause_id])
@@ -72,6 +77,7 @@ def context_of(
     hits: Sequence[Hit],
     knowledge: Knowledge,
     impossible: Collection[str] = (),
+    similar: tuple[SimilarThread, ...] = (),
 ) -> Context:
     """What all candidates of one question share.
 
@@ -79,7 +85,11 @@ def context_of(
     an observed symptom. Of the known defects those that were retrieved or whose message was pasted, unless they are
     ``impossible``.
     """
+    reports = {
+        name: report for name, report in reports_of(similar, knowledge.sources).items() if name not in impossible
+    }
     named = {hit.case_id for hit in hits} | {case_id for finding in report.findings for case_id in finding.cases}
+    named |= reports.keys() & knowledge.published.keys()
     mechanisms = {place.mechanism for cause_id in named for place in knowledge.places.get(cause_id, ())}
     weighed = [
         mechanism
@@ -101,7 +111,7 @@ def context_of(
         defects=MappingProxyType(
             {
                 name: _defect_state(knowledge.defect_of[name], name in printed, evidence)
-                for name in sorted((printed | {hit.case_id for hit in hits}) & knowledge.defect_of.keys())
+                for name in sorted((printed | named) & knowledge.defect_of.keys())
             }
         ),
         named=named_frameworks(evidence, intent),
@@ -110,6 +120,8 @@ def context_of(
             knowledge.glossary.ids("\n".join(text for _, text in pasted_parts(evidence))[:MAX_QUESTION])
         ),
         glossary=knowledge.glossary.concepts,
+        similar=similar,
+        reports=MappingProxyType(reports),
     )
 
 

@@ -16,6 +16,7 @@ from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.kb.model.run import Recognised, VersionFact
 from trainmedic.kb.parse.signal_kinds import NON_FINITE
+from trainmedic.kb.threads.thread import Reported, SimilarThread
 from trainmedic.kb.versions import parse_range
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.ranking.fix_values import FixValue, already_written
@@ -46,7 +47,7 @@ FOR = (
     *("fused", "page", "words", "meaning", "agreed", "pasted", "pasted_agreed", "mechanism_fused", "concepts", "focus"),
     *("symptom", "predicted"),
     *("support", "holds", "rule_fired", "rule_unsure", "framework_match", "algorithm_match", "family_match"),
-    *("version_inside", "settings", "helped", "common", "message"),
+    *("version_inside", "settings", "helped", "common", "message", "reported"),
 )
 """What speaks for a candidate."""
 AGAINST = (
@@ -116,10 +117,18 @@ class Context:
     glossary: Mapping[str, Concept] = field(default_factory=lambda: MappingProxyType({}))
     fix_values: Mapping[str, tuple[FixValue, ...]] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
     defects: Mapping[str, DefectState] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
+    similar: tuple[SimilarThread, ...] = ()  # ingested threads like the question, most alike first
+    reports: Mapping[str, Reported] = field(default_factory=lambda: MappingProxyType({}))  # by cause and mechanism id
 
     def placed(self, cause_id: str) -> tuple[Place, ...]:
         """Where a cause belongs; empty for one that no mechanism names."""
         return self.places.get(cause_id, ())
+
+    def reported(self, cause_id: str) -> Reported | None:
+        """What resolved threads say of a cause or of a mechanism that it belongs to; the one of which most speaks."""
+        names = (cause_id, *(place.mechanism for place in self.placed(cause_id)))
+        found = [self.reports[name] for name in names if name in self.reports]
+        return max(found, key=lambda report: report.weight, default=None)
 
     @property
     def symptoms(self) -> frozenset[str]:
@@ -207,6 +216,7 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
         **_of_mechanism(case, context),
         **_of_versions(case, evidence),
         "message": float(context.defects[case.id].printed if case.id in context.defects else False),
+        "reported": said.weight if (said := context.reported(case.id)) is not None else 0.0,
         **_of_remedies(case, context),
         "is_origin": float(case.level == "origin"),
         "is_mechanism": float(case.level == "mechanism"),

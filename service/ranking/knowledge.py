@@ -56,19 +56,20 @@ class Knowledge:
                 for cause in (origin_id(mechanism, origin), *origin.cases):
                     places[cause].append(place)
         for defect in self.defect_of.values():
-            of_cases = [place for case_id in self._cited.get(defect.link, ()) for place in places[case_id]]
+            citing = [case_id for case_id in self.sources.get(defect.link, ()) if case_id in self.case_pages]
+            of_cases = [place for case_id in citing for place in places[case_id]]
             alike = tuple(dict.fromkeys(place for place in of_cases if place.mechanism == defect.mechanism))
             places[defect.id] += alike or ((Place(mechanism=defect.mechanism),) if defect.mechanism else ())
         return MappingProxyType({cause: tuple(listed) for cause, listed in places.items()})
 
     @cached_property
-    def _cited(self) -> Mapping[str, tuple[str, ...]]:
-        """The cases that name a page of the web as a source, by its address."""
+    def sources(self) -> Mapping[str, tuple[str, ...]]:
+        """The causes that name a page of the web as a source, by its address."""
         cited: dict[str, list[str]] = defaultdict(list)
-        for case in self.case_pages.values():
-            for url in {source.url.partition("#")[0] for source in case.sources}:
-                cited[url].append(case.id)
-        return MappingProxyType({url: tuple(cases) for url, cases in cited.items()})
+        for cause in self.published.values():
+            for url in {source.url.partition("#")[0] for source in cause.sources}:
+                cited[url].append(cause.id)
+        return MappingProxyType({url: tuple(causes) for url, causes in cited.items()})
 
     @cached_property
     def published(self) -> Mapping[str, Case]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.threads.store import ThreadStore
-from trainmedic.kb.threads.thread import Thread
+from trainmedic.kb.threads.thread import Reported, SimilarThread
 from trainmedic.service.question.query import Query
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import KNOWN_ENOUGH
@@ -23,22 +22,20 @@ LEAST_COSINE = 0.45
 AGREED = 0.9
 """The least share of the best possible fused rank for a thread that is alike by its words alone."""
 
+MOST = 12
+"""Threads that are found."""
+SHOWN = 3
+
 NEAR = 20
 """Chunks of pages that vote for what is going on in a thread."""
 MECHANISMS = 3
+WITNESSES = 5
+"""Resolved threads that speak for a mechanism or cause."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimilarThread:
-    """A thread like the question; ``likeness`` is from 0 to 1."""
-
-    thread: Thread
-    likeness: float
-
-
-def similar_threads(query: Query, store: ThreadStore, embedder: Embedder, most: int = 3) -> tuple[SimilarThread, ...]:
-    """The threads that a question's words and meaning find, best first, ties by id. Those about something else are left
-    out, and so are unresolved ones where there are resolved ones as good."""
+def similar_threads(query: Query, store: ThreadStore, embedder: Embedder) -> tuple[SimilarThread, ...]:
+    """The threads that a question's words and meaning find, most alike first, ties by id. Those about something else
+    are left out."""
     terms = {**query.pasted, **query.terms}
     words = store.by_words(terms, DEPTH)
     known = embedder.known_share(query.embedded) if query.embedded.strip() else 0.0
@@ -57,10 +54,30 @@ def similar_threads(query: Query, store: ThreadStore, embedder: Embedder, most: 
         if cosines.get(name, 0.0) >= LEAST_COSINE or vote / best_vote >= AGREED
     ]
     alike.sort(key=lambda item: (-item[0], item[1]))
-    likeness = {name: value for value, name in alike[: 4 * most]}
-    threads = [SimilarThread(thread=thread, likeness=likeness[thread.id]) for thread in store.get(likeness)]
-    threads.sort(key=lambda item: (not item.thread.resolution, -item.likeness, item.thread.id))
-    return tuple(threads[:most])
+    likeness = {name: value for value, name in alike[:MOST]}
+    return tuple(SimilarThread(thread=thread, likeness=likeness[thread.id]) for thread in store.get(likeness))
+
+
+def shown(similar: Sequence[SimilarThread]) -> tuple[SimilarThread, ...]:
+    """The threads that an answer shows: resolved ones first."""
+    return tuple(sorted(similar, key=lambda item: not item.thread.resolution)[:SHOWN])
+
+
+def reports_of(similar: Sequence[SimilarThread], sources: Mapping[str, Sequence[str]]) -> Mapping[str, Reported]:
+    """What resolved threads say of causes and mechanisms, by their ids.
+
+    A thread speaks for the causes whose pages name it as a source (``sources``: address → causes), and for the
+    mechanisms that its resolution is about.
+    """
+    reports: dict[str, Reported] = {}
+    for item in [item for item in similar if item.thread.resolution][:WITNESSES]:
+        thread = item.thread
+        shares = {cause: 1.0 for cause in sources.get(thread.url.partition("#")[0], ())}
+        for name, share in {**thread.mechanisms, **shares}.items():
+            earlier = reports.get(name, Reported(weight=0.0, threads=()))
+            weight = min(1.0, earlier.weight + share * item.likeness)
+            reports[name] = Reported(weight=weight, threads=(*earlier.threads, thread))
+    return reports
 
 
 def mechanisms_near(vector: npt.NDArray[np.float32], knowledge: Knowledge) -> Mapping[str, float]:

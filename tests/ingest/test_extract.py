@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from trainmedic.ingest.tools.extract import differences, main
-from trainmedic.ingest.tools.extract_source import GitTree
+from trainmedic.ingest.tools.extract_source import GitTree, WheelTree
 from trainmedic.ingest.tools.extract_store import Book, Entry, from_catalogue, read, write
 from trainmedic.ingest.tools.extract_table import settings_table
 from trainmedic.ingest.tools.option_sources import FRAMEWORKS, extract
@@ -380,6 +381,51 @@ def test_files_that_hydra_mounts_are_options_at_their_place(tmp_path: Path) -> N
     }
     found = extract(GitTree(checkout(tmp_path / "repo", files), "v1.0.0"), "skyrl-train")
     assert {key: entry["default"] for key, entry in found.items()} == {"trainer.epochs": 1, "trainer.mega.tp": 2}
+
+
+SERVER_ARGS = """
+class ServerArgs:
+    model_path: A[str, Arg(help="weights", aliases=["--model"])]
+    tp_size: A[int, Arg(help="size", aliases=["--tensor-parallel-size"])] = 1
+    enable_metrics: A[bool, "Log metrics."] = False
+    stages: A[Optional[List[int]], "Sizes."] = None
+    hooks: A[Optional[str], Arg(help="a file", type_parser=load)] = None
+    disable_cuda_graph: A[bool, Arg(no_cli=True)] = False
+
+    def add_cli_args(parser):
+        parser.add_argument("--disable-cuda-graph", action=DeprecatedStoreTrueAction)
+        parser.add_argument("--config", type=str)
+"""
+FIELDS = """
+class Memory(Struct):
+    page_size: A[Optional[int], Arg(help="size")] = None
+    gpu_id: A[int, Derived(doc="set at run time")]
+"""
+
+
+def test_flags_and_fields_of_a_server_are_read_from_a_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wheel = tmp_path / "sglang-0.5.18-py3-none-any.whl"
+    with ZipFile(wheel, "w") as archive:
+        archive.writestr("sglang/srt/server_args.py", SERVER_ARGS)
+        archive.writestr("sglang/srt/arg_groups/fields/memory.py", FIELDS)
+    options = extract(WheelTree(wheel), "sglang")
+    assert options["model"] == {"type": "str", "default": "<required>", "in": ["server"]}
+    assert options["tp_size"] == {"type": "int", "default": 1, "in": ["server", "ServerArgs"]}
+    assert options["enable_metrics"]["type"] == "flag"
+    assert options["enable_metrics"]["type_by"] == {"ServerArgs": "bool"}
+    assert (options["stages"]["nargs"], options["hooks"]["nargs"], options["disable_cuda_graph"]["nargs"]) == (
+        "+",
+        "?",
+        "?",
+    )
+    assert options["config"]["in"] == ["server"]
+    assert options["page_size"]["in"] == ["server", "ServerArgs"]
+    assert "gpu_id" not in options
+    assert main(["--framework", "sglang", "--wheel", str(wheel), "--data", str(tmp_path / "data")]) == 0
+    assert read(tmp_path / "data" / "sglang" / "options.json").examined == ["0.5.18"]
+    capsys.readouterr()
 
 
 def test_a_missing_tag_or_no_declarations_is_an_error(tmp_path: Path) -> None:

@@ -76,10 +76,33 @@ def test_the_section_speaks_the_language_of_the_question(with_threads: Advisor) 
     assert (section.heading, "维护者" in section.body) == ("类似的报告（导入的内容，未经审核）", True)
 
 
-def test_a_thread_changes_neither_verdict_nor_causes(advisor: Advisor, with_threads: Advisor) -> None:
+def test_a_thread_of_no_known_cause_changes_neither_verdict_nor_first_cause(
+    advisor: Advisor, with_threads: Advisor
+) -> None:
     before, after = ask(advisor), ask(with_threads)
-    assert (before.verdict, before.causes) == (after.verdict, after.causes)
+    assert (before.verdict, before.causes[0].case_id) == (after.verdict, after.causes[0].case_id)
     assert before.similar == ()
+
+
+def test_a_thread_that_a_case_cites_speaks_for_this_case_and_is_never_high(advisor: Advisor, tmp_path: Path) -> None:
+    knowledge = advisor.knowledge
+    case = next(case for case in knowledge.case_pages.values() if case.sources[0].url.startswith("https://github"))
+    thread = replace(HANG, url=case.sources[0].url)
+    store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
+    sync("tracker", [thread], store, knowledge.embedder.vectors, lambda vector: mechanisms_near(vector, knowledge))
+    _, context = Advisor(replace(knowledge, threads=store)).candidates(Ask(question=QUESTION))
+    report = context.reported(case.id)
+    assert report is not None
+    assert [thread.key for thread in report.threads] == ["1"]
+    assert all(cause.confidence != "high" for cause in ask(Advisor(replace(knowledge, threads=store))).causes)
+
+
+def test_an_unresolved_thread_speaks_for_nothing(advisor: Advisor, tmp_path: Path) -> None:
+    knowledge = advisor.knowledge
+    store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
+    sync("tracker", [OPEN], store, knowledge.embedder.vectors, lambda vector: mechanisms_near(vector, knowledge))
+    _, context = Advisor(replace(knowledge, threads=store)).candidates(Ask(question=QUESTION))
+    assert ([item.thread.key for item in context.similar], context.reports) == (["2"], {})
 
 
 def test_what_is_not_asked_about_a_fault_gets_no_reports(with_threads: Advisor) -> None:

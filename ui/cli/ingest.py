@@ -16,21 +16,26 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainmedic.ingest.build import Summary
+    from trainmedic.ingest.threads import SyncSummary
 
+MOST_DRAFTS = 500
+"""Write-ups of one run that become drafts: what a person can review."""
 PROGRESS = 1_000
 """Items after which a long run says how far it is."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="a kind of source (folder, defects), or the path of a folder")
-    parser.add_argument("location", metavar="LOCATION", nargs="*", help="the folder or file; of defects the checkouts")
+    parser.add_argument("source", metavar="SOURCE", help="a kind of source; or a path or address, whose kind is seen")
+    parser.add_argument("location", metavar="LOCATION", nargs="*", help="the path or address; of defects the checkouts")
     parser.add_argument("--out", type=Path, metavar="PATH", help="folder of the drafts (drafts/ in the data folder)")
+    parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
     parser.add_argument("--since", default="", metavar="DATE", help="of defects: the earliest commit, as 2024-06-01")
     parser.add_argument("--json", action="store_true")
 
@@ -40,8 +45,8 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest.build import build
-    from trainmedic.ingest.document import Document, Raw
-    from trainmedic.ingest.sources import names, source
+    from trainmedic.ingest.document import Document, Item, Raw
+    from trainmedic.ingest.sources import names, recognised, source
     from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.serialization import to_json
@@ -51,40 +56,54 @@ def run(options: argparse.Namespace) -> int:
 
     if len(options.location) > 1:
         raise InvalidRequest("name one folder or file")
-    name, location = (options.source, options.location[0]) if options.location else ("folder", options.source)
+    location = (*options.location, options.source)[0]
+    name = options.source if options.location else recognised(location)
     if name not in names():
         raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
     settings = settings_of(options)
     advisor = build_advisor(settings, with_history=False)
     knowledge = advisor.knowledge
-    items = tuple(source(name).read(location))
+    store = threads_of(settings, knowledge.embedder)
+    key = source_name(name, location)
+    since = "" if options.full else store.checkpoint(key)
+    articles: list[Raw] = []
+
+    def items() -> Iterator[Item]:
+        for item in source(name).read(location, since):
+            if isinstance(item, Raw) and len(articles) < MOST_DRAFTS:
+                articles.append(item)
+            yield item
 
     def progress(count: int) -> None:
         if count % PROGRESS == 0:
-            print(f"{count} of {len(items)} read", file=sys.stderr)
+            print(f"{count} read", file=sys.stderr)
 
     threads = sync(
-        source_name(name, Path(location).resolve()),
-        items,
-        threads_of(settings, knowledge.embedder),
+        key,
+        items(),
+        store,
         knowledge.embedder.vectors,
         lambda vector: mechanisms_near(vector, knowledge),
         progress,
+        complete=not since,
     )
 
     def related(document: Document) -> tuple[str, ...]:
         hits = advisor.search(f"{document.title}\n{document.text}", top_k=1)
         return tuple(hit.case_id for hit in hits)
 
-    drafts = build(
-        (item for item in items if isinstance(item, Raw)), options.out or settings.data_dir / "drafts", related
-    )
+    drafts = build(articles, options.out or settings.data_dir / "drafts", related)
     if options.json:
         sys.stdout.write(to_json({**_fields(drafts), "threads": threads}, indent=2) + "\n")
     else:
         for draft in drafts.written:
             about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
             sys.stdout.write(f"{draft.origin} → {draft.id}{about}\n")
+    _tell(threads, drafts)
+    return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
+
+
+def _tell(threads: SyncSummary, drafts: Summary) -> None:
     for origin in drafts.known:
         print(f"{origin}: already drafted", file=sys.stderr)
     for copy, original in drafts.copies:
@@ -94,13 +113,14 @@ def run(options: argparse.Namespace) -> int:
     counts = f"{threads.added} new, {threads.changed} changed, {threads.unchanged} unchanged, {threads.removed} gone"
     print(f"threads: {counts}", file=sys.stderr)
     print(f"{len(drafts.written)} drafts, {drafts.removed} lines of boilerplate removed", file=sys.stderr)
-    return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
 
 
-def source_name(kind: str, location: Path) -> str:
+def source_name(kind: str, location: str) -> str:
     """What the threads of a source are stored under: its kind and place, without the place's folders."""
-    digest = hashlib.sha256(str(location).encode("utf-8", "surrogateescape")).hexdigest()[:6]
-    return f"{kind}:{location.name}-{digest}"
+    path = Path(location)
+    whole = str(path.resolve()) if path.exists() else location
+    digest = hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{kind}:{Path(whole).name}-{digest}"
 
 
 def _fields(summary: Summary) -> dict[str, object]:

@@ -17,13 +17,13 @@ _GROUPS = {
 
 
 def options_by_owner(tree: GitTree) -> OptionsByOwner:
-    sources = Sources.matching(tree, r"roll/configs/\w+\.py", r"roll/pipeline/\w+/\w+_config\.py")
+    sources = Sources.matching(tree, r"roll/configs/\w+\.py", r"roll/pipeline/[\w/]+_config\.py")
     worker = class_options(sources, "WorkerConfig")
     for group, name in _GROUPS.items():
         worker.pop(group, None)
         worker.update(class_options(sources, name, f"{group}."))
     owned = {}
-    for owner in ("RLVRConfig", "AgenticConfig", "SFTConfig", "DPOConfig", "DistillConfig"):
+    for owner in ("RLVRConfig", "AgenticConfig", "SFTConfig", "DPOConfig", "DistillConfig", "RewardFLConfig"):
         options = class_options(sources, owner) if owner in sources.classes else {}
         for name in _WORKERS:
             if options.pop(name, None) is not None:

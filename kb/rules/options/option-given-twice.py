@@ -18,7 +18,11 @@ def check(facts: Facts) -> Outcome:
     first: dict[tuple[str | None, str, str, str], Option] = {}
     offences = []
     for option, reader, verdict in judged(facts):
-        if verdict.name in _REPEATABLE or isinstance(option.value, Unresolved) or reader.how in ("call", "hydra"):
+        if (
+            verdict.name in _REPEATABLE
+            or isinstance(option.value, Unresolved)
+            or reader.how in ("call", "hydra", "tree")
+        ):
             continue
         if "." in option.key and reader.catalogue in _NESTED:
             continue

@@ -14,12 +14,14 @@ from trainmedic.kb.rules.shared.option_readers import (
     KNOWN,
     LATER,
     RETIRED,
+    SAMPLED,
     UNKNOWN,
     Reader,
     Verdict,
     judged,
 )
 from trainmedic.kb.rules.shared.option_values import lacks_value, not_a_choice, takes_no_value, wrong_type
+from trainmedic.kb.suggest import is_slip
 
 MAX_OWNERS = 4
 
@@ -66,12 +68,12 @@ def _report_moved(options: Sequence[tuple[Option, Reader, Verdict]], facts: Fact
 
 
 def ignored(facts: Facts) -> Outcome:
-    """Silent at the top level of a DeepSpeed file."""
+    """Silent at the top level of a DeepSpeed file, and in nested files, where a name may serve the user alone."""
     return report(
         [
             Offence(option, "", "")
             for option, reader, meant in _unknown(facts, strict=False)
-            if meant.why == "none" and reader.catalogue != "deepspeed"
+            if meant.why == "none" and reader.catalogue != "deepspeed" and reader.how != "tree"
         ],
         facts,
     )
@@ -84,9 +86,17 @@ def misspelt_ignored(facts: Facts) -> Outcome:
             Offence(option, meant.en, meant.zh)
             for option, reader, meant in _unknown(facts, strict=False)
             if meant.why == "spelling" and meant.name and (reader.catalogue != "deepspeed" or "." not in meant.name)
+            if reader.how != "tree" or _beside(option.key, meant.name)
         ],
         facts,
     )
+
+
+def _beside(name: str, meant: str) -> bool:
+    """Whether ``meant`` is a name of the same section and differs by a typing error only."""
+    section, _, leaf = name.rpartition(".")
+    other, _, known = meant.rpartition(".")
+    return section == other and is_slip(leaf, known)
 
 
 def zero_option_outside_section(facts: Facts) -> Outcome:
@@ -111,7 +121,8 @@ def unknown(facts: Facts) -> Outcome:
     """Without a version, fires only if a known name is near."""
     offences, packages = [], []
     for option, reader, meant in _unknown(facts, strict=True):
-        if meant.why != "foreign" and (meant.name or reader.exact is not None):
+        complete = reader.exact is not None and reader.catalogue not in SAMPLED
+        if meant.why != "foreign" and (meant.name or complete):
             offences.append(Offence(option, meant.en, meant.zh))
             packages.append("" if meant.name else reader.catalogue)
     return report(offences, facts, packages)
@@ -149,6 +160,8 @@ def _foreign(facts: Facts, *, strict: bool) -> Outcome:
 def abbreviated(facts: Facts) -> Outcome:
     def problem(option: Option, reader: Reader, verdict: Verdict) -> tuple[str, str] | None:
         if verdict.kind != KNOWN or verdict.info is None or not verdict.info.abbreviated or reader.how != "argparse":
+            return None
+        if reader.catalogue == "sglang":  # its own documentation writes --tp and --dp
             return None
         return f"read as {verdict.name}", f"会被读成 {verdict.name}"
 

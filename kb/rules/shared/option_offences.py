@@ -182,7 +182,7 @@ def _owned(reader: Reader, known: Table, info: Mapping[str, Any]) -> bool:
 def _nearest(reader: Reader, name: str) -> str | None:
     """The nearest name of the reader; in a tree, the nearest one beside it."""
     names: Iterable[str] = _names(reader.catalogue, reader.exact, reader.owners)
-    if reader.catalogue in ("verl", "deepspeed"):
+    if reader.catalogue == "deepspeed" or profiles()[reader.catalogue].tree:
         branch, _, leaf = name.rpartition(".")
         beside = [candidate.rpartition(".")[2] for candidate in names if candidate.rpartition(".")[0] == branch]
         beside += [candidate.partition(".")[0] for candidate in names] if not branch else []

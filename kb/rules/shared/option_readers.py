@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inherited_from
 from trainmedic.kb.frameworks.catalogue import option as find_option
-from trainmedic.kb.frameworks.profiles import INHERITS
+from trainmedic.kb.frameworks.profiles import INHERITS, profiles
 from trainmedic.kb.frameworks.tables import Table, table
 from trainmedic.kb.model.run import Option, Origin, VersionFact
 from trainmedic.kb.versions import version_key
@@ -34,11 +34,31 @@ _OPENRLHF = re.compile(r"openrlhf[./]cli[./](train_\w+?|serve_rm|batch_inference
 _SWIFT = re.compile(r"^swift (sft|pt|rlhf)$|swift[./]cli[./](sft|pt|rlhf)(?:\.py)?$")
 _FACTORY = re.compile(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$")
 _TRL = re.compile(r"^trl (sft|dpo|kto|grpo|rloo|reward)$|(?:^|/)trl/scripts/(sft|dpo|kto|grpo|rloo|reward)\.py$")
-_VERL = re.compile(r"^verl\.trainer\.main_ppo$|verl/trainer/main_ppo\.py$")
 _MEGATRON = re.compile(r"(?:^|/)pretrain_(?:gpt|bert|t5|mamba|hybrid|vlm)\.py$")
 _SLIME = re.compile(r"(?:^|/)train(?:_async)?\.py$")
 _IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LIBRARIES = ("trl", "transformers", "peft")
+_TREE_PROGRAMS = {
+    "verl.trainer.main_ppo": ("verl", ()),
+    "skyrl_train.entrypoints.main_base": ("skyrl-train", ()),
+    "skyrl.train.entrypoints.main_base": ("skyrl", ("main_base",)),
+    "skyrl.train.main_sft": ("skyrl", ("main_sft",)),
+}
+"""Module → its catalogue and owners: ``key=value`` words change a tree that is closed."""
+_STILL_TAKEN = {
+    "skyrl": ("trainer.use_sample_packing", "use_sample_packing", "generator.inference_engine.async_engine")
+}
+"""Names that are no longer fields, but that the command still converts or drops itself."""
+_ENGINE_ARGUMENTS = {
+    "slime": "sglang-",
+    "verl": "actor_rollout_ref.rollout.engine_kwargs.sglang.",
+    "skyrl-train": "generator.engine_init_kwargs.",
+    "roll": "actor_infer.strategy_args.strategy_config.",
+}
+"""Framework → the beginning of options that it hands to SGLang as they are."""
+_TAKEN_OUT = frozenset({"tensor_parallel_size", "pipeline_parallel_size"})
+"""What ROLL itself reads there before it starts the engine."""
+_XTUNER_COMMAND = "xtuner.v1.train.cli.sft"
 _HF_CLASSES = ("TrainingArguments", "Seq2SeqTrainingArguments")
 _SECTIONS = {"axolotl": ("trl", "vllm", "qat"), "deepspeed": ("zero_optimization",)}
 _FACTORY_FILE = frozenset({"stage", "finetuning_type", "template", "do_train"})
@@ -46,7 +66,8 @@ _FACTORY_OTHERS = frozenset(
     {"dist_config", "model_class", "tensor_model_parallel_size", "pipeline_model_parallel_size"}
 )
 """Files of the v1 trainer and of the Megatron trainer have names of their own."""
-_VERL_FREE = re.compile(r"(?:^|\.)(?:\w*_kwargs|override_\w+|extra\w*|hydra|reward_kwargs)(?:\.|$)")
+SAMPLED = ("nemo-rl",)
+"""Catalogued from example files, which need not write every option: only a near name tells."""
 _FREE = frozenset({"config", "accelerate_config", "deepspeed", "env", "ENV", "plugins", "local_rank", "local-rank"})
 """Names that the readers take out themselves before they look at the rest."""
 
@@ -57,7 +78,7 @@ class Reader:
 
     ``inherits`` is the version of transformers where the arguments extend TrainingArguments and it is known.
     ``how`` it reads: argparse (a command line), dict (a file whose values are taken as they are), call (Python),
-    pydantic (a file that a schema checks), json (DeepSpeed), hydra.
+    pydantic (a file that a schema checks), json (DeepSpeed), hydra, tree (a nested file), cyclopts (XTuner's command).
     """
 
     catalogue: str
@@ -93,23 +114,39 @@ def _judged(facts: Facts) -> Iterator[tuple[Option, Reader, Verdict]]:
     run = facts.run
     readers = _Readers(facts)
     for option in run.options[:MOST_OPTIONS]:
+        argument = readers.engine_argument(option)
+        if argument:
+            engine = readers.engine(option)
+            yield option, engine, judge(engine, argument)
+            continue
         reader = readers.of(option)
         if reader is not None:
             name = _name(reader.catalogue, option.key)
+            if reader.how == "tree" and _referred(facts, option.key):
+                continue
             if name and name not in _FREE:
                 yield option, reader, judge(reader, name)
 
 
+def _referred(facts: Facts, key: str) -> bool:
+    """Whether another value of a file takes it over (``${key}``), so that it may be a name of the user's."""
+    return any(f"${{{key}}}" in source.text for source in facts.evidence.sources)
+
+
 def _name(catalogue: str, key: str) -> str:
     """The option's name as the catalogue has it; empty for what lies inside a free-form value."""
-    if catalogue == "verl":
-        return "" if _VERL_FREE.search(key) else key
+    profile = profiles()[catalogue]
+    if profile.tree:
+        return "" if profile.free and _pattern(profile.free).search(key) else key
     if catalogue == "openrlhf":
         return key
     head, dot, _ = key.partition(".")
     if not dot or head in _SECTIONS.get(catalogue, ()):
         return key if key.count(".") < 2 else ""
     return head
+
+
+_pattern = cache(re.compile)
 
 
 class _Readers:
@@ -121,9 +158,32 @@ class _Readers:
         self.entry = next((r.entry.value for r in self.run.regions if r.entry is not None), None)
         self._made: dict[tuple[str, str, str], Reader | None] = {}
 
+    def engine_argument(self, option: Option) -> str:
+        """The name under which a trainer passes an option on to SGLang; empty if it does not."""
+        prefix = _ENGINE_ARGUMENTS.get(self.framework or "", "")
+        if not prefix or not option.key.startswith(prefix) or option.origin is Origin.DUMP:
+            return ""
+        if self.framework == "slime":
+            trainer = table("slime")
+            known = trainer is not None and option.key in trainer.names
+            return "" if known or self.of(option) is None else option.key.removeprefix(prefix)
+        name = option.key.removeprefix(prefix)
+        if (
+            "." in name
+            or (self.framework == "roll" and name in _TAKEN_OUT)
+            or self.facts.name("rollout_engine").value != "sglang"
+        ):
+            return ""
+        return name
+
+    def engine(self, option: Option) -> Reader:
+        if self.framework == "slime":
+            return self._reader("sglang", "argparse", owners=("server",))
+        return self._reader("sglang", "call", owners=("ServerArgs",))
+
     def of(self, option: Option) -> Reader | None:
         """Who reads an option; None where nobody catalogued does, or where it was only printed into a log."""
-        if option.origin is Origin.HYDRA and self.framework == "verl" and _adds(option):
+        if option.origin is Origin.HYDRA and _adds(option):
             return None
         head = option.key.partition(".")[0] if option.scope == "deepspeed" else ""
         key = (option.scope, option.origin.value, head)
@@ -147,10 +207,18 @@ class _Readers:
                 return None
 
     def _class(self, scope: str) -> Reader | None:
+        if self.framework == "xtuner":
+            return self._class_of_xtuner(scope)
         catalogue = _catalogue_of(scope)
         if catalogue is None:
             return None
         return None if own_class(self.facts, scope) else self._reader(catalogue, "call", owners=(scope,))
+
+    def _class_of_xtuner(self, scope: str) -> Reader | None:
+        known = table("xtuner")
+        if known is None or not scope.endswith("Config") or not any(scope in group for group in known.owner_sets):
+            return None
+        return None if own_class(self.facts, scope, ("xtuner",)) else self._reader("xtuner", "call", owners=(scope,))
 
     def _command(self) -> Reader | None:
         entry = self.entry or ""
@@ -168,16 +236,24 @@ class _Readers:
             return self._reader("megatron-core", "argparse")
         if _SLIME.search(entry) and self.framework == "slime":
             return self._reader("slime", "argparse")
+        if entry in ("sglang serve", "sglang.launch_server") or entry.endswith("sglang/launch_server.py"):
+            return self._reader("sglang", "argparse", owners=("server",))
+        if _module(entry).endswith(_XTUNER_COMMAND):
+            return self._reader("xtuner", "cyclopts", owners=("TrainingArguments",))
         return None
 
     def _overrides(self) -> Reader | None:
         entry = self.entry or ""
-        if _VERL.search(entry):
+        program = next((known for known in _TREE_PROGRAMS if _module(entry).endswith(known)), None)
+        if program is not None:
             foreign = any(
                 o.key in ("model_engine", "config-name", "config-path") or "@" in o.key for o in self.run.options
             )
             foreign = foreign or any(o.key.startswith("hydra.") or ".model_engine" in o.key for o in self.run.options)
-            return None if foreign else self._reader("verl", "hydra")
+            catalogue, owners = _TREE_PROGRAMS[program]
+            return None if foreign else self._reader(catalogue, "hydra", owners=owners)
+        if self.framework == "nemo-rl" and _module(entry).rpartition(".")[2].startswith("run_"):
+            return self._reader("nemo-rl", "hydra")
         return self._factory("dict") if _FACTORY.search(entry) else None
 
     def _file(self, option: Option) -> Reader | None:
@@ -200,6 +276,8 @@ class _Readers:
             return self._reader("axolotl", "pydantic", strict=False)
         if self.framework == "llamafactory" and "model_name_or_path" in heads and heads & _FACTORY_FILE:
             return None if heads & _FACTORY_OTHERS else self._factory("dict")
+        if self.framework in ("nemo-rl", "roll"):
+            return self._reader(self.framework, "tree", strict=False)
         return None
 
     def _factory(self, how: str) -> Reader | None:
@@ -228,7 +306,7 @@ def _interned(
     return Reader(catalogue, low, high, owners, strict, inherits, how)
 
 
-def own_class(facts: Facts, scope: str) -> bool:
+def own_class(facts: Facts, scope: str, libraries: tuple[str, ...] = _LIBRARIES) -> bool:
     """Whether a class may be another than the library's: unsloth patches them, and names are used by others as well."""
     for source in facts.evidence.sources:
         text = source.text
@@ -236,8 +314,10 @@ def own_class(facts: Facts, scope: str) -> bool:
             continue
         if "unsloth" in text or f"class {scope}" in text:
             return True
+        if f".{scope}(" in text and not any(f"{library}.{scope}(" in text for library in libraries):
+            return True
         for statement in _IMPORT.finditer(text):
-            if statement[1].partition(".")[0] not in _LIBRARIES and re.search(rf"\b{scope}\b", statement[2]):
+            if statement[1].partition(".")[0] not in libraries and re.search(rf"\b{scope}\b", statement[2]):
                 return True
     return False
 
@@ -255,6 +335,11 @@ def _catalogue_of(scope: str) -> str | None:
     return "trl" if any(scope in group for group in known.owner_sets) else None
 
 
+def _module(entry: str) -> str:
+    """``skyrl/train/main_sft.py`` as ``skyrl.train.main_sft``."""
+    return entry.removesuffix(".py").replace("/", ".")
+
+
 def _adds(option: Option) -> bool:
     """``+key``, ``++key`` and ``~key``: hydra then takes names that the tree does not have."""
     return option.span.text.lstrip("'\"")[:1] in ("+", "~")
@@ -269,6 +354,12 @@ def _bounds(fact: VersionFact | None) -> tuple[str | None, str | None]:
 
 @lru_cache(maxsize=8192)
 def judge(reader: Reader, name: str) -> Verdict:
+    verdict = _judge(reader, name)
+    uncertain = reader.catalogue in SAMPLED or name in _STILL_TAKEN.get(reader.catalogue, ())
+    return Verdict(OPEN, name) if uncertain and verdict.kind in (GONE, LATER, RETIRED) else verdict
+
+
+def _judge(reader: Reader, name: str) -> Verdict:
     framework = reader.catalogue
     owner = reader.owners[0] if len(reader.owners) == 1 else None
     info = find_option(framework, name, reader.exact, owner=owner, transformers=reader.inherits)
@@ -359,7 +450,7 @@ def _negates(catalogue: Table, spelled: str) -> bool:
 def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     """A name that the release does not have: it went, it comes later, or it never was."""
     framework = reader.catalogue
-    spelled = name.replace("-", "_") if framework in (*INHERITS, "transformers") else name
+    spelled = name.replace("-", "_") if profiles()[framework].dashes else name
     for known in (catalogue, table("transformers") if framework in INHERITS else None):
         line = known.line(spelled) if known is not None else None
         if known is None or line is None:
@@ -386,8 +477,8 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
     if reader.how == "argparse" and (_prefix_of_any(catalogue, spelled) or _negates(catalogue, spelled)):
         return Verdict(OPEN, spelled)
     if framework == "slime" and spelled.startswith("sglang-"):
-        return Verdict(OPEN, spelled)  # whatever the installed SGLang takes
-    if framework == "verl" and not _has_branch(catalogue, spelled):
+        return Verdict(OPEN, spelled)  # judged as an argument of SGLang
+    if profiles()[framework].tree and not _in_tree(reader, catalogue, spelled):
         return Verdict(OPEN, spelled)
     if framework == "deepspeed" and spelled.replace(".", ".stage3_", 1) in catalogue.names:
         return Verdict(OPEN, spelled)  # the section takes the field's own name beside its alias
@@ -400,12 +491,29 @@ def _absent(reader: Reader, catalogue: Table, name: str) -> Verdict:
 def _branches(framework: str) -> frozenset[str]:
     known = table(framework)
     names = known.names if known is not None else ()
-    return frozenset(name.rpartition(".")[0] for name in names if "." in name)
+    sections = {""} if profiles()[framework].tree else set()
+    for name in names:
+        while name := name.rpartition(".")[0]:
+            sections.add(name)
+    return frozenset(sections)
+
+
+def _in_tree(reader: Reader, catalogue: Table, name: str) -> bool:
+    """Whether the name is an option of a catalogued section, neither a section itself nor one that is translated."""
+    if not _has_branch(catalogue, name) or name in _branches(catalogue.framework):
+        return False
+    return reader.catalogue != "skyrl" or not _translated(reader, name)
 
 
 def _has_branch(catalogue: Table, name: str) -> bool:
     """Whether the section that a dotted name stands in is one of the catalogued tree."""
     return name.rpartition(".")[0] in _branches(catalogue.framework)
+
+
+def _translated(reader: Reader, name: str) -> bool:
+    """Whether SkyRL before 0.3.0 may take it: it then falls back to the names of skyrl-train."""
+    older = table("skyrl-train")
+    return older is not None and name in older.names and (reader.low is None or _after("0.3.0", reader.low))
 
 
 def _standing(reader: Reader, known: Table) -> str | None:
@@ -418,7 +526,7 @@ def _standing(reader: Reader, known: Table) -> str | None:
 
 def _prefix_of_any(catalogue: Table, name: str) -> bool:
     """Whether argparse might have taken it for an abbreviation in some release."""
-    return catalogue.framework in ("openrlhf", *INHERITS) and any(known.startswith(name) for known in catalogue.names)
+    return profiles()[catalogue.framework].abbreviations and any(known.startswith(name) for known in catalogue.names)
 
 
 def _after(left: str, right: str) -> bool:

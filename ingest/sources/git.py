@@ -1,0 +1,100 @@
+"""The write-ups of a git checkout as they are committed: what changed since the last run, by git itself.
+
+Only the newest commit is read, never the working tree; the address of a file is that at its host, if the remote tells.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from trainmedic.ingest.conversion import SUFFIXES as CONVERTED
+from trainmedic.ingest.document import Checkpoint, Failure, Gone, Item, Raw
+from trainmedic.ingest.sources.folder import FORMATS, most_bytes, read_bytes
+from trainmedic.ingest.tree import too_large
+
+_REMOTE = re.compile(r"(?:https://(?:[^@/]+@)?|ssh://git@|git@)([\w.-]+)[:/](.+?)(?:\.git)?/?$")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def read(location: str, since: str = "") -> Iterator[Item]:
+    """Every write-up of the newest commit, or those that changed since the commit ``since``."""
+    try:
+        head = _git(location, "rev-parse", "HEAD^{commit}").decode().strip()
+        known = bool(since) and bool(_COMMIT.fullmatch(since)) and _has(location, since)
+        changed, deleted = _changes(location, since, head) if known else (_all(location, head), ())
+        base = _address(location, head)
+    except (OSError, subprocess.CalledProcessError) as error:
+        stderr = getattr(error, "stderr", b"") or b""
+        reason = stderr.decode(errors="replace").strip().splitlines()
+        yield Failure(origin=location, reason=f"no git checkout with a commit ({reason[-1] if reason else error})")
+        return
+    yield from (Gone(key=path) for path in deleted)
+    for path in changed:
+        yield _file(location, head, path, base)
+    yield Checkpoint(value=head)
+
+
+def _all(location: str, head: str) -> Sequence[str]:
+    return _written(_git(location, "ls-tree", "-r", "-z", "--name-only", head))
+
+
+def _changes(location: str, since: str, head: str) -> tuple[Sequence[str], Sequence[str]]:
+    """(changed and new files, deleted files); a renamed file is both."""
+    listed = ["diff", "-z", "--name-only", "--no-renames"]
+    changed = _written(_git(location, *listed, "--diff-filter=d", since, head))
+    return changed, _written(_git(location, *listed, "--diff-filter=D", since, head))
+
+
+def _written(output: bytes) -> list[str]:
+    """The paths of write-ups among git's."""
+    paths = (path.decode("utf-8", "surrogateescape") for path in output.split(b"\0") if path)
+    kinds = (*FORMATS, *CONVERTED)
+    return sorted(
+        path
+        for path in paths
+        if PurePosixPath(path).suffix.lower() in kinds
+        and not any(part.startswith(".") for part in PurePosixPath(path).parts)
+    )
+
+
+def _file(location: str, head: str, path: str, base: str) -> Raw | Failure:
+    most = most_bytes(PurePosixPath(path).suffix.lower())
+    try:
+        if int(_git(location, "cat-file", "-s", f"{head}:{path}")) > most:
+            return too_large(path, most)
+        item = read_bytes(_git(location, "cat-file", "blob", f"{head}:{path}"), path)
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        return Failure(origin=path, reason="cannot be read from git")
+    if isinstance(item, Failure):
+        return item
+    return Raw(origin=path, content=item.content, format=item.format, url=f"{base}/{path}" if base else "", key=path)
+
+
+def _address(location: str, head: str) -> str:
+    """Where a host shows the files of a commit; empty if the remote does not tell."""
+    try:
+        remote = _git(location, "remote", "get-url", "origin").decode().strip()
+    except subprocess.CalledProcessError:
+        return ""
+    named = _REMOTE.match(remote)
+    if named is None:
+        return ""
+    between = "/-/blob/" if "gitlab" in named[1] else "/blob/"
+    return f"https://{named[1]}/{named[2]}{between}{head}"
+
+
+def _has(location: str, commit: str) -> bool:
+    try:
+        _git(location, "cat-file", "-e", f"{commit}^{{commit}}")
+    except subprocess.CalledProcessError:
+        return False
+    return True
+
+
+def _git(location: str, *arguments: str) -> bytes:
+    # A repository's own configuration must not start programs.
+    command = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-C", str(Path(location))]
+    return subprocess.run([*command, *arguments], check=True, capture_output=True).stdout

@@ -1,0 +1,47 @@
+"""The export of a Notion workspace as Markdown (folder or zip, with the zips inside it): each page as a write-up.
+
+A page is ``Title <32 hexadecimal digits>.md``, and keeps its identity when its title changes. Tables (``.csv``) list
+pages that are files of their own, so they are left out, like the files attached to pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from trainmedic.ingest.document import Failure, Item, Raw
+from trainmedic.ingest.sources.folder import read_bytes
+from trainmedic.ingest.tree import File, files
+
+MAX_BYTES = 5 * 1024 * 1024
+_ID = re.compile(r" ?([0-9a-f]{32})(?=\.|/|$)")
+_LINK = re.compile(r"(\]\([^)]*?)(?:%20)?[0-9a-f]{32}")
+
+
+def recognises(location: str) -> bool:
+    names = [file.origin for file in files(location) if isinstance(file, File) and file.suffix in (".md", ".html")]
+    return bool(names) and all(_ID.search(PurePosixPath(name).name) for name in names)
+
+
+def read(location: str, since: str = "") -> Iterator[Item]:
+    """Every page, in the order of the paths."""
+    for file in files(location):
+        if isinstance(file, Failure):
+            yield file
+            continue
+        if file.suffix not in (".md", ".html"):
+            continue
+        data = file.content(MAX_BYTES)
+        item = data if isinstance(data, Failure) else read_bytes(data, file.origin)
+        if isinstance(item, Failure):
+            yield item
+            continue
+        ids = _ID.findall(file.origin)
+        origin = _ID.sub("", file.origin)
+        yield Raw(
+            origin=origin,
+            content=_LINK.sub(r"\1", item.content),
+            format=item.format,
+            key=ids[-1] if ids else origin,
+        )

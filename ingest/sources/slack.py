@@ -1,0 +1,138 @@
+"""The export of a Slack workspace (folder or zip): each thread of a channel as a discussion.
+
+An export has ``channels.json``, ``users.json`` and one ``CHANNEL/YYYY-MM-DD.json`` a day
+(https://slack.com/help/articles/220556107). A message with a check mark as reaction is the accepted answer; check marks
+at the first message say that the thread is resolved. Messages without replies are left out: nobody answered them.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import Any
+
+from trainmedic.ingest.document import Discussion, Failure, Item, Message
+from trainmedic.ingest.tree import File, files
+from trainmedic.kb.threads.thread import Role
+
+MAX_BYTES = 64 * 1024 * 1024
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.json$")
+_DONE = frozenset({"white_check_mark", "heavy_check_mark", "ballot_box_with_check", "done", "resolved", "solved"})
+_MARKS = re.compile(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
+LONGEST_TITLE = 120
+
+
+def recognises(location: str) -> bool:
+    names = {PurePosixPath(file.origin).name for file in files(location) if isinstance(file, File)}
+    return {"channels.json", "users.json"} <= names
+
+
+def read(location: str, since: str = "") -> Iterator[Item]:
+    """The threads of every channel, in the order of channels and first messages."""
+    days: list[File] = []
+    for file in files(location):
+        if isinstance(file, Failure):
+            yield file
+        elif _DAY.search(PurePosixPath(file.origin).name):
+            days.append(file)
+    if not days:
+        yield Failure(origin=location, reason="no day of a channel (CHANNEL/YYYY-MM-DD.json) in it")
+    for channel, listed in groupby(days, key=lambda day: PurePosixPath(day.origin).parent.name):
+        messages: list[Mapping[str, Any]] = []
+        for day in listed:
+            found = _messages(day)
+            if isinstance(found, Failure):
+                yield found
+            else:
+                messages += found
+        yield from _threads(channel, messages)
+
+
+def plain(text: str) -> str:
+    """Slack's markup as Markdown: links and entities resolved, people named nowhere."""
+
+    def resolved(mark: re.Match[str]) -> str:
+        target, label = mark["target"], mark["label"] or ""
+        if target.startswith("@"):
+            return "@someone"
+        if target.startswith("#"):
+            return f"#{label}"
+        if target.startswith("!"):
+            return f"@{target[1:].partition('^')[0]}"
+        return f"[{label}]({target})" if label and label != target else target
+
+    return html.unescape(_MARKS.sub(resolved, text)).strip()
+
+
+def _messages(day: File) -> list[Mapping[str, Any]] | Failure:
+    data = day.content(MAX_BYTES)
+    if isinstance(data, Failure):
+        return data
+    try:
+        listed = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        return Failure(origin=day.origin, reason=f"no JSON ({error})")
+    if not isinstance(listed, list):
+        return Failure(origin=day.origin, reason="no list of messages")
+    return [item for item in listed if isinstance(item, Mapping) and _is_said(item)]
+
+
+def _is_said(item: Mapping[str, Any]) -> bool:
+    """Whether somebody wrote the message: no joining, no renaming, no bot."""
+    said = item.get("subtype") in (None, "file_share", "thread_broadcast", "me_message")
+    return said and item.get("type") == "message" and "bot_id" not in item and isinstance(item.get("text"), str)
+
+
+def _threads(channel: str, messages: list[Mapping[str, Any]]) -> Iterator[Discussion]:
+    threads: dict[str, list[Mapping[str, Any]]] = {}
+    for item in sorted(messages, key=_time):
+        threads.setdefault(str(item.get("thread_ts") or item.get("ts")), []).append(item)
+    for key, (first, *replies) in threads.items():
+        # A thread whose first message lies outside the export has no question.
+        if not replies or str(first.get("ts")) != key or not plain(first["text"]):
+            continue
+        reporter = first.get("user")
+        said = [_reply(item, reporter) for item in replies if plain(item["text"])]
+        yield Discussion(
+            origin=f"{channel}/{key}",
+            key=f"{channel}/{key}",
+            title=_title(plain(first["text"])),
+            messages=(Message(text=plain(first["text"]), role="reporter"), *said),
+            resolved=_marked(first) or any(message.accepted for message in said),
+            updated=_iso(max(_time(item) for item in (first, *replies))),
+        )
+
+
+def _reply(item: Mapping[str, Any], reporter: object) -> Message:
+    role: Role = "reporter" if item.get("user") == reporter else "other"
+    return Message(text=plain(item["text"]), role=role, accepted=_marked(item))
+
+
+def _marked(item: Mapping[str, Any]) -> bool:
+    reactions = item.get("reactions")
+    listed = reactions if isinstance(reactions, list) else []
+    return any(isinstance(reaction, Mapping) and reaction.get("name") in _DONE for reaction in listed)
+
+
+def _title(text: str) -> str:
+    line = text.splitlines()[0].strip("`*_ ")
+    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+
+
+def _time(item: Mapping[str, Any]) -> float:
+    try:
+        return float(item.get("ts") or 0)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _iso(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, OSError, ValueError):
+        return ""

@@ -1,0 +1,341 @@
+"""What each source makes of its exports: whole ones, malformed ones, and what changed since the last run."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+from trainmedic.ingest.document import Checkpoint, Discussion, Failure, Gone, Item, Raw
+from trainmedic.ingest.sources import names, recognised, source
+from trainmedic.ingest.sources.web import read as read_web
+
+
+def read(kind: str, path: Path, since: str = "") -> list[Item]:
+    return list(source(kind).read(str(path), since))
+
+
+def discussions(items: list[Item]) -> list[Discussion]:
+    return [item for item in items if isinstance(item, Discussion)]
+
+
+def failures(items: list[Item]) -> list[Failure]:
+    return [item for item in items if isinstance(item, Failure)]
+
+
+def put(root: Path, files: dict[str, object]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return root
+
+
+def zipped(root: Path, target: Path) -> Path:
+    with zipfile.ZipFile(target, "w") as archive:
+        for path in sorted(root.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(root).as_posix())
+    return target
+
+
+def said(ts: str, user: str, text: str, **more: object) -> dict[str, object]:
+    return {"type": "message", "ts": ts, "user": user, "text": text, **more}
+
+
+SLACK = {
+    "channels.json": [{"id": "C1", "name": "training"}],
+    "users.json": [{"id": "U1", "name": "ann"}],
+    "training/2026-03-01.json": [
+        said("1772000000.1", "U1", "<@U2> GRPO hangs &amp; nothing in the log", thread_ts="1772000000.1"),
+        said("1772000001.1", "U9", "good morning"),
+        said("1772000002.1", "U3", "bot noise", thread_ts="1772000000.1", bot_id="B1"),
+        {"type": "message", "subtype": "channel_join", "ts": "1772000003.1", "user": "U4", "text": "joined"},
+    ],
+    "training/2026-03-02.json": [
+        said(
+            *("1772086400.1", "U2", "Set NCCL_IB_DISABLE, see <https://e.org/x|the notes>"),
+            thread_ts="1772000000.1",
+            reactions=[{"name": "white_check_mark", "users": ["U1"], "count": 1}],
+        ),
+        said("1772086401.1", "U1", "that helped, thanks", thread_ts="1772000000.1"),
+        said("1772086402.1", "U1", "a reply to something older", thread_ts="1770000000.1"),
+    ],
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_slack_thread_is_one_discussion_over_days_with_the_checked_reply_as_its_answer(
+    tmp_path: Path, packed: bool
+) -> None:
+    root = put(tmp_path / "export", dict(SLACK))
+    location = zipped(root, tmp_path / "export.zip") if packed else root
+    assert recognised(str(location)) == "slack"
+    (thread,) = discussions(read("slack", location))
+    assert thread.title == "@someone GRPO hangs & nothing in the log"
+    assert [(message.role, message.accepted) for message in thread.messages] == [
+        ("reporter", False),
+        ("other", True),
+        ("reporter", False),
+    ]
+    assert thread.messages[1].text == "Set NCCL_IB_DISABLE, see [the notes](https://e.org/x)"
+    assert (thread.resolved, thread.updated[:10], thread.key) == (True, "2026-02-26", "training/1772000000.1")
+
+
+def test_a_broken_day_of_slack_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    files = {**SLACK, "training/2026-03-03.json": "{not json", "training/2026-03-04.json": {"a": 1}}
+    files["training/2026-03-05.json"] = [17, {"type": "message", "text": None}, said("x", "U1", "odd time")]
+    items = read("slack", put(tmp_path, dict(files)))
+    assert [failure.origin for failure in failures(items)] == ["training/2026-03-03.json", "training/2026-03-04.json"]
+    assert len(discussions(items)) == 1
+
+
+def lark(id: str, content: object, root: str = "", sender: str = "a", **more: object) -> dict[str, object]:
+    body = {"content": content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)}
+    return {
+        "message_id": id,
+        "root_id": root,
+        "create_time": "1772000000000",
+        "sender": {"id": sender},
+        "body": body,
+    } | more
+
+
+LARK_POST = {
+    "title": "解决了",
+    "content": [
+        [{"tag": "at", "user_id": "u"}, {"tag": "text", "text": " 换成 bf16"}],
+        [{"tag": "code_block", "text": "bf16: true"}],
+    ],
+}
+
+
+def test_a_thread_of_a_lark_chat_is_joined_and_its_rich_text_is_read(tmp_path: Path) -> None:
+    items = [
+        lark("m1", {"text": "@_user_1 loss 变成 nan 了"}, mentions=[{"key": "@_user_1"}]),
+        lark("m2", LARK_POST, "m1", "b"),
+        lark("m3", {"image_key": "img"}, "m1"),
+        lark("m4", {"text": "没人回"}),
+        lark("m5", "not json", "gone"),
+    ]
+    (thread,) = discussions(read("lark", put(tmp_path, {"chat.json": {"data": {"items": items}}})))
+    assert thread.title == "@someone loss 变成 nan 了"
+    assert thread.messages[1].text == "解决了\n@someone 换成 bf16\n\n```\nbf16: true\n```"
+    assert [message.role for message in thread.messages] == ["reporter", "other"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"items": 3}', '{"items": [1, {"message_id": "m"}]}', '"x"'])
+def test_what_is_no_chat_of_lark_raises_nothing(tmp_path: Path, text: str) -> None:
+    assert discussions(read("lark", put(tmp_path, {"chat.json": text}))) == []
+
+
+CONFLUENCE = """<html><head><title>ML : OOM post-mortem</title></head><body>
+<div id="breadcrumb-section">ML / Incidents</div>
+<h1 id="title-heading"><span id="title-text"> ML : OOM post-mortem </span></h1>
+<div class="page-metadata">Created by <span>Ann Example</span></div>
+<div id="main-content" class="wiki-content"><p>The run was killed.</p><pre>CUDA out of memory</pre></div>
+<div class="pageSection group"><h2>Attachments:</h2></div>
+<div id="footer">Document generated by Confluence</div></body></html>"""
+
+
+def test_a_page_of_confluence_is_kept_without_its_frame_and_under_its_number(tmp_path: Path) -> None:
+    root = put(tmp_path / "space", {"index.html": "<p>Confluence</p>", "OOM-post-mortem_98765.html": CONFLUENCE})
+    assert recognised(str(root)) == "confluence"
+    (page,) = read("confluence", root)
+    assert isinstance(page, Raw)
+    assert (page.key, "<h1>OOM post-mortem</h1>" in page.content, "out of memory" in page.content) == (
+        "98765",
+        True,
+        True,
+    )
+    assert not any(word in page.content for word in ("Ann", "breadcrumb", "Attachments", "generated"))
+
+
+def test_an_html_file_that_is_no_page_of_confluence_is_named(tmp_path: Path) -> None:
+    put(tmp_path, {"x.html": "<p>hello</p>", "y.html": "\0\1"})
+    assert [failure.origin for failure in failures(read("confluence", tmp_path))] == ["x.html", "y.html"]
+
+
+ID = "0123456789abcdef0123456789abcdef"
+
+
+def test_a_notion_page_keeps_its_identity_when_its_title_changes_and_zips_in_zips_are_opened(tmp_path: Path) -> None:
+    text = f"# Loss NaN\n\nStatus: Done\n\nSee [other](Other%20{ID}.md)."
+    root = put(tmp_path / "a", {f"Incidents {ID}/Loss NaN {ID[::-1]}.md": text, f"All {ID}.csv": "a,b"})
+    inner = zipped(root, tmp_path / "Part-1.zip").read_bytes()
+    outer = tmp_path / "Export.zip"
+    with zipfile.ZipFile(outer, "w") as archive:
+        archive.writestr("Part-1.zip", inner)
+    assert recognised(str(outer)) == "notion"
+    (page,) = read("notion", outer)
+    assert isinstance(page, Raw)
+    assert (page.key, page.origin) == (ID[::-1], "Export.zip/Part-1.zip/Incidents/Loss NaN.md")
+    assert ID not in page.content
+
+
+JIRA = """Summary,Issue key,Status,Resolution,Reporter,Updated,Description,Comment,Comment
+Loss spikes after resume,TRAIN-7,Done,Fixed,ann,12/Mar/26,"h2. What
+{code:java}loss: nan{code}","12/Mar/26 10:02 AM;bob;The scheduler is not saved; resume","13/Mar/26 9:00 AM;ann;works
+now"
+,TRAIN-8,Open,,,,no title,,
+Flaky node,TRAIN-9,Closed,Won't Fix,ann,,text,,
+"""
+
+
+def test_a_jira_ticket_keeps_its_comments_with_their_roles_and_its_code(tmp_path: Path) -> None:
+    path = put(tmp_path, {"jira.csv": JIRA}) / "jira.csv"
+    assert recognised(str(path)) == "tickets"
+    items = read("tickets", path)
+    first, last = discussions(items)
+    assert (first.key, first.resolved, last.resolved) == ("TRAIN-7", True, False)
+    assert "```\nloss: nan\n```" in first.messages[0].text
+    assert [(message.role, message.text) for message in first.messages[1:]] == [
+        ("other", "The scheduler is not saved; resume"),
+        ("reporter", "works\nnow"),
+    ]
+    assert [failure.origin for failure in failures(items)] == ["jira.csv:3"]
+
+
+def test_chinese_columns_semicolons_and_a_written_root_cause_are_read(tmp_path: Path) -> None:
+    row = "3;显存不足;已解决;训练第一步 OOM;没有开启 gradient checkpointing，打开之后恢复正常了"
+    text = f"编号;标题;状态;描述;根因\n{row}\n"
+    (ticket,) = discussions(read("tickets", put(tmp_path, {"t.csv": text})))
+    assert (ticket.key, ticket.resolved, ticket.messages[-1].accepted) == ("3", True, True)
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", '"unclosed\nTitle', "Title\n\0"])
+def test_a_table_without_tickets_raises_nothing(tmp_path: Path, text: str) -> None:
+    assert discussions(read("tickets", put(tmp_path, {"t.csv": text}))) == []
+
+
+def test_json_lines_are_write_ups_or_discussions_and_a_broken_line_is_named(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"id": 1, "title": "NaN", "text": "It was fp16.", "updated": "2026-01-02"}),
+        json.dumps({"title": "Hang", "text": "stuck", "resolution": "Upgrade NCCL.", "url": "https://e.org/1"}),
+        json.dumps({"title": "x", "messages": [{"role": "maintainer", "text": "y"}, 3]}),
+        "{broken",
+        "[]",
+        '{"title": "only a title"}',
+    ]
+    items = read("jsonl", put(tmp_path, {"a.jsonl": "\n".join(lines)}))
+    raw, hang, other = items[:3]
+    assert isinstance(raw, Raw)
+    assert isinstance(hang, Discussion)
+    assert isinstance(other, Discussion)
+    assert (raw.key, hang.key, hang.resolved, other.messages[0].role) == ("1", "https://e.org/1", True, "maintainer")
+    assert [failure.origin for failure in failures(items)] == ["a.jsonl:4", "a.jsonl:5", "a.jsonl:6"]
+
+
+class Site(httpx.MockTransport):
+    """A web site of two pages, of which one can be changed or taken away."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[int, str, str]] = {
+            "/a": (200, "text/html", "<h1>A</h1><p>one</p>"),
+            "/b": (200, "text/plain", "b"),
+        }
+        self.unchanged = 0
+        super().__init__(self.answer)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/down":
+            raise httpx.ConnectError("refused")
+        status, kind, text = self.pages.get(request.url.path, (404, "text/html", ""))
+        etag = f'"{hash(text)}"'
+        if request.headers.get("if-none-match") == etag and status == 200:
+            self.unchanged += 1
+            return httpx.Response(304)
+        return httpx.Response(status, headers={"content-type": kind, "etag": etag}, text=text)
+
+
+def test_a_page_is_fetched_again_only_if_it_changed_and_forgotten_when_it_is_gone(tmp_path: Path) -> None:
+    site = Site()
+    listed = (
+        put(tmp_path, {"pages.txt": "https://e.org/a\n# note\nhttps://e.org/b\nhttps://e.org/down\n"}) / "pages.txt"
+    )
+    first = list(read_web(str(listed), transport=site))
+    assert [item.url for item in first if isinstance(item, Raw)] == ["https://e.org/a", "https://e.org/b"]
+    assert [failure.origin for failure in failures(first)] == ["https://e.org/down"]
+    mark = [item.value for item in first if isinstance(item, Checkpoint)][-1]
+    site.pages["/b"] = (410, "text/plain", "")
+    again = list(read_web(str(listed), mark, transport=site))
+    assert (site.unchanged, [item for item in again if isinstance(item, Raw)]) == (1, [])
+    assert [item.key for item in again if isinstance(item, Gone)] == ["https://e.org/b"]
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        ((500, "text/html", ""), "the server answers 500"),
+        ((200, "application/pdf", "%PDF"), "pages of this kind are not read: application/pdf"),
+        ((200, "text/plain", "x" * 10_485_761), "larger than 10 MiB"),
+    ],
+)
+def test_a_page_that_cannot_be_read_says_why(page: tuple[int, str, str], reason: str) -> None:
+    site = Site()
+    site.pages["/a"] = page
+    assert [failure.reason for failure in failures(list(read_web("https://e.org/a", transport=site)))] == [reason]
+
+
+def test_what_is_no_list_of_addresses_says_so(tmp_path: Path) -> None:
+    wrong = put(tmp_path, {"pages.txt": "ftp://e.org\n", "empty.txt": "# nothing\n"})
+    reasons = [failures(read("web", wrong / name))[0].reason for name in ("pages.txt", "empty.txt", "missing.txt")]
+    assert reasons[:2] == ["no address: ftp://e.org", "no addresses in it"]
+    assert reasons[2].startswith("neither an address nor a file")
+
+
+def git(root: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@e.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_of_a_git_checkout_only_what_changed_since_the_last_commit_is_read(tmp_path: Path) -> None:
+    put(tmp_path, {"a.md": "# A\n\none", "b.md": "# B\n\ntwo", "x.bin": "no", ".github/c.md": "# C\n\nno"})
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "remote", "add", "origin", "git@gitlab.e.org:team/notes.git")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "one")
+    *raws, mark = read("git", tmp_path)
+    assert isinstance(mark, Checkpoint)
+    assert [item.key for item in raws if isinstance(item, Raw)] == ["a.md", "b.md"]
+    assert all(
+        isinstance(item, Raw) and item.url == f"https://gitlab.e.org/team/notes/-/blob/{mark.value}/{item.key}"
+        for item in raws
+    )
+    put(tmp_path, {"b.md": "# B\n\nchanged", "d.md": "# D\n\nnew", "a.md": "# A\n\nnot committed"})
+    git(tmp_path, "rm", "-qf", "--cached", "a.md")
+    git(tmp_path, "add", "b.md", "d.md")
+    git(tmp_path, "commit", "-qm", "two")
+    items = read("git", tmp_path, mark.value)
+    assert [item.key for item in items if isinstance(item, Gone)] == ["a.md"]
+    assert [item.key for item in items if isinstance(item, Raw)] == ["b.md", "d.md"]
+    assert len(read("git", tmp_path, "0" * 40)) == 3  # of an unknown commit everything is read
+
+
+def test_a_folder_that_is_no_git_checkout_says_so(tmp_path: Path) -> None:
+    (failure,) = read("git", tmp_path / "none")
+    assert isinstance(failure, Failure)
+
+
+@pytest.mark.parametrize("kind", sorted(set(names()) - {"web", "github"}))
+def test_every_source_names_a_missing_place_an_empty_folder_and_a_damaged_archive(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04 damaged")
+    for place in ("missing", "empty", "bad.zip"):
+        items = read(kind, tmp_path / place)
+        assert items
+        assert all(isinstance(item, Failure) for item in items)
+
+
+def test_hidden_files_and_those_of_a_mac_are_left_out_of_archives(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for name in ("a.md", "__MACOSX/a.md", ".DS_Store"):
+            archive.writestr(name, "# A\n\nText.")
+    (tmp_path / "x.zip").write_bytes(data.getvalue())
+    assert [item.origin for item in read("folder", tmp_path / "x.zip") if isinstance(item, Raw)] == ["x.zip/a.md"]
