@@ -9,10 +9,8 @@ from pathlib import Path
 from trainmedic.ingest.clean import clean
 from trainmedic.ingest.dedupe import distinct
 from trainmedic.ingest.document import Document, Failure, Raw, masked_raw
-from trainmedic.ingest.drafts.contradictions import Knowledge
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import draft_of
-from trainmedic.ingest.drafts.reading import Choose
+from trainmedic.ingest.drafts.drafting import Means, draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
 from trainmedic.ingest.threads import digest_of, key_of
 
@@ -48,8 +46,7 @@ def build(
     related: Related = none_related,
     *,
     source: str = "",
-    knowledge: Knowledge | None = None,
-    choose: Choose | None = None,
+    means: Means = Means(),
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:
@@ -83,15 +80,7 @@ def build(
             write_record(folder, replace(before, source_state="current" if same else "changed"))
             (known if same else changed).append(document.origin)
         else:
-            draft = draft_of(
-                document,
-                source=source,
-                key=key,
-                digest=digest,
-                related=related(document),
-                knowledge=knowledge,
-                choose=choose,
-            )
+            draft = draft_of(document, means, source=source, key=key, digest=digest, related=related(document))
             draft = write_draft(folder, replace(draft, id=before.id) if before else draft)
             (updated if before else written).append(draft)
     if complete and not failures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from trainmedic.ingest.document import Document
 from trainmedic.ingest.drafts.contradictions import Knowledge, marks_of
@@ -15,15 +15,23 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.pipeline import parse
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a draft is made with, beside the program: the knowledge that its statements are held against, and a model
+    that chooses its sentences."""
+
+    knowledge: Knowledge | None = None
+    choose: Choose | None = None
+
+
 def draft_of(
     document: Document,
+    means: Means,
     *,
     source: str = "",
     key: str = "",
     digest: str = "",
     related: Sequence[str] = (),
-    knowledge: Knowledge | None = None,
-    choose: Choose | None = None,
 ) -> Draft:
     """``key`` and ``digest`` default to the document's origin and to the digest of its text."""
     key = key or document.url or document.origin
@@ -41,9 +49,9 @@ def draft_of(
     )
     evidence = parse("\n".join(draft.lines))
     fields = fields_of(draft, evidence)
-    if choose is not None:
-        fields = with_choices(draft, fields, choose(draft.lines))
-    marks = marks_of(draft, evidence, knowledge) if knowledge is not None else ()
+    if means.choose is not None:
+        fields = with_choices(draft, fields, means.choose(draft.lines))
+    marks = marks_of(draft, evidence, means.knowledge) if means.knowledge is not None else ()
     return replace(draft, id=_identity(draft, evidence), fields=fields, marks=marks)
 
 

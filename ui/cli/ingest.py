@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest.build import build
     from trainmedic.ingest.document import Document, Gone, Item, Raw
     from trainmedic.ingest.drafts.contradictions import Knowledge
+    from trainmedic.ingest.drafts.drafting import Means
     from trainmedic.ingest.sources import names, recognised, source
     from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
@@ -104,10 +105,12 @@ def run(options: argparse.Namespace) -> int:
         options.out or settings.data_dir / "drafts",
         related,
         source=key,
-        knowledge=Knowledge(
-            cases={case.id: case for case in knowledge.cases.published},
-            rules=knowledge.rules,
-            defects=knowledge.defects,
+        means=Means(
+            knowledge=Knowledge(
+                cases={case.id: case for case in knowledge.cases.published},
+                rules=knowledge.rules,
+                defects=knowledge.defects,
+            )
         ),
         complete=not since and not threads.failures and len(articles) < MOST_DRAFTS,
         gone=gone,

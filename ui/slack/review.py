@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmedic.ingest.document import Block, Document
 from trainmedic.ingest.drafts import store
-from trainmedic.ingest.drafts.drafting import draft_of
+from trainmedic.ingest.drafts.drafting import Means, draft_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer
@@ -44,7 +44,9 @@ def write_draft(
     )
     # The id follows from the answer, so that a second click replaces the draft instead of adding one.
     identity = f"draft-slack-{answer.id[:12]}"
-    draft = draft_of(document, source="slack", key=answer.id, related=[cause.case_id for cause in answer.causes[:3]])
+    draft = draft_of(
+        document, Means(), source="slack", key=answer.id, related=[cause.case_id for cause in answer.causes[:3]]
+    )
     store.write_draft(folder, replace(draft, id=identity))
     return identity
 
