@@ -10,7 +10,7 @@ from trainmedic.ingest.clean import clean
 from trainmedic.ingest.dedupe import distinct
 from trainmedic.ingest.document import Document, Failure, Raw, masked_raw
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.drafting import Means, draft_of
+from trainmedic.ingest.drafts.drafting import UNAIDED, Means, draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
 from trainmedic.ingest.threads import digest_of, key_of
 
@@ -46,7 +46,7 @@ def build(
     related: Related = none_related,
     *,
     source: str = "",
-    means: Means = Means(),
+    means: Means = UNAIDED,
     complete: bool = False,
     gone: Collection[str] = (),
 ) -> Summary:

@@ -14,7 +14,7 @@ from trainmedic.kb.model.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
+class Reference:
     """What statements are held against: the published cases by id, the rules, and the known defects."""
 
     cases: Mapping[str, Case] = field(default_factory=lambda: MappingProxyType({}))
@@ -22,5 +22,5 @@ class Knowledge:
     defects: DefectSet = field(default_factory=DefectSet)
 
 
-def marks_of(draft: Draft, evidence: Evidence, knowledge: Knowledge) -> tuple[Mark, ...]:
+def marks_of(draft: Draft, evidence: Evidence, knowledge: Reference) -> tuple[Mark, ...]:
     return ()

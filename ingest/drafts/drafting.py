@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.ingest.document import Document
-from trainmedic.ingest.drafts.contradictions import Knowledge, marks_of
+from trainmedic.ingest.drafts.contradictions import Reference, marks_of
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.reading import Choose, fields_of, with_choices
 from trainmedic.ingest.drafts.store import KEY_DIGITS, digest_of
@@ -20,13 +20,17 @@ class Means:
     """What a draft is made with, beside the program: the knowledge that its statements are held against, and a model
     that chooses its sentences."""
 
-    knowledge: Knowledge | None = None
+    knowledge: Reference | None = None
     choose: Choose | None = None
+
+
+UNAIDED = Means()
+"""The program alone: no marks, no model."""
 
 
 def draft_of(
     document: Document,
-    means: Means,
+    means: Means = UNAIDED,
     *,
     source: str = "",
     key: str = "",

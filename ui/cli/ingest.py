@@ -22,9 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmedic.ingest.build import Summary
+    from trainmedic.ingest.build import Related, Summary
+    from trainmedic.ingest.document import Document
     from trainmedic.ingest.drafts.draft import Draft
+    from trainmedic.ingest.drafts.drafting import Means
     from trainmedic.ingest.threads import SyncSummary
+    from trainmedic.service.advisor import Advisor
+    from trainmedic.service.ranking.knowledge import Knowledge
 
 MOST_DRAFTS = 500
 """Write-ups of one run that become drafts: what a person can review."""
@@ -48,9 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest.build import build
-    from trainmedic.ingest.document import Document, Gone, Item, Raw
-    from trainmedic.ingest.drafts.contradictions import Knowledge
-    from trainmedic.ingest.drafts.drafting import Means
+    from trainmedic.ingest.document import Gone, Item, Raw
     from trainmedic.ingest.sources import names, recognised, source
     from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
@@ -96,22 +98,12 @@ def run(options: argparse.Namespace) -> int:
         complete=not since,
     )
 
-    def related(document: Document) -> tuple[str, ...]:
-        hits = advisor.search(f"{document.title}\n{document.text}", top_k=RELATED)
-        return tuple(hit.case_id for hit in hits)
-
     drafts = build(
         articles,
         options.out or settings.data_dir / "drafts",
-        related,
+        _related(advisor),
         source=key,
-        means=Means(
-            knowledge=Knowledge(
-                cases={case.id: case for case in knowledge.cases.published},
-                rules=knowledge.rules,
-                defects=knowledge.defects,
-            )
-        ),
+        means=_means(knowledge),
         complete=not since and not threads.failures and len(articles) < MOST_DRAFTS,
         gone=gone,
     )
@@ -122,6 +114,22 @@ def run(options: argparse.Namespace) -> int:
             sys.stdout.write("\n".join(_lines(draft)) + "\n")
     _tell(threads, drafts)
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
+
+
+def _related(advisor: Advisor) -> Related:
+    def related(document: Document) -> tuple[str, ...]:
+        hits = advisor.search(f"{document.title}\n{document.text}", top_k=RELATED)
+        return tuple(hit.case_id for hit in hits)
+
+    return related
+
+
+def _means(knowledge: Knowledge) -> Means:
+    from trainmedic.ingest.drafts.contradictions import Reference
+    from trainmedic.ingest.drafts.drafting import Means
+
+    cases = {case.id: case for case in knowledge.cases.published}
+    return Means(knowledge=Reference(cases=cases, rules=knowledge.rules, defects=knowledge.defects))
 
 
 def _lines(draft: Draft) -> Iterator[str]:

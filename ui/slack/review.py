@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmedic.ingest.document import Block, Document
 from trainmedic.ingest.drafts import store
-from trainmedic.ingest.drafts.drafting import Means, draft_of
+from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer
