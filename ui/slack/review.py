@@ -44,9 +44,7 @@ def write_draft(
     )
     # The id follows from the answer, so that a second click replaces the draft instead of adding one.
     identity = f"draft-slack-{answer.id[:12]}"
-    draft = draft_of(
-        document, Means(), source="slack", key=answer.id, related=[cause.case_id for cause in answer.causes[:3]]
-    )
+    draft = draft_of(document, source="slack", key=answer.id, related=[cause.case_id for cause in answer.causes[:3]])
     store.write_draft(folder, replace(draft, id=identity))
     return identity
 
