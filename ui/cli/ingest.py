@@ -56,7 +56,6 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest.sources import names, recognised, source
     from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.kb.serialization import to_json
     from trainmedic.service.ranking.similar import mechanisms_near
     from trainmedic.ui.app import build_advisor, threads_of
     from trainmedic.ui.cli._service import settings_of
@@ -107,12 +106,7 @@ def run(options: argparse.Namespace) -> int:
         complete=not since and not threads.failures and len(articles) < MOST_DRAFTS,
         gone=gone,
     )
-    if options.json:
-        sys.stdout.write(to_json({**_fields(drafts), "threads": threads}, indent=2) + "\n")
-    else:
-        for draft in (*drafts.written, *drafts.updated):
-            sys.stdout.write("\n".join(_lines(draft)) + "\n")
-    _tell(threads, drafts)
+    _write(threads, drafts, as_json=options.json)
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
 
 
@@ -141,7 +135,14 @@ def _lines(draft: Draft) -> Iterator[str]:
         yield f"    {mark.page}: {mark.why.get(draft.language)}"
 
 
-def _tell(threads: SyncSummary, drafts: Summary) -> None:
+def _write(threads: SyncSummary, drafts: Summary, *, as_json: bool) -> None:
+    from trainmedic.kb.serialization import to_json
+
+    if as_json:
+        sys.stdout.write(to_json({**_fields(drafts), "threads": threads}, indent=2) + "\n")
+    else:
+        for draft in (*drafts.written, *drafts.updated):
+            sys.stdout.write("\n".join(_lines(draft)) + "\n")
     for origin in drafts.known:
         print(f"{origin}: already drafted", file=sys.stderr)
     for origin in drafts.changed:
