@@ -145,6 +145,11 @@ class ThreadStore:
             rows = dict(connection.execute(f"select id, data from threads where id in ({marks})", wanted))
         return tuple(from_text(rows[name]) for name in wanted if name in rows)
 
+    def all(self) -> tuple[Thread, ...]:
+        """Every thread, by id."""
+        with self._connection() as connection:
+            return tuple(from_text(row[0]) for row in connection.execute("select data from threads order by id"))
+
     def by_words(self, terms: Mapping[str, float], most: int) -> tuple[tuple[str, float], ...]:
         """The ids of the threads whose best passage fits these words best, with BM25 scores, best first."""
         with self._connection() as connection:
