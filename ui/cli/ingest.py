@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.ranking.similar import mechanisms_near
-    from trainmedic.ui.app import build_advisor, threads_of
+    from trainmedic.ui import app, loading
     from trainmedic.ui.cli._service import settings_of
 
     if len(options.location) > 1:
@@ -61,9 +61,9 @@ def run(options: argparse.Namespace) -> int:
     if name not in names():
         raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
     settings = settings_of(options)
-    advisor = build_advisor(settings, with_history=False)
+    advisor = app.build_advisor(settings, with_history=False)
     knowledge = advisor.knowledge
-    store = threads_of(settings, knowledge.embedder)
+    store = loading.threads_of(settings, knowledge.embedder)
     key = source_name(name, location)
     since = "" if options.full else store.checkpoint(key)
     articles: list[Raw] = []
