@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.mechanism import origin_id
@@ -21,7 +22,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView
+from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView, SightingsView
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.error_messages import explained, with_messages
 from trainmedic.service.composition.similar import with_similar
@@ -40,6 +41,8 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
+from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
+from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
 from trainmedic.service.what_if.compare import Difference, difference
@@ -145,6 +148,7 @@ class Advisor:
             conversation_id=request.conversation_id or uuid.uuid4().hex,
             trace_id=trace_id,
             timings_ms=watch.laps,
+            sightings=self._sightings(context.evidence, answer, request.conversation_id or ""),
         )
         return PreparedAnswer(
             request=request,
@@ -186,6 +190,7 @@ class Advisor:
             trace_id=previous.trace_id,
             timings_ms=previous.timings_ms,
             defects=previous.defects,
+            sightings=previous.sightings,
         )
         return replace(prepared, diagnosis=diagnosis, answer=answer)
 
@@ -231,6 +236,33 @@ class Advisor:
         """A published case, or None."""
         return self.knowledge.published.get(case_id)
 
+    def sightings(self, cause_id: str) -> SightingsView | None:
+        """How many conversations of this service a cause, or the causes of a mechanism, came first in."""
+        view = next((view for view in self.seen() if view.id == cause_id), None)
+        return SightingsView(count=view.count, last=view.last) if view is not None else None
+
+    def seen(self, language: Literal["en", "zh"] = "en") -> tuple[SeenCauseView, ...]:
+        """How often each cause and mechanism was the answer here; nothing if no history is kept."""
+        if self.history is None:
+            return ()
+        titles = {cause_id: cause.title.get(language) for cause_id, cause in self.knowledge.published.items()}
+        places = self.knowledge.places
+        return seen_views(
+            self.history.sightings_of_causes(),
+            titles,
+            lambda cause_id: next((place.mechanism for place in places.get(cause_id, ())), ""),
+        )
+
+    def unresolved(self) -> tuple[UnresolvedView, ...]:
+        """The questions that nobody was helped with, those alike as one; nothing if no history is kept."""
+        if self.history is None:
+            return ()
+
+        def nearest(text: str) -> str:
+            return next((hit.case_id for hit in self.search(text, 1)), "")
+
+        return unresolved_views(self.history.unresolved(), self.knowledge.embedder.vectors, nearest)
+
     def answer(self, answer_id: str) -> StoredAnswer | None:
         """A stored answer with its conversation; None if it is unknown or no history is kept."""
         return self.history.stored_answer(answer_id) if self.history is not None else None
@@ -261,7 +293,8 @@ class Advisor:
                 causes=tuple(cause.case_id for cause in answer.causes),
             )
             versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
-            self.history.add(answer.conversation_id, turn, versions, answer=to_json(answer))
+            mark = fingerprint(evidence, _named(answer))
+            self.history.add(answer.conversation_id, turn, versions, answer=to_json(answer), fingerprint=mark)
         for observer in self._observers:
             observer.on_answer(answer)
 
@@ -359,6 +392,13 @@ class Advisor:
             return ()
         return similar_threads(query, threads, self.knowledge.embedder)
 
+    def _sightings(self, evidence: Evidence, answer: Answer, conversation_id: str) -> SightingsView | None:
+        """Earlier conversations about the same failure."""
+        if self.history is None or answer.verdict == "no_fault":
+            return None
+        seen = self.history.sightings(fingerprint(evidence, _named(answer)), conversation_id)
+        return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
+
     def _check(self, evidence: Evidence) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
         return with_patches(check(evidence, rules), evidence, rules, parse)
@@ -388,6 +428,11 @@ class Advisor:
         if self.history is None or request.conversation_id is None:
             return messages
         return (*self.history.turns(request.conversation_id), *messages)
+
+
+def _named(answer: Answer) -> tuple[str, ...]:
+    """The causes of an answer that commits to its first one."""
+    return tuple(cause.case_id for cause in answer.causes) if answer.verdict == "answered" else ()
 
 
 def _fired(case: Case, report: Report) -> tuple[Finding, ...]:

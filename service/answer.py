@@ -513,6 +513,14 @@ class SimilarView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SightingsView:
+    """The same failure in earlier conversations of this service: how many, and the day of the last (ISO 8601)."""
+
+    count: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
     ordered, best first."""
@@ -545,3 +553,4 @@ class Answer:
     defects: tuple[DefectView, ...] = ()
     messages: tuple[MessageView, ...] = ()
     similar: tuple[SimilarView, ...] = ()
+    sightings: SightingsView | None = None

@@ -74,6 +74,11 @@ class Settings(BaseSettings):
     database_url: SecretStr = Field(
         SecretStr(""), description="SQL URL of the history; default: SQLite in `data_dir`; only masked text is stored"
     )
+    vector_store: SecretStr = Field(
+        SecretStr("faiss"),
+        description="where the vectors of ingested threads are: `faiss` (`data_dir`), `milvus:<URI>` (extra `milvus`), "
+        "`postgres:<URL>` (extra `postgres`)",
+    )
     kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
     reload_s: float = Field(
         2.0, ge=0, description="seconds between two looks for changes in these folders while serving; 0: never"

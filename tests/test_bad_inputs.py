@@ -32,7 +32,7 @@ from trainmedic.service.settings import Settings
 ROOT = Path(__file__).parent.parent
 PATIENCE_S = 180
 """A bound for one answer on a busy machine, traced by coverage; the usual is a few milliseconds."""
-CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
+CHANGING = ("id", "conversation_id", "timings_ms", "trace_id", "sightings")
 VERDICTS = {"answered", "need_input", "not_in_kb", "no_fault"}
 
 

@@ -86,7 +86,8 @@ class Reloader:
         if broken:
             raise BrokenPages("; ".join(map(str, broken[:5])))
         threads = (self._settings.data_dir / THREADS / FILE).exists()
-        if pages.index_id(current.embedder.identity) == current.index.manifest.id and threads == bool(current.threads):
+        same_threads = threads == (current.threads is not None)
+        if same_threads and pages.index_id(current.embedder.identity) == current.index.manifest.id:
             return None
         return self._make(pages)
 

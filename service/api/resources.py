@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from trainmedic.service.answer import SightingsView
+
 if TYPE_CHECKING:
     from trainmedic.kb.engine.mechanism import Mechanism
     from trainmedic.kb.engine.rule import Rule
@@ -146,10 +148,11 @@ class MechanismPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MechanismDocument:
-    """One mechanism: its summary, and its page as Markdown."""
+    """One mechanism: its summary, its page as Markdown, and how often it was the answer here."""
 
     mechanism: MechanismSummary
     markdown: str
+    sightings: SightingsView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,10 +175,11 @@ class RulePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseDocument:
-    """One case: its fields, and its page as Markdown."""
+    """One case: its fields, its page as Markdown, and how often it was the answer here."""
 
     case: Mapping[str, Any]
     markdown: str
+    sightings: SightingsView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,7 +230,8 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
             raise NotFound(f"no case {case_id!r}")
         fields = plain(case)
         assert isinstance(fields, dict)
-        return CaseDocument(case=fields, markdown=render_cause(case, knowledge.mechanisms, language))
+        markdown = render_cause(case, knowledge.mechanisms, language)
+        return CaseDocument(case=fields, markdown=markdown, sightings=advisor.sightings(case_id))
 
 
 def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
@@ -255,7 +256,9 @@ def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
         if mechanism is None:
             raise NotFound(f"no mechanism {mechanism_id!r}")
         return MechanismDocument(
-            mechanism=MechanismSummary.of(mechanism, language), markdown=render_mechanism(mechanism, None, language)
+            mechanism=MechanismSummary.of(mechanism, language),
+            markdown=render_mechanism(mechanism, None, language),
+            sightings=advisor.sightings(mechanism_id),
         )
 
 

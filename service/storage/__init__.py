@@ -1,1 +1,2 @@
-"""Where conversations, answers and feedback are stored, and the migrations of that database."""
+"""Where conversations, answers and feedback are stored, the migrations of that database, and what a curator learns
+from them."""

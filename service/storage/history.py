@@ -35,6 +35,7 @@ from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.storage.migrations import migrate
+from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 
 REACTIONS = ("up", "down", "resolved")
 MAX_STORED = 1_000_000
@@ -55,6 +56,7 @@ _turns = Table(
     Column("verdict", String(16), nullable=False),
     Column("causes", Text, nullable=False),
     Column("versions", Text, nullable=False),
+    Column("fingerprint", String(16), nullable=False, server_default="", index=True),
 )
 _answers = Table(
     "answers",
@@ -96,6 +98,14 @@ class Feedback:
     reaction: str
     reason: str = ""
     comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmedTurn:
+    """A question whose answer its user marked as the one that resolved it (``reaction``: up or resolved)."""
+
+    turn: Turn
+    reaction: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +186,7 @@ class History:
         versions: Sequence[str],
         now: datetime | None = None,
         answer: str | None = None,
+        fingerprint: str = "",
     ) -> None:
         """Store one turn, and with it the answer's JSON if it is to be shown again.
 
@@ -190,6 +201,7 @@ class History:
             "verdict": turn.verdict,
             "causes": json.dumps(list(turn.causes)),
             "versions": json.dumps(list(versions)),
+            "fingerprint": fingerprint,
         }
         with self._engine.begin() as connection:
             connection.execute(_ADD, values)  # one statement for all turns: compiled once
@@ -223,6 +235,63 @@ class History:
             return None
         return Feedback(answer_id=row.answer_id, reaction=row.reaction, reason=row.reason, comment=row.comment)
 
+    def sightings(self, fingerprint: str, conversation_id: str = "") -> Sightings | None:
+        """The other conversations about the same failure; None if there are none."""
+        if not fingerprint:
+            return None
+        conversations = func.count(func.distinct(_turns.c.conversation_id))
+        others = (_turns.c.fingerprint == fingerprint) & (_turns.c.conversation_id != conversation_id)
+        with self._engine.connect() as connection:
+            count, last = connection.execute(select(conversations, func.max(_turns.c.asked_at)).where(others)).one()
+        return Sightings(count=count, last=_aware(last)) if count else None
+
+    def sightings_of_causes(self) -> Mapping[str, Sightings]:
+        """How often each cause came first in an answer that was given, by its id."""
+        columns = select(_turns.c.conversation_id, _turns.c.causes, _turns.c.asked_at)
+        conversations: dict[str, set[str]] = {}
+        last: dict[str, datetime] = {}
+        with self._engine.connect() as connection:
+            for row in connection.execute(columns.where(_turns.c.verdict == "answered").order_by(_turns.c.id)):
+                for cause in json.loads(row.causes)[:1]:
+                    conversations.setdefault(cause, set()).add(row.conversation_id)
+                    last[cause] = _aware(row.asked_at)
+        return {cause: Sightings(count=len(ids), last=last[cause]) for cause, ids in sorted(conversations.items())}
+
+    def recurring(self, least: int = 2) -> tuple[tuple[Turn, Sightings], ...]:
+        """Failures that at least ``least`` conversations were about, with the latest turn of each; commonest first."""
+        conversations = func.count(func.distinct(_turns.c.conversation_id))
+        groups = (
+            select(conversations.label("count"), func.max(_turns.c.asked_at).label("last"), func.max(_turns.c.id))
+            .where(_turns.c.fingerprint != "")
+            .group_by(_turns.c.fingerprint)
+            .having(conversations >= least)
+        )
+        with self._engine.connect() as connection:
+            found = connection.execute(groups).all()
+            rows = {
+                row.id: row for row in connection.execute(select(_turns).where(_turns.c.id.in_([g[2] for g in found])))
+            }
+        listed = [(_turn(rows[id]), Sightings(count=count, last=_aware(last))) for count, last, id in found]
+        return tuple(sorted(listed, key=lambda item: (-item[1].count, -item[1].last.timestamp())))
+
+    def unresolved(self) -> tuple[OpenQuestion, ...]:
+        """The conversations that ended without a resolution, oldest first."""
+        reactions = _feedback.c.answer_id == _turns.c.answer_id
+        query = select(_turns, _feedback.c.reaction, _feedback.c.comment).join(_feedback, reactions, isouter=True)
+        conversations: dict[str, list[Row[Any]]] = {}
+        with self._engine.connect() as connection:
+            for row in connection.execute(query.order_by(_turns.c.id)):
+                conversations.setdefault(row.conversation_id, []).append(row)
+        return tuple(found for rows in conversations.values() if (found := _open(rows)) is not None)
+
+    def confirmed(self) -> tuple[ConfirmedTurn, ...]:
+        """The questions whose answers were marked as right, oldest first."""
+        right = _feedback.c.reaction.in_(("up", "resolved"))
+        query = select(_turns, _feedback.c.reaction).join(_feedback, _feedback.c.answer_id == _turns.c.answer_id)
+        with self._engine.connect() as connection:
+            rows = connection.execute(query.where(right).order_by(_turns.c.id)).all()
+        return tuple(ConfirmedTurn(turn=_turn(row), reaction=row.reaction) for row in rows)
+
     def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
         """Delete turns asked longer ago than ``older_than``, with their feedback. Returns how many turns."""
         limit = (now or datetime.now(UTC)) - older_than
@@ -246,6 +315,35 @@ def _turn(row: Row[Any]) -> Turn:
         verdict=row.verdict,
         causes=tuple(json.loads(row.causes)),
     )
+
+
+def _open(rows: Sequence[Row[Any]]) -> OpenQuestion | None:
+    """What a conversation left open: an answer that was voted down, else an end without one."""
+    first, last = rows[0], rows[-1]
+    voted = [row for row in rows if row.reaction]
+    reason: Reason
+    if voted and voted[-1].reaction == "down":
+        reason, last = "voted_down", voted[-1]
+    elif voted or last.verdict not in ("not_in_kb", "need_input"):
+        return None
+    else:
+        reason = "not_in_kb" if last.verdict == "not_in_kb" else "need_input"
+    return OpenQuestion(
+        conversation_id=first.conversation_id,
+        answer_id=last.answer_id,
+        question=first.question,
+        asked_at=_aware(first.asked_at),
+        reason=reason,
+        fingerprint=next((row.fingerprint for row in reversed(rows) if row.fingerprint), ""),
+        causes=tuple(json.loads(last.causes)),
+        comment=last.comment or "",
+    )
+
+
+def _aware(time: datetime | str) -> datetime:
+    """A stored time; SQLite stores it without its zone, and aggregates give text."""
+    parsed = datetime.fromisoformat(time) if isinstance(time, str) else time
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
 
 
 def _engine(url: str) -> Engine:

@@ -54,6 +54,7 @@ ANSWER_KEYS = [
     "defects",
     "messages",
     "similar",
+    "sightings",
 ]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
@@ -103,7 +104,9 @@ def described(document: dict[str, Any], path: str, method: str, status: int = 20
 def steady(answer: dict[str, Any]) -> dict[str, Any]:
     """The answer without what differs from one asking to the next."""
     return {
-        key: value for key, value in answer.items() if key not in ("id", "conversation_id", "timings_ms", "trace_id")
+        key: value
+        for key, value in answer.items()
+        if key not in ("id", "conversation_id", "timings_ms", "trace_id", "sightings")
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -144,6 +145,9 @@ def test_a_database_from_before_migrations_keeps_its_conversations(tmp_path: Pat
     url = f"sqlite:///{tmp_path / '100%.sqlite3'}"
     engine = create_engine(url)
     METADATA.create_all(engine)
+    with engine.begin() as connection:  # as it was then
+        connection.execute(text("DROP INDEX ix_turns_fingerprint"))
+        connection.execute(text("ALTER TABLE turns DROP COLUMN fingerprint"))
     engine.dispose()
     for _ in range(2):
         history = History(url)
@@ -161,3 +165,55 @@ def test_opening_a_current_database_does_not_load_alembic(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True, check=True)
     assert "alembic" not in done.stdout.split()
+
+
+def later(days: int) -> datetime:
+    return NOW + timedelta(days=days)
+
+
+def test_a_failure_is_seen_in_other_conversations_only(history: History) -> None:
+    history.add("c1", turn("a1"), [], now=NOW, fingerprint="f")
+    history.add("c1", turn("a2"), [], now=later(1), fingerprint="f")
+    history.add("c2", turn("a3"), [], now=later(2), fingerprint="f")
+    history.add("c3", turn("a4"), [], now=later(3))
+    seen = history.sightings("f", "c2")
+    assert seen is not None
+    assert (seen.count, seen.last) == (1, later(1))
+    assert (history.sightings(""), history.sightings("other")) == (None, None)
+
+
+def test_what_comes_again_is_listed_with_its_latest_turn_the_commonest_first(history: History) -> None:
+    for number, (conversation, mark) in enumerate([("c1", "f"), ("c2", "f"), ("c1", "g"), ("c2", "g"), ("c3", "g")]):
+        history.add(conversation, turn(f"a{number}"), [], now=later(number), fingerprint=mark)
+    history.add("c4", turn("once"), [], now=NOW, fingerprint="h")
+    assert [(found.answer_id, seen.count) for found, seen in history.recurring()] == [("a4", 3), ("a1", 2)]
+
+
+def test_each_cause_is_counted_once_a_conversation(history: History) -> None:
+    for number, conversation in enumerate(["c1", "c1", "c2"]):
+        history.add(conversation, turn(f"a{number}"), [], now=later(number))
+    history.add("c3", replace(turn("open"), verdict="need_input"), [], now=later(9))
+    seen = history.sightings_of_causes()
+    assert {cause: (found.count, found.last) for cause, found in seen.items()} == {"case-1": (2, later(2))}
+
+
+def test_what_a_conversation_left_open_is_told_with_its_reason(history: History) -> None:
+    def add(conversation: str, answer: str, verdict: str) -> None:
+        history.add(conversation, replace(turn(answer, f"why {conversation}?"), verdict=verdict), [], now=NOW)
+
+    add("unknown", "a1", "answered")
+    add("unknown", "a2", "not_in_kb")
+    add("asked", "a3", "need_input")
+    add("fine", "a4", "answered")
+    add("down", "a5", "answered")
+    add("resolved", "a6", "need_input")
+    history.give_feedback(Feedback(answer_id="a5", reaction="down", comment="it was the proxy"))
+    history.give_feedback(Feedback(answer_id="a6", reaction="resolved"))
+    found = {question.conversation_id: question for question in history.unresolved()}
+    assert {name: question.reason for name, question in found.items()} == {
+        "unknown": "not_in_kb",
+        "asked": "need_input",
+        "down": "voted_down",
+    }
+    assert (found["down"].comment, found["unknown"].question) == ("it was the proxy", "why unknown?")
+    assert [(item.turn.answer_id, item.reaction) for item in history.confirmed()] == [("a6", "resolved")]

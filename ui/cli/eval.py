@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", type=Path, default=Path("tests/eval"), metavar="PATH", help="JSONL of questions, or a folder of them"
+    )
+    parser.add_argument(
+        "--from-history",
+        action="store_true",
+        help="measure your own resolved questions: answers marked as right, and ingested threads that pages cite",
     )
     parser.add_argument("--split", choices=("all", "tune", "held_out"), default="all")
     parser.add_argument("--outside", type=Path, metavar="FILE", help="measure incidents of outside threads instead")
@@ -37,16 +43,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
+    from trainmedic.service.advisor import Advisor
     from trainmedic.service.evaluation.causes import evaluate, misses, read_items, table
     from trainmedic.ui.cli._input import Unreadable
     from trainmedic.ui.cli._service import advisor_of
 
     if options.outside is not None:
         return _outside(options)
-    if not options.set.exists():
+    advisor = advisor_of(options, with_history=options.from_history)
+    if options.from_history:
+        items = _own(advisor)
+        advisor = Advisor(replace(advisor.knowledge, threads=None))  # no thread may answer its own question
+    elif options.set.exists():
+        items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
+    else:
         raise Unreadable(f"{options.set} does not exist")
-    items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
-    advisor = advisor_of(options)
     texts = None
     if options.llm:
         evaluation, texts = _with_model(options, items, advisor)
@@ -66,6 +77,22 @@ def run(options: argparse.Namespace) -> int:
     if options.misses:
         sys.stdout.write(misses(evaluation))
     return 0
+
+
+def _own(advisor: Advisor) -> list[Item]:
+    """Raises `InvalidRequest` if nothing was resolved yet."""
+    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.service.evaluation.own import own_items
+
+    history, store = advisor.history, advisor.knowledge.threads
+    confirmed = history.confirmed() if history is not None else ()
+    threads = store.all() if store is not None else ()
+    items = own_items(confirmed, threads, advisor.knowledge)
+    if not items:
+        raise InvalidRequest(
+            "nothing to measure yet", hint="mark answers as resolved, or ingest the threads that your pages cite"
+        )
+    return list(items)
 
 
 def _outside(options: argparse.Namespace) -> int:

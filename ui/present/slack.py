@@ -51,12 +51,14 @@ class Extras:
     """Everything in a message besides the answer.
 
     ``public_url`` is the address of the web pages, if public. ``not_read`` names skipped files with the reason.
-    ``human`` and ``share`` add those buttons; ``asker`` is the user who asked.
+    ``beside`` are blocks between answer and small print. ``human`` and ``share`` add those buttons; ``asker`` is the
+    user who asked.
     """
 
     public_url: str = ""
     not_read: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    beside: tuple[Block, ...] = ()
     human: bool = False
     share: bool = False
     asker: str = ""
@@ -72,6 +74,7 @@ def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...
 def footer(answer: Answer, extras: Extras) -> list[Block]:
     return [
         *also_considered(answer),
+        *extras.beside,
         *small_print(sources(answer, extras)),
         *small_print(remarks(answer, extras)),
         *buttons(answer, extras),

@@ -80,17 +80,22 @@ def mentions(message: Json, bot_user: str) -> bool:
     return f"<@{bot_user}>" in str(message.get("text") or "") or f"<@{bot_user}|" in str(message.get("text") or "")
 
 
+def prose(text: str) -> str:
+    """What is written outside of code blocks."""
+    return _FENCED.sub("", text).strip()
+
+
 def prose_language(text: str) -> str:
     """The language of the prose: of all of it, or of its first line.
 
     Code blocks are left out: a pasted command would turn a Chinese question into English.
     """
-    prose = _FENCED.sub("", text).strip()
-    return "zh" if "zh" in (language_of(prose), language_of(prose.partition("\n")[0])) else "en"
+    words = prose(text)
+    return "zh" if "zh" in (language_of(words), language_of(words.partition("\n")[0])) else "en"
 
 
 def has_words(text: str) -> bool:
-    return bool(_FENCED.sub("", text).strip())
+    return bool(prose(text))
 
 
 def is_written(message: Json) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,18 +16,20 @@ from cachetools import LRUCache
 from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.answer import Answer, StepView
+from trainmedic.kb.parse.pipeline import parse
+from trainmedic.service.answer import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import SlackChannel
 from trainmedic.service.storage.history import Turn
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.present.slack import GROUNDED, Extras, Reply, render_answer, section, verdict_name
+from trainmedic.ui.present.slack import GROUNDED, Block, Extras, Reply, render_answer, section, verdict_name
+from trainmedic.ui.present.slack_audit import known_defects, lists_packages, render_audit
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
-from trainmedic.ui.slack.incoming import IncomingMessage, prose_language
+from trainmedic.ui.slack.incoming import IncomingMessage, prose, prose_language
 from trainmedic.ui.slack.live import LiveAnswer, StreamLimits
 from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer
 from trainmedic.ui.slack.messages import messages
@@ -41,6 +43,7 @@ MAX_PENDING = 200
 """Accepted questions; beyond this the bot says that it is busy."""
 NOT_A_MEMBER = frozenset({"not_in_channel", "channel_not_found"})
 """Slack's errors if the bot was not invited."""
+AUDIT_WORDS = ("audit", "审计", "已知缺陷")
 SHUTDOWN_S = 20.0
 """Time left to questions in progress at shutdown."""
 
@@ -134,6 +137,10 @@ class QuestionHandler:
                 if addressed:
                     await self.say(place, messages("help", language), url=url)
                 return
+            executor = self.workspace.context.executor
+            if await executor(lambda: wants_audit(thread.question, thread.attachments)):
+                await self._audited(place, thread, in_thread=in_thread, addressed=addressed, url=url)
+                return
             await self._answered(place, thread, trace_id, in_thread=in_thread, addressed=addressed, url=url)
         except Exception as error:
             await self.failed(place, error, language, trace_id, url=url, addressed=addressed)
@@ -150,6 +157,10 @@ class QuestionHandler:
         language = self.language(place.channel, question)
         trace_id = uuid.uuid4().hex
         try:
+            if await self.workspace.context.executor(lambda: wants_audit(question, ())):
+                view = await self._audit(question, (), language)
+                await self._tell(place, render_audit(view, language), url)
+                return
             request = Ask(question=question, language="zh" if language == "zh" else "en")
             async with aclosing(
                 self.workspace.context.answerer.stream(request, trace_id, self.workspace.context.executor)
@@ -160,14 +171,48 @@ class QuestionHandler:
                         sources = part.sources
                     elif isinstance(part, Answer):
                         answer = self._keep(part, sources)
-            replies = render_answer(answer, self.extras(place, share=True))
-            # One use is left for the button.
-            # A response_url accepts five messages in all.
-            for number, reply in enumerate(replies):
-                if number >= RESPONSE_USES - 1 or not await self.workspace.poster.respond(url, reply):
-                    await self.workspace.poster.whisper(place.channel, place.user, [reply])
+            beside = await self._known_defects(question, (), answer.language)
+            await self._tell(place, render_answer(answer, self.extras(place, beside=beside, share=True)), url)
         except Exception as error:
             await self.failed(place, error, language, trace_id, url=url, alone=True)
+
+    async def _tell(self, place: Place, replies: Sequence[Reply], url: str) -> None:
+        """To the asker alone. A response_url accepts five messages in all; one use is left for the button."""
+        for number, reply in enumerate(replies):
+            if number >= RESPONSE_USES - 1 or not await self.workspace.poster.respond(url, reply):
+                await self.workspace.poster.whisper(place.channel, place.user, [reply])
+
+    async def _audit(self, question: str, attachments: Sequence[Attachment], language: str) -> AuditView:
+        advisor = self.workspace.context.advisor
+        return await self.workspace.context.executor(lambda: advisor.audit(attachments, language, question=question))
+
+    async def _known_defects(
+        self, question: str, attachments: Sequence[Attachment], language: str
+    ) -> tuple[Block, ...]:
+        """To show beside an answer: the defects of a pasted list of packages, or certain ones."""
+        view = await self._audit(question, attachments, language)
+        shown = lists_packages(view) or any(item.certain for item in view.defects)
+        return tuple(known_defects(view, language)) if shown else ()
+
+    async def _audited(
+        self, place: Place, thread: ThreadContext, *, in_thread: bool, addressed: bool, url: str
+    ) -> None:
+        options = self.options(place.channel)
+        language = options.language if options.language != "auto" else prose_language(thread.question)
+        attachments = thread.attachments[: self.workspace.context.settings.max_attachments]
+        view = await self._audit(thread.question, attachments, language)
+        if not view.defects and (options.quiet or not addressed):
+            return
+        replies = list(render_audit(view, language))
+        if options.ephemeral:
+            await self._whisper(place, replies, in_thread=in_thread)
+            return
+        try:
+            await self.workspace.poster.post(place.channel, place.thread_ts, replies)
+        except SlackRefused as refused:
+            if not url or refused.error not in NOT_A_MEMBER:
+                raise
+            await self._tell(place, replies, url)
 
     async def _answered(
         self, place: Place, thread: ThreadContext, trace_id: str, *, in_thread: bool, addressed: bool, url: str
@@ -209,7 +254,9 @@ class QuestionHandler:
                         answer = part
                 assert answer is not None, "a stream ends with its answer"
                 not_read = (*thread.not_read, *(f"{item.name} ({why})" for item in surplus))
-                extras = self.extras(place, not_read=not_read, notes=(thread.note,) if thread.note else ())
+                beside = await self._known_defects(thread.question, attachments, answer.language)
+                notes = (thread.note,) if thread.note else ()
+                extras = self.extras(place, not_read=not_read, notes=notes, beside=beside)
                 how = {"in_thread": in_thread, "addressed": addressed}
                 await self._deliver(place, answer, sources, extras, live, **how, url=url)
         finally:
@@ -239,8 +286,8 @@ class QuestionHandler:
                 await self._whisper(place, [short_reply(text)], in_thread=in_thread)
             return
         if options.ephemeral:
-            shared = render_answer(answer, self.extras(place, not_read=extras.not_read, notes=extras.notes, share=True))
-            await self._whisper(place, list(shared), in_thread=in_thread)
+            shared = self.extras(place, not_read=extras.not_read, notes=extras.notes, beside=extras.beside, share=True)
+            await self._whisper(place, list(render_answer(answer, shared)), in_thread=in_thread)
             return
         try:
             await live.finish(answer, extras)
@@ -278,7 +325,13 @@ class QuestionHandler:
         return PostedAnswer(answer=answer_from(stored.answer), question=turn.question, attachments=turn.attachments)
 
     def extras(
-        self, place: Place, *, not_read: tuple[str, ...] = (), notes: tuple[str, ...] = (), share: bool = False
+        self,
+        place: Place,
+        *,
+        not_read: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        beside: tuple[Block, ...] = (),
+        share: bool = False,
     ) -> Extras:
         settings = self.workspace.context.settings
         group, elsewhere = settings.slack_human_group, settings.slack_human_channel
@@ -287,6 +340,7 @@ class QuestionHandler:
             public_url=settings.public_url.rstrip("/"),
             not_read=not_read,
             notes=notes,
+            beside=beside,
             human=bool(elsewhere) or (bool(group) and not private),
             share=share,
             asker=place.user,
@@ -345,6 +399,16 @@ class QuestionHandler:
                 await work
         finally:
             work.close()  # if it was cancelled before it started
+
+
+def wants_audit(question: str, attachments: Sequence[Attachment]) -> bool:
+    """Whether a message asks for the known defects: by word, or by a list of packages and nothing else."""
+    words = prose(question).lower().split()
+    if words:
+        return words[0] in AUDIT_WORDS
+    evidence = parse(question, tuple(attachments))
+    run = any(run.options for run in evidence.runs) or evidence.rows or evidence.tracebacks or evidence.signals
+    return bool(evidence.versions) and not run
 
 
 def short_reply(text: str) -> Reply:

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Column, MetaData, String, Table, inspect, select
 from sqlalchemy.engine import Engine
 
-HEAD = "0001"
+HEAD = "0002"
 FOLDER = Path(__file__).parent
 _version = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 

@@ -1,0 +1,61 @@
+"""What the stored conversations tell the curator of a team's knowledge.
+
+unresolved  questions that nothing explained, that were not answered, or whose answer was voted down; those alike as one
+seen        how often each cause came first, and when last
+recurring   failures that several conversations were about
+
+Only masked text is stored, and only for `history_days`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+WHAT = ("unresolved", "seen", "recurring")
+LONGEST = 100
+"""Code points of a question on one line."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=WHAT)
+    parser.add_argument("--top", type=int, default=20, metavar="N", help="how many are listed (20)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
+
+
+def run(options: argparse.Namespace) -> int:
+    from trainmedic.kb.errors import InvalidSettings
+    from trainmedic.kb.serialization import to_json
+    from trainmedic.service.storage.curation import recurring_views
+    from trainmedic.ui.cli._service import advisor_of
+
+    advisor = advisor_of(options, with_history=True)
+    history = advisor.history
+    if history is None:
+        raise InvalidSettings("no history is kept", hint="set TRAINMEDIC_HISTORY_DAYS")
+    if options.what == "unresolved":
+        clusters = advisor.unresolved()[: options.top]
+        lines = [
+            f"{view.count:4}  {view.last}  {view.reason:10}  {_line(view.question)}"
+            + (f"  (nearest: {view.nearest})" if view.nearest else "")
+            for view in clusters
+        ]
+        listed: object = clusters
+    elif options.what == "seen":
+        seen = advisor.seen("zh" if options.language == "zh" else "en")[: options.top]
+        lines = [f"{view.count:4}  {view.last}  {view.id}  {view.title}" for view in seen]
+        listed = seen
+    else:
+        recurring = recurring_views(history.recurring())[: options.top]
+        lines = [f"{view.count:4}  {view.last}  {view.cause or '–'}  {_line(view.question)}" for view in recurring]
+        listed = recurring
+    sys.stdout.write(to_json(listed, indent=2) + "\n" if options.json else "".join(f"{line}\n" for line in lines))
+    if not lines:
+        print("nothing yet", file=sys.stderr)
+    return 0
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
