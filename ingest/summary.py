@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainmedic.ingest.document import Block, Discussion, Document, Message
-from trainmedic.ingest.draft import SECTIONS
+from trainmedic.ingest.drafts.sections import section_of
 from trainmedic.ingest.markdown import tokens
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.threads.thread import Quote, Role
@@ -19,7 +19,7 @@ LONGEST_QUOTE = 400
 """Code points of one passage."""
 ENOUGH = 2.0
 """The least weight of a message that resolves a discussion."""
-_RESOLVED = (
+RESOLVED_WORDS = (
     *("fixed by", "fixed in", "fixed it", "fixes it", "fix it", "fixes the", "fixes this", "solved"),
     *("resolved", "works now", "works for me", "it works after", "worked for me", "helped", "the fix is"),
     *("the solution", "workaround", "upgrade to", "upgrading to", "downgrad", "please use"),
@@ -28,7 +28,7 @@ _RESOLVED = (
     *("升级到", "降级到", "改成", "改为", "换成", "设置为", "设为", "加上", "去掉", "就好了", "就可以了"),
     *("就行了", "可以了", "更新到最新"),
 )
-_CAUSE = (
+CAUSE_WORDS = (
     *("the cause", "root cause", "caused by", "because", "the reason", "the problem is", "the issue is"),
     *("turns out", "turned out", "due to", "expected behavior", "expected behaviour", "by design"),
     *("not a bug", "is not supported", "原因是", "原因在于", "因为", "由于", "是因为", "根本原因"),
@@ -76,8 +76,8 @@ def weight(message: Message, resolved: bool) -> float:
     said = prose(message.text).casefold()
     total = 4.0 * message.accepted
     total += 1.5 * (message.role == "maintainer") + 0.5 * resolved
-    total += min(2, sum(cue in said for cue in _RESOLVED)) * 1.5
-    total += min(1, sum(cue in said for cue in _CAUSE)) * 1.0
+    total += min(2, sum(cue in said for cue in RESOLVED_WORDS)) * 1.5
+    total += min(1, sum(cue in said for cue in CAUSE_WORDS)) * 1.0
     total -= 2.5 * any(cue in said for cue in _AGREES)
     total -= 1.5 * (said.rstrip().endswith(("?", "？")) or any(cue in said for cue in _ASKS))
     # A pasted log or a stack of configurations is one more report.
@@ -89,7 +89,9 @@ def telling(text: str) -> tuple[str, ...]:
     what to do; else its first ones."""
     listed = list(sentences(prose(text)))
     marked = {
-        n for n, sentence in enumerate(listed) if any(cue in sentence.casefold() for cue in (*_RESOLVED, *_CAUSE))
+        n
+        for n, sentence in enumerate(listed)
+        if any(cue in sentence.casefold() for cue in (*RESOLVED_WORDS, *CAUSE_WORDS))
     }
     chosen = sorted(marked | {n + 1 for n in marked}) or range(len(listed))
     return tuple(_cut(listed[n]) for n in chosen if n < len(listed))[:MOST_QUOTES]
@@ -134,8 +136,7 @@ def _below(blocks: Sequence[Block], section: str) -> Iterator[str]:
     inside = section == "symptom"
     for block in blocks:
         if block.kind == "heading":
-            heading = block.text.casefold()
-            named = next((name for name, words in SECTIONS.items() if any(word in heading for word in words)), None)
+            named = section_of(block.text)
             inside = inside if named is None else named == section
         elif inside and block.kind != "code":
             yield block.text

@@ -70,6 +70,11 @@ class Settings(BaseSettings):
     database_url: SecretStr = Field(
         SecretStr(""), description="SQL URL of the history; default: SQLite in `data_dir`; only masked text is stored"
     )
+    vector_store: SecretStr = Field(
+        SecretStr("faiss"),
+        description="where the vectors of ingested threads are: `faiss` (`data_dir`), `milvus:<URI>` (extra `milvus`), "
+        "`postgres:<URL>` (extra `postgres`)",
+    )
     kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
     embedder: str = Field("default", description="`default`, `st:<model or path>` (extra `st`), or `openai:<model>`")
     embedder_base_url: str = Field("", description="endpoint of an `openai:` embedder")

@@ -90,7 +90,12 @@ def _all_stays() -> Iterator[None]:
 def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
     """The store of ingested threads, made if there is none yet."""
     identity = embedder.identity
-    return ThreadStore(settings.data_dir / THREADS, f"{identity.name} {identity.digest}", identity.dimension)
+    return ThreadStore(
+        settings.data_dir / THREADS,
+        f"{identity.name} {identity.digest}",
+        identity.dimension,
+        settings.vector_store.get_secret_value(),
+    )
 
 
 def load_causes(folders: Sequence[Path] = ()) -> tuple[CaseSet, MechanismSet, DefectSet]:

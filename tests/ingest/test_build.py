@@ -10,6 +10,7 @@ import yaml
 from trainmedic.ingest.build import build
 from trainmedic.ingest.dedupe import containment, distinct, shingles
 from trainmedic.ingest.document import Block, Document, Failure, Raw
+from trainmedic.ingest.drafts.store import load_drafts, page_path
 from trainmedic.ingest.sources import names, source
 from trainmedic.kb.pages.case import load_cases
 
@@ -62,7 +63,7 @@ def test_a_draft_loads_as_a_case_that_is_not_published(tmp_path: Path) -> None:
 
 def test_a_draft_that_a_reviewer_has_touched_is_left_alone(tmp_path: Path) -> None:
     (made,) = build([raw()], tmp_path).written
-    renamed = tmp_path / f"my-better-name-{made.digest[:8]}.md"
+    renamed = tmp_path / f"my-better-name-{made.id[-8:]}.md"
     (tmp_path / f"{made.id}.md").rename(renamed)
     renamed.write_text("mine now", encoding="utf-8")
     again = build([raw()], tmp_path)
@@ -139,3 +140,53 @@ def test_different_articles_stay_apart() -> None:
         for name, text in (("a", "the loss is nan because of fp16"), ("b", "the job hangs in nccl after an hour"))
     ]
     assert distinct(documents)[0] == tuple(documents)
+
+
+def test_an_edited_article_replaces_its_own_draft(tmp_path: Path) -> None:
+    (made,) = build([raw()], tmp_path).written
+    again = build([raw(text=TEXT.replace("bfloat16", "float32"))], tmp_path)
+    assert (again.written, [draft.id for draft in again.updated]) == ((), [made.id])
+    assert "改用 float32" in (tmp_path / f"{made.id}.md").read_text(encoding="utf-8")
+    assert len(load_drafts(tmp_path)) == 1
+
+
+def test_an_edited_article_is_only_told_if_a_reviewer_edited_the_draft(tmp_path: Path) -> None:
+    (made,) = build([raw()], tmp_path).written
+    page = tmp_path / f"{made.id}.md"
+    page.write_text(page.read_text(encoding="utf-8") + "mine", encoding="utf-8")
+    again = build([raw(text=TEXT + "补充。\n")], tmp_path)
+    assert (again.updated, again.changed) == ((), ("a.txt",))
+    assert page.read_text(encoding="utf-8").endswith("mine")
+    assert [draft.source_state for draft in load_drafts(tmp_path)] == ["changed"]
+
+
+def test_a_deleted_article_is_told_once_and_its_draft_remains(tmp_path: Path) -> None:
+    (made,) = build([raw()], tmp_path, complete=True).written
+    assert build([], tmp_path, complete=True).gone == ("a.txt",)
+    assert build([], tmp_path, complete=True).gone == ()
+    assert (tmp_path / f"{made.id}.md").exists()
+    assert [draft.source_state for draft in load_drafts(tmp_path)] == ["gone"]
+    back = build([raw()], tmp_path, complete=True)
+    assert [draft.id for draft in back.updated] == [made.id]
+    assert [draft.source_state for draft in load_drafts(tmp_path)] == ["current"]
+
+
+def test_an_article_of_another_source_is_not_taken_for_gone(tmp_path: Path) -> None:
+    build([raw()], tmp_path, source="folder:one", complete=True)
+    assert build([], tmp_path, source="folder:two", complete=True).gone == ()
+
+
+def test_a_draft_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    (made,) = build([raw()], tmp_path).written
+    assert load_drafts(tmp_path) == (made,)
+    assert page_path(tmp_path, made) == tmp_path / f"{made.id}.md"
+
+
+def test_every_field_quotes_the_lines_that_it_was_read_from(tmp_path: Path) -> None:
+    (made,) = build([raw()], tmp_path).written
+    assert made.values("framework") == ("trl",)
+    assert "trl 0.12.0" in made.values("version")
+    assert made.values("cause") == ("半精度下 Adam 的 eps 下溢。",)
+    for field in made.fields:
+        for passage in field.passages:
+            assert passage.text in "\n".join(made.lines[passage.first_line - 1 : passage.last_line])

@@ -22,11 +22,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmedic.ingest.build import Summary
+    from trainmedic.ingest.build import Related, Summary
+    from trainmedic.ingest.document import Document
+    from trainmedic.ingest.drafts.draft import Draft
+    from trainmedic.ingest.drafts.drafting import Means
     from trainmedic.ingest.threads import SyncSummary
+    from trainmedic.service.advisor import Advisor
+    from trainmedic.service.ranking.knowledge import Knowledge
 
 MOST_DRAFTS = 500
 """Write-ups of one run that become drafts: what a person can review."""
+RELATED = 3
+"""Cases that are proposed for a draft."""
 PROGRESS = 1_000
 """Items after which a long run says how far it is."""
 
@@ -45,11 +52,10 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest.build import build
-    from trainmedic.ingest.document import Document, Item, Raw
+    from trainmedic.ingest.document import Gone, Item, Raw
     from trainmedic.ingest.sources import names, recognised, source
     from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
-    from trainmedic.kb.serialization import to_json
     from trainmedic.service.ranking.similar import mechanisms_near
     from trainmedic.ui.app import build_advisor, threads_of
     from trainmedic.ui.cli._service import settings_of
@@ -67,11 +73,14 @@ def run(options: argparse.Namespace) -> int:
     key = source_name(name, location)
     since = "" if options.full else store.checkpoint(key)
     articles: list[Raw] = []
+    gone: list[str] = []
 
     def items() -> Iterator[Item]:
         for item in source(name).read(location, since):
             if isinstance(item, Raw) and len(articles) < MOST_DRAFTS:
                 articles.append(item)
+            elif isinstance(item, Gone):
+                gone.append(item.key)
             yield item
 
     def progress(count: int) -> None:
@@ -88,31 +97,68 @@ def run(options: argparse.Namespace) -> int:
         complete=not since,
     )
 
-    def related(document: Document) -> tuple[str, ...]:
-        hits = advisor.search(f"{document.title}\n{document.text}", top_k=1)
-        return tuple(hit.case_id for hit in hits)
-
-    drafts = build(articles, options.out or settings.data_dir / "drafts", related)
-    if options.json:
-        sys.stdout.write(to_json({**_fields(drafts), "threads": threads}, indent=2) + "\n")
-    else:
-        for draft in drafts.written:
-            about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
-            sys.stdout.write(f"{draft.origin} → {draft.id}{about}\n")
-    _tell(threads, drafts)
+    drafts = build(
+        articles,
+        options.out or settings.data_dir / "drafts",
+        _related(advisor),
+        source=key,
+        means=_means(knowledge),
+        complete=not since and not threads.failures and len(articles) < MOST_DRAFTS,
+        gone=gone,
+    )
+    _write(threads, drafts, as_json=options.json)
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
 
 
-def _tell(threads: SyncSummary, drafts: Summary) -> None:
+def _related(advisor: Advisor) -> Related:
+    def related(document: Document) -> tuple[str, ...]:
+        hits = advisor.search(f"{document.title}\n{document.text}", top_k=RELATED)
+        return tuple(hit.case_id for hit in hits)
+
+    return related
+
+
+def _means(knowledge: Knowledge) -> Means:
+    from trainmedic.ingest.drafts.contradictions import Reference
+    from trainmedic.ingest.drafts.drafting import Means
+
+    cases = {case.id: case for case in knowledge.cases.published}
+    return Means(knowledge=Reference(cases=cases, rules=knowledge.rules, defects=knowledge.defects))
+
+
+def _lines(draft: Draft) -> Iterator[str]:
+    """The draft, and each of its statements that the knowledge contradicts with the line that it is on."""
+    about = f"  (about {', '.join(draft.related)}?)" if draft.related else ""
+    yield f"{draft.origin} → {draft.id}{about}"
+    for mark in draft.marks:
+        yield f"  line {mark.claim.first_line}: {mark.claim.text}"
+        yield f"    {mark.page}: {mark.why.get(draft.language)}"
+
+
+def _write(threads: SyncSummary, drafts: Summary, *, as_json: bool) -> None:
+    from trainmedic.kb.serialization import to_json
+
+    if as_json:
+        sys.stdout.write(to_json({**_fields(drafts), "threads": threads}, indent=2) + "\n")
+    else:
+        for draft in (*drafts.written, *drafts.updated):
+            sys.stdout.write("\n".join(_lines(draft)) + "\n")
     for origin in drafts.known:
         print(f"{origin}: already drafted", file=sys.stderr)
+    for origin in drafts.changed:
+        print(f"{origin}: changed, but its draft was edited, so that is left alone", file=sys.stderr)
+    for origin in drafts.gone:
+        print(f"{origin}: gone; its draft remains", file=sys.stderr)
     for copy, original in drafts.copies:
         print(f"{copy}: the same article as {original}", file=sys.stderr)
     for failure in threads.failures:
         print(f"{failure.origin}: {failure.reason}", file=sys.stderr)
     counts = f"{threads.added} new, {threads.changed} changed, {threads.unchanged} unchanged, {threads.removed} gone"
     print(f"threads: {counts}", file=sys.stderr)
-    print(f"{len(drafts.written)} drafts, {drafts.removed} lines of boilerplate removed", file=sys.stderr)
+    print(
+        f"{len(drafts.written)} drafts, {len(drafts.updated)} updated, {drafts.removed} lines of boilerplate removed",
+        file=sys.stderr,
+    )
 
 
 def source_name(kind: str, location: str) -> str:

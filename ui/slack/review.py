@@ -6,10 +6,12 @@ Drafts are never shown to users before a reviewer publishes them. Only masked te
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from trainmedic.ingest.document import Block, Document
-from trainmedic.ingest.draft import draft
+from trainmedic.ingest.drafts import store
+from trainmedic.ingest.drafts.drafting import draft_of
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer
@@ -40,16 +42,10 @@ def write_draft(
         language=answer.language,
         url=url,
     )
-    causes = [cause.case_id for cause in answer.causes[:3]]
-    made = draft(document, causes)
-    identity = f"draft-slack-{answer.id[:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
     # The id follows from the answer, so that a second click replaces the draft instead of adding one.
-    page = made.page.replace(f"id: {made.id}\n", f"id: {identity}\n", 1)
-    # Written beside and renamed: a reviewer, or `kb lint`, never sees half a page.
-    unfinished = folder / f".{identity}.tmp"
-    unfinished.write_text(page, encoding="utf-8")
-    unfinished.replace(folder / f"{identity}.md")
+    identity = f"draft-slack-{answer.id[:12]}"
+    draft = draft_of(document, source="slack", key=answer.id, related=[cause.case_id for cause in answer.causes[:3]])
+    store.write_draft(folder, replace(draft, id=identity))
     return identity
 
 

@@ -1,0 +1,88 @@
+"""The page of a draft, for a person to complete; drafts are never shown to users.
+
+Judgement is left to the reviewer: the evidence grade is ``reported``, because an article confirms nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import yaml
+
+from trainmedic.ingest.document import Block
+from trainmedic.ingest.drafts.draft import Draft
+from trainmedic.ingest.drafts.sections import section_of
+from trainmedic.kb.frameworks.settings import specs
+from trainmedic.kb.pages.case import HEADINGS
+
+TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
+
+
+def page_of(draft: Draft) -> str:
+    return f"---\n{front_matter(draft)}---\n{body(draft)}"
+
+
+def front_matter(draft: Draft) -> str:
+    data = {
+        "id": draft.id,
+        "title": {"en": draft.title, "zh": draft.title},
+        "kind": "fault",
+        "family": "unsorted",
+        "frameworks": list(draft.values("framework")),
+        "algorithms": list(draft.values("algorithm")),
+        "model_families": list(draft.values("model_family")),
+        "affected": _version(draft),
+        "signals": sorted(set(draft.values("signal"))),
+        "settings": sorted(
+            {name for value in draft.values("setting") if (name := value.partition(" = ")[0]) in specs()}
+        ),
+        "symptoms": {"en": [draft.title], "zh": [draft.title]},
+        "no_rule": TO_WRITE["en"],
+        "evidence": "reported",
+        "reviewed": "never",
+        "sources": [{"url": draft.url or f"file:{draft.origin}", "says": "reporter", "note": "ingested article"}],
+        "related": list(draft.related),
+        "status": "draft",
+    }
+    filled = {key: value for key, value in data.items() if value not in ([], {}, "")}
+    return yaml.safe_dump(filled, allow_unicode=True, sort_keys=False, width=110)
+
+
+def _version(draft: Draft) -> Mapping[str, str]:
+    """The framework's version that the write-up names: the reviewer makes a range of it."""
+    named = (value.rpartition(" ") for value in draft.values("version"))
+    return {package: f"=={version}" for package, _, version in named if package in draft.values("framework")}
+
+
+def body(draft: Draft) -> str:
+    """The sections of both languages; the whole article goes into those of its own."""
+    texts = sections(draft.blocks)
+    parts = []
+    for language in ("en", "zh"):
+        parts.append(f"## {language}\n")
+        for heading, name in HEADINGS[language].items():
+            text = texts.get(name, "") if language == draft.language else ""
+            parts.append(f"### {heading}\n\n{text or TO_WRITE[language]}\n")
+    return "\n".join(parts)
+
+
+def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
+    """The article's blocks by section. Nothing is lost: an unknown heading stays in the section before it."""
+    parts: dict[str, list[str]] = {}
+    current = "symptom"
+    for block in blocks:
+        if block.kind == "heading":
+            current = section_of(block.text) or current
+            parts.setdefault(current, []).append(f"**{block.text}**")
+        else:
+            parts.setdefault(current, []).append(markdown(block))
+    return {name: "\n\n".join(lines) for name, lines in parts.items()}
+
+
+def markdown(block: Block) -> str:
+    """One block as Markdown that cannot end the page's structure early."""
+    if block.kind == "code":
+        return f"```\n{block.text.replace('```', chr(39) * 3)}\n```"
+    # A heading in the article must not end the section of the page.
+    text = "\\" + block.text if block.text.startswith("#") else block.text
+    return f"- {text}" if block.kind == "item" else text
