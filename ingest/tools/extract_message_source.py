@@ -155,10 +155,10 @@ class _Reader:
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=ast.Name(id=name), attr="append"),
-                    args=[(ast.JoinedStr() | ast.Constant(value=str())) as text],
+                    args=[(ast.JoinedStr() | ast.Constant(value=str())) as appended],
                 )
             ):
-                self._lists.setdefault(name, []).append((text, tests))
+                self._lists.setdefault(name, []).append((appended, tests))
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and (kind := _logged(call) or self._logged_by_alias(call)):
                 text, test = call.args[:1], tests
