@@ -21,7 +21,7 @@ import psutil
 
 from trainmedic.kb.threads.engines import engine
 from trainmedic.service.settings import Settings
-from trainmedic.ui.app import load_knowledge
+from trainmedic.ui.loading import load_knowledge
 
 Array = npt.NDArray[np.float32]
 BATCH = 10_000

@@ -243,10 +243,10 @@ def test_no_request_is_dropped_and_no_answer_mixes_versions_while_the_knowledge_
     assert len(editions) == 21
     assert len({answer["kb_version"] for _, answer in answers}) > 5
     for _, answer in answers:
-        edition = editions[answer["kb_version"]]
-        assert answer["causes"][0]["title"] == edition
-        assert edition.split()[1] in answer["causes"][0]["cause"]
-        assert all(citation["title"] == edition for citation in answer["citations"] if citation["kind"] == "case")
+        title = editions[answer["kb_version"]]
+        assert answer["causes"][0]["title"] == title
+        assert title.split()[1] in answer["causes"][0]["cause"]
+        assert all(citation["title"] == title for citation in answer["citations"] if citation["kind"] == "case")
 
 
 def test_a_running_service_notices_changed_pages_and_the_first_threads(place: Place) -> None:
