@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -144,8 +145,8 @@ def test_versions_settings_and_the_failed_attempts_are_read_with_their_places() 
 def test_a_model_only_chooses_sentences_that_the_write_up_has() -> None:
     lines: list[str] = []
 
-    def choose(article: object) -> list[tuple[str, str]]:
-        lines.extend(article)  # type: ignore[call-overload]
+    def choose(article: Sequence[str]) -> list[tuple[str, str]]:
+        lines.extend(article)
         return [
             ("cause", "the eps  underflows in float16"),
             ("fix", "use a larger batch"),
