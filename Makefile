@@ -40,11 +40,11 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
 # Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14'
-	$(PIP) --editable '.[ui,slack,mcp,ingest,st,dev]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,milvus,postgres,st,dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) --editable '.[ui,slack,mcp,ingest,st,dev,bench]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,milvus,postgres,st,dev,bench]'
 	@touch $@
 
 # The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.

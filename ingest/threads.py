@@ -97,6 +97,7 @@ def sync(
         deleted |= _missing(source, known.keys() - keys, failures, store)
     gone = sorted(deleted & known.keys())
     store.remove([f"{source}:{key}" for key in gone])
+    store.optimise()
     return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
 
 

@@ -72,7 +72,9 @@ def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
     current = "symptom"
     for block in blocks:
         if block.kind == "heading":
-            current = section_of(block.text) or current
+            named = section_of(block.text)
+            # A page has its refutations in the front matter, where the reviewer writes them.
+            current = "cause" if named == "no_help" else named or current
             parts.setdefault(current, []).append(f"**{block.text}**")
         else:
             parts.setdefault(current, []).append(markdown(block))

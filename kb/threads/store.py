@@ -1,27 +1,30 @@
-"""Threads on disk: one SQLite file with their passages, the words of these (FTS5) and their vectors.
+"""Threads on disk: one SQLite file with their passages and the words of these (FTS5), and an engine with their vectors
+(`kb.threads.engines`).
 
 Every write is one transaction, so a process that is killed at any moment loses nothing that was acknowledged and leaves
-nothing half done; readers see a write as soon as it is committed, without opening the file again.
+nothing half done; readers see a write as soon as it is committed, without opening the file again. Vectors are written
+before their thread and removed after it: what a killed writer leaves over belongs to no thread, is never found, and is
+replaced when the thread is written again.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.tokens import tokens
+from trainmedic.kb.threads.engines import engine
 from trainmedic.kb.threads.thread import Thread, from_text, to_text
 
 FILE = "threads.sqlite"
-FORMAT = "1"
+FORMAT = "2"
 MAX_POSTINGS = 60_000
 """Passages that the words of a query may touch; its commoner words are left out beyond that."""
 MOST_WORDS = 24
@@ -33,8 +36,7 @@ create table if not exists threads (
 );
 create index if not exists threads_by_source on threads (source, key);
 create table if not exists passages (
-    number integer primary key, thread integer not null references threads (number), terms text not null,
-    vector blob not null
+    number integer primary key, thread integer not null references threads (number), terms text not null
 );
 create index if not exists passages_by_thread on passages (thread);
 create virtual table if not exists words using fts5 (
@@ -60,21 +62,18 @@ class ThreadStore:
     Vectors of another embedder than ``embedder`` (its name and digest) are of no use: such a store is refused.
     """
 
-    def __init__(self, folder: Path, embedder: str, dimension: int) -> None:
+    def __init__(self, folder: Path, embedder: str, dimension: int, vectors: str = "faiss") -> None:
         self._path = folder / FILE
-        self._dimension = dimension
-        self._lock = Lock()
-        self._loaded: tuple[int, Array, npt.NDArray[np.int64]] | None = None
+        self._vectors = engine(vectors, folder, dimension)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with self._connection() as connection:
                 connection.executescript(_SCHEMA)
                 stored = dict(connection.execute("select name, value from meta"))
-                for name, value in (("format", FORMAT), ("embedder", embedder)):
+                for name, value in (("format", FORMAT), ("embedder", embedder), ("vectors", vectors.partition(":")[0])):
                     if stored.setdefault(name, value) != value:
                         raise StoreError(f"{self._path} was made with another {name}", hint="ingest the sources anew")
                     connection.execute("insert or ignore into meta values (?, ?)", (name, value))
-                connection.execute("insert or ignore into meta values ('changes', '0')")
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self._path} cannot be opened ({error})") from error
 
@@ -114,7 +113,11 @@ class ThreadStore:
 
     def put(self, entries: Sequence[Entry]) -> None:
         """Add threads, or replace those with the same id: all of them or, if the process is killed, none."""
+        ids = [passage_id(entry.thread.id, n) for entry in entries for n in range(len(entry.passages))]
+        if ids:
+            self._vectors.put(ids, np.concatenate([entry.vectors for entry in entries]))
         with self._connection() as connection:
+            before = _passages_of(connection, [entry.thread.id for entry in entries])
             _delete(connection, [entry.thread.id for entry in entries])
             for entry in entries:
                 thread = entry.thread
@@ -122,20 +125,24 @@ class ThreadStore:
                 number = connection.execute(
                     "insert into threads (id, source, key, digest, data) values (?, ?, ?, ?, ?)", row
                 ).lastrowid
-                for text, vector in zip(entry.passages, entry.vectors, strict=True):
+                for text in entry.passages:
                     words = " ".join(_words(text))
                     added = connection.execute(
-                        "insert into passages (thread, terms, vector) values (?, ?, ?)",
-                        (number, words, vector.astype(np.float16).tobytes()),
+                        "insert into passages (thread, terms) values (?, ?)", (number, words)
                     ).lastrowid
                     connection.execute("insert into words (rowid, terms) values (?, ?)", (added, words))
-            _changed(connection)
+        self._vectors.remove(sorted(set(before) - set(ids)))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Forget threads; unknown ids are ignored."""
         with self._connection() as connection:
+            passages = _passages_of(connection, ids)
             _delete(connection, ids)
-            _changed(connection)
+        self._vectors.remove(passages)
+
+    def optimise(self) -> None:
+        """Called after a bulk of writes: make searches quick again."""
+        self._vectors.optimise()
 
     def get(self, ids: Iterable[str]) -> tuple[Thread, ...]:
         """The threads of these ids, in this order; unknown ids are left out."""
@@ -167,28 +174,28 @@ class ThreadStore:
 
     def by_vector(self, vector: Array, most: int) -> tuple[tuple[str, float], ...]:
         """The ids of the threads with the passages nearest to a normalised vector, with cosines, best first."""
-        vectors, threads = self._vectors()
-        if not len(vectors):
-            return ()
-        cosines = vectors @ vector.astype(np.float32)
-        nearest = np.argsort(-cosines, kind="stable")[: most * 4]
-        numbers = [int(number) for number in threads[nearest]]
-        marks = ",".join("?" * len(numbers))
-        with self._connection() as connection:
-            names = dict(connection.execute(f"select number, id from threads where number in ({marks})", numbers))
-        found = zip(numbers, cosines[nearest].tolist(), strict=True)
-        return _best([(names[number], cosine) for number, cosine in found if number in names], most)
+        nearest = self._vectors.search(vector.astype(np.float32), most * 4)
+        found = [(passage.rpartition("#")[0], cosine) for passage, cosine in nearest]
+        known = self._known({thread for thread, _ in found})
+        return _best([(thread, cosine) for thread, cosine in found if thread in known], most)
 
-    def _vectors(self) -> tuple[Array, npt.NDArray[np.int64]]:
-        """All vectors and the numbers of their threads, read again when a writer has changed them."""
-        with self._lock, self._connection() as connection:
-            changes = int(connection.execute("select value from meta where name = 'changes'").fetchone()[0])
-            if self._loaded is None or self._loaded[0] != changes:
-                rows = connection.execute("select thread, vector from passages order by number").fetchall()
-                flat = np.frombuffer(b"".join(row[1] for row in rows), np.float16)
-                vectors = flat.reshape(-1, self._dimension).astype(np.float32)
-                self._loaded = (changes, vectors, np.asarray([row[0] for row in rows], np.int64))
-            return self._loaded[1], self._loaded[2]
+    def _known(self, ids: Collection[str]) -> frozenset[str]:
+        marks = ",".join("?" * len(ids))
+        with self._connection() as connection:
+            rows = connection.execute(f"select id from threads where id in ({marks})", tuple(ids)).fetchall()
+        return frozenset(row[0] for row in rows)
+
+
+def passage_id(thread_id: str, number: int) -> str:
+    """What an engine knows a passage by."""
+    return f"{thread_id}#{number}"
+
+
+def _passages_of(connection: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
+    """The ids of the passages of threads."""
+    counted = "select count(*) from passages join threads on threads.number = passages.thread where threads.id = ?"
+    counts = [(id, connection.execute(counted, (id,)).fetchone()[0]) for id in ids]
+    return [passage_id(id, number) for id, count in counts for number in range(count)]
 
 
 def _delete(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
@@ -202,10 +209,6 @@ def _delete(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
             connection.execute("insert into words (words, rowid, terms) values ('delete', ?, ?)", (number, words))
         connection.execute("delete from passages where thread = ?", found)
         connection.execute("delete from threads where number = ?", found)
-
-
-def _changed(connection: sqlite3.Connection) -> None:
-    connection.execute("update meta set value = value + 1 where name = 'changes'")
 
 
 def _words(text: str) -> Iterator[str]:

