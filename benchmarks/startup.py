@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.ask import CHINESE, ENGLISH, questions
 from benchmarks.serving import SERVE, Server, own_environment
 from benchmarks.table import Table
-from trainmedic.ui.app import prebuild
+from trainmedic.ui.loading import prebuild
 
 BUDGET_S = 3.0
 STARTS = 7

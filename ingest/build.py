@@ -12,6 +12,7 @@ from trainmedic.ingest.document import Document, Failure, Raw, masked_raw
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.drafting import UNAIDED, Means, draft_of
 from trainmedic.ingest.drafts.store import edited, load_drafts, write_draft, write_record
+from trainmedic.ingest.personal import without_persons
 from trainmedic.ingest.threads import digest_of, key_of
 
 Related = Callable[[Document], tuple[str, ...]]
@@ -57,7 +58,7 @@ def build(
     """
     items = list(items)
     raws = [masked_raw(item) for item in items if isinstance(item, Raw)]
-    cleaned = clean(raws)
+    cleaned = tuple(without_persons(document) for document in clean(raws))
     documents, copies = distinct(cleaned)
     failures = (*(item for item in items if isinstance(item, Failure)), *_empty(raws, cleaned))
     raw_of = {raw.origin: raw for raw in raws}

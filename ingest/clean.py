@@ -59,6 +59,8 @@ _LANGUAGES = (
     *("Markdown", "Shell", "Vue", "HTML", "CSS", "ArkTS", "Kotlin", "Jupyter Notebook", "暂无简介"),
 )
 _DIGITS = "0123456789"
+CARD_NAME = 8
+"""Characters of a project's name that occur twice on its card."""
 MIN_BATCH = 3
 """Smallest batch in which repetition means anything."""
 MIN_LENGTH = 12
@@ -149,7 +151,9 @@ def is_card(text: str) -> bool:
         # "Kimi-K2-ThinkingKimi K2 Thinking is …": the description writes the name with blanks.
         if _squeezed(text[length : length * 2]).startswith(_squeezed(name)[: max(4, length - 4)]):
             return True
-    return described.endswith("暂无简介")
+    # The description may also begin otherwise and name the project later.
+    named_again = text[:CARD_NAME] in text[CARD_NAME:]
+    return described.endswith("暂无简介") or (named_again and described.endswith(("。", *_LANGUAGES)))
 
 
 def _squeezed(text: str) -> str:

@@ -19,6 +19,7 @@ LONGEST_QUOTE = 400
 """Code points of one passage."""
 LONGEST_PROSE = 12_000
 """Code points of one message."""
+LEAST_SENTENCE = 8
 ENOUGH = 2.0
 """The least weight of a message that resolves a discussion."""
 RESOLVED_WORDS = (
@@ -106,21 +107,21 @@ def prose(text: str) -> str:
     return "\n".join(token.content for token in tokens(text[:LONGEST_PROSE]) if token.type == "inline")
 
 
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of prose, one by one; a line break ends one."""
+def sentences(text: str, least: int = LEAST_SENTENCE) -> Iterator[str]:
+    """The sentences of prose with at least ``least`` letters and digits, one by one; a line break ends one."""
     for line in text.splitlines():
         start = 0
         for place, character in enumerate(line):
             ends = character in "。！？" or (character in ".!?" and line[place + 1 : place + 2] in ("", " "))
             if ends:
-                yield from _said(line[start : place + 1])
+                yield from _said(line[start : place + 1], least)
                 start = place + 1
-        yield from _said(line[start:])
+        yield from _said(line[start:], least)
 
 
-def _said(sentence: str) -> Iterator[str]:
+def _said(sentence: str, least: int) -> Iterator[str]:
     sentence = " ".join(sentence.split())
-    if sum(character.isalnum() for character in sentence) >= 8:
+    if sum(character.isalnum() for character in sentence) >= least:
         yield sentence
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -80,7 +81,10 @@ class PreparedAnswer:
 
 
 class Advisor:
-    """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads."""
+    """Answers questions from one body of knowledge. Holds no state but the history; safe to share between threads.
+
+    The knowledge may be renewed at any moment. Whoever makes several calls for one answer makes them on a `snapshot`.
+    """
 
     def __init__(
         self, knowledge: Knowledge, history: History | None = None, observers: Sequence[Observer] = ()
@@ -88,12 +92,20 @@ class Advisor:
         self.knowledge = knowledge
         self.history = history
         self._observers = tuple(observers)
-        self._published = knowledge.published
+
+    def snapshot(self) -> Advisor:
+        """This advisor with the knowledge of now, whatever `renew` does later."""
+        return copy(self)
+
+    def renew(self, knowledge: Knowledge) -> None:
+        """Answer from other knowledge from now on; calls that have begun end with what they began with."""
+        self.knowledge = knowledge
 
     def ask(self, request: Ask, trace_id: str = "") -> Answer:
         """Answer one question without a model. Raises `InvalidRequest` if the request is empty."""
-        prepared = self.prepare(request, trace_id)
-        self.remember(prepared, prepared.answer)
+        advisor = self.snapshot()
+        prepared = advisor.prepare(request, trace_id)
+        advisor.remember(prepared, prepared.answer)
         return prepared.answer
 
     def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
@@ -102,6 +114,9 @@ class Advisor:
         ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` if the
         request is empty.
         """
+        return self.snapshot()._prepare(request, trace_id, restated)
+
+    def _prepare(self, request: Ask, trace_id: str, restated: str) -> PreparedAnswer:
         watch = Stopwatch()
         request = request.validated()
         turns = self._earlier(request)
@@ -122,7 +137,7 @@ class Advisor:
         version = self.knowledge.cases.version
         printed = explain(context.evidence)
         answer = template_answer(message, context, diagnosis, supposed, language, version, changes=changes)
-        answer = with_messages(answer, printed, self._published)
+        answer = with_messages(answer, printed, self.knowledge.published)
         answer = replace(answer, defects=self._defects(context.evidence, answer))
         similar = () if answer.verdict == "no_fault" else shown(context.similar)
         answer = with_similar(answer, similar)
@@ -146,7 +161,7 @@ class Advisor:
             changes=changes,
             printed=printed,
             similar=similar,
-            cases=self._published,
+            cases=self.knowledge.published,
         )
 
     def reordered(self, prepared: PreparedAnswer, choices: Sequence[Choice]) -> PreparedAnswer:
@@ -182,8 +197,9 @@ class Advisor:
     def candidates(self, request: Ask) -> tuple[tuple[Candidate, ...], Context]:
         """What ranking works on for one question: the candidates and what they share."""
         request = request.validated()
-        message = conversation.read(request.question, request.attachments, (), self.knowledge.glossary)
-        return self._look_up(message, Stopwatch())
+        advisor = self.snapshot()
+        message = conversation.read(request.question, request.attachments, (), advisor.knowledge.glossary)
+        return advisor._look_up(message, Stopwatch())
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
@@ -212,12 +228,13 @@ class Advisor:
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why."""
         evidence = parse(text)
-        query = build_query(evidence, Report(), evidence.question, glossary=self.knowledge.glossary)
-        return self._retrieve(query, top_k, {**(filters or {}), "level": "case"}, explain=True)
+        advisor = self.snapshot()
+        query = build_query(evidence, Report(), evidence.question, glossary=advisor.knowledge.glossary)
+        return advisor._retrieve(query, top_k, {**(filters or {}), "level": "case"}, explain=True)
 
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""
-        return self._published.get(case_id)
+        return self.knowledge.published.get(case_id)
 
     def sightings(self, cause_id: str) -> SightingsView | None:
         """How many conversations of this service a cause, or the causes of a mechanism, came first in."""
@@ -228,7 +245,7 @@ class Advisor:
         """How often each cause and mechanism was the answer here; nothing if no history is kept."""
         if self.history is None:
             return ()
-        titles = {cause_id: cause.title.get(language) for cause_id, cause in self._published.items()}
+        titles = {cause_id: cause.title.get(language) for cause_id, cause in self.knowledge.published.items()}
         places = self.knowledge.places
         return seen_views(
             self.history.sightings_of_causes(),
@@ -315,8 +332,8 @@ class Advisor:
             findings = [
                 finding
                 for cause_id in message.tried
-                if cause_id in self._published
-                for finding in findings_of(self._published[cause_id], report)
+                if cause_id in self.knowledge.published
+                for finding in findings_of(self.knowledge.published[cause_id], report)
                 if finding in report.fired and not message.renewed(finding) and not shown_by_log(finding, evidence)
             ]
             edits = [edit for finding in findings for fix in finding.fixes[:1] for edit in fix.edits]
@@ -333,7 +350,11 @@ class Advisor:
         found = difference(check(self._as_it_is_now(earlier), self.knowledge.rules), context.report)
         cleared = {cause_id for finding in found.cleared for cause_id in finding.cases}
         fixed = last.causes[:1] if message.relation is Relation.PATCHED and set(last.causes[:1]) & cleared else ()
-        causes = [self._published[cause_id] for cause_id in (*message.tried, *fixed) if cause_id in self._published]
+        causes = [
+            self.knowledge.published[cause_id]
+            for cause_id in (*message.tried, *fixed)
+            if cause_id in self.knowledge.published
+        ]
         kept = [case for case in causes if not any(message.renewed(f) for f in _fired(case, context.report))]
         return replace(found, ruled_out=tuple(kept), unstarted=message.unstarted)
 
@@ -379,7 +400,7 @@ class Advisor:
         return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
 
     def _check(self, evidence: Evidence) -> Report:
-        rules = self.knowledge.rules
+        rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
         return with_patches(check(evidence, rules), evidence, rules, parse)
 
     def _retrieve(
@@ -397,7 +418,7 @@ class Advisor:
             self.knowledge.embedder,
             top_k=top_k,
             filters=filters,
-            cases=self._published,
+            cases=self.knowledge.published,
             leave_out=leave_out,
             explain=explain,
         )

@@ -96,12 +96,13 @@ class TemplateAnswerer:
 
     async def stream(self, request: Ask, trace_id: str, run: Executor) -> Parts:
         """The template text, then its answer."""
-        prepared = await run(lambda: self._advisor.prepare(request, trace_id))
+        advisor = self._advisor.snapshot()
+        prepared = await run(lambda: advisor.prepare(request, trace_id))
         answer = prepared.answer
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         for delta in deltas(answer.sections):
             yield delta
-        await run(lambda: self._advisor.remember(prepared, answer))
+        await run(lambda: advisor.remember(prepared, answer))
         yield answer
 
 

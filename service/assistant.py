@@ -61,7 +61,8 @@ class Assistant:
 
         The streamed text is the model's before verification; the answer's text replaces it.
         """
-        prepared = await run(lambda: self.advisor.prepare(request, trace_id))
+        advisor = self.advisor.snapshot()
+        prepared = await run(lambda: advisor.prepare(request, trace_id))
         relation = prepared.context.intent.relation
         if self.model is None or request.mode == "deterministic" or relation in SHORT:
             answer = prepared.answer
@@ -74,56 +75,60 @@ class Assistant:
         else:
             started = time.perf_counter()
             if self._restate and prepared.answer.verdict in ("need_input", "not_in_kb"):
-                prepared = await self._restated(prepared, self.model, trace_id, run)
+                prepared = await self._restated(prepared, advisor, self.model, trace_id, run)
             if self._rerank and is_uncertain(prepared):
-                prepared = await self._reranked(prepared, self.model, run)
+                prepared = await self._reranked(prepared, advisor, self.model, run)
             answer = replace(prepared.answer, notices=())  # the final ones depend on the model
             yield Draft(answer=answer, sources=prepared.context.evidence.sources)
             write = self._investigated if request.mode == "investigate" and self._load_agent else self._written
             unread = prepared.answer.notices[1:]  # the first is that there is no model
-            async with aclosing(write(prepared, self.model, started, run)) as parts:
+            async with aclosing(write(prepared, advisor, self.model, started, run)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
                         answer = replace(part, notices=(*part.notices, *unread))
                     else:
                         yield part
-        await run(lambda: self.advisor.remember(prepared, answer))
+        await run(lambda: advisor.remember(prepared, answer))
         yield answer
 
     async def _restated(
-        self, prepared: PreparedAnswer, model: ChatModel, trace_id: str, run: Executor
+        self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor
     ) -> PreparedAnswer:
         """Prepare again with the rewritten question, and use that if its answer is clearer."""
         words = await rewritten_query(prepared.context.evidence.question, model)
         if not words:
             return prepared
         try:
-            other = await run(lambda: self.advisor.prepare(prepared.request, trace_id, restated=words))
+            other = await run(lambda: advisor.prepare(prepared.request, trace_id, restated=words))
         except TrainmedicError:  # overloaded, but there is an answer already
             return prepared
         clearer = other.answer.verdict == "answered" or (other.answer.causes and not prepared.answer.causes)
         return other if clearer else prepared
 
-    async def _reranked(self, prepared: PreparedAnswer, model: ChatModel, run: Executor) -> PreparedAnswer:
+    async def _reranked(
+        self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, run: Executor
+    ) -> PreparedAnswer:
         """The answer with the causes first that the model puts first; the same if it puts none or time is short."""
         choices = await choices_of(prepared, model)
         if not choices:
             return prepared
         try:
-            return await run(lambda: self.advisor.reordered(prepared, choices))
+            return await run(lambda: advisor.reordered(prepared, choices))
         except TrainmedicError:  # overloaded, but there is an answer already
             return prepared
 
-    async def _investigated(self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor) -> Parts:
+    async def _investigated(
+        self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, started: float, run: Executor
+    ) -> Parts:
         """The steps and the text of an investigation; the advisor's text if it fails."""
         assert self._load_agent is not None
         investigate = await run(self._load_agent)
-        async with aclosing(investigate(prepared, model, self.advisor, started, run)) as parts:
+        async with aclosing(investigate(prepared, model, advisor, started, run)) as parts:
             async for part in parts:
                 yield _timed(part, started) if isinstance(part, Answer) else part
 
     async def _written(
-        self, prepared: PreparedAnswer, model: ChatModel, started: float, run: Executor = run_inline
+        self, prepared: PreparedAnswer, _: Advisor, model: ChatModel, started: float, run: Executor = run_inline
     ) -> Parts:
         """The model's text of one answer; the advisor's text if the model fails."""
         composed = prepared.answer

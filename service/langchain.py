@@ -72,6 +72,7 @@ def documents(
     language: Language = "auto",
 ) -> list[Document]:
     """The nearest cases as documents, see `KnowledgeRetriever`. An empty question finds nothing."""
+    advisor = advisor.snapshot()
     if not query.strip():
         return []
     page_language = language_of(query) if language == "auto" else language

@@ -28,6 +28,7 @@ WELL_KNOWN = {
 """Secrets that are also read under their well-known names."""
 SECRET_FIELDS = (
     *WELL_KNOWN,
+    "admin_keys",
     "api_keys",
     "database_url",
     "embedder_api_key",
@@ -63,6 +64,9 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with `api_keys`")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on")
     api_keys: SecretStr = Field(SecretStr(""), description="bearer keys that clients must send, comma-separated")
+    admin_keys: SecretStr = Field(
+        SecretStr(""), description="bearer keys for `/v1/admin`, which there is only with them; they open the rest too"
+    )
     data_dir: Path = Field(
         default_factory=default_data_dir,
         description="folder of the index and the history; default: `trainmedic` in the user's data folder",
@@ -76,6 +80,9 @@ class Settings(BaseSettings):
         "`postgres:<URL>` (extra `postgres`)",
     )
     kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
+    reload_s: float = Field(
+        2.0, ge=0, description="seconds between two looks for changes in these folders while serving; 0: never"
+    )
     embedder: str = Field("default", description="`default`, `st:<model or path>` (extra `st`), or `openai:<model>`")
     embedder_base_url: str = Field("", description="endpoint of an `openai:` embedder")
     embedder_api_key: SecretStr = Field(SecretStr(""), description="key of that endpoint")
@@ -163,7 +170,12 @@ class Settings(BaseSettings):
     @property
     def keys(self) -> frozenset[str]:
         """The bearer keys; empty: none is required."""
-        return frozenset(key.strip() for key in self.api_keys.get_secret_value().split(",") if key.strip())
+        return _keys(self.api_keys)
+
+    @property
+    def administrators(self) -> frozenset[str]:
+        """The keys of those who may exchange the knowledge; empty: nobody may."""
+        return _keys(self.admin_keys)
 
     @property
     def extra_pages(self) -> tuple[Path, ...]:
@@ -173,6 +185,10 @@ class Settings(BaseSettings):
     @property
     def history_url(self) -> str:
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
+
+
+def _keys(listed: SecretStr) -> frozenset[str]:
+    return frozenset(key.strip() for key in listed.get_secret_value().split(",") if key.strip())
 
 
 class SecretFiles(PydanticBaseSettingsSource):

@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
-from trainmedic.ui.app import load_knowledge, prebuild
+from trainmedic.ui.loading import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
 # --hypothesis-profile=default

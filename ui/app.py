@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from trainmedic.kb.engine.defect import DefectSet
-from trainmedic.kb.engine.mechanism import MechanismSet
-from trainmedic.kb.glossary.terms import load_glossary
-from trainmedic.kb.pages.case import CaseSet, load_cases
-from trainmedic.kb.pages.defect import load_defects
-from trainmedic.kb.pages.defect_causes import with_defects
-from trainmedic.kb.pages.mechanism import load_mechanisms, with_mechanisms
-from trainmedic.kb.pages.rule import load_rules
-from trainmedic.kb.store import index
-from trainmedic.kb.store.embedder import Embedder, OnnxEmbedder, OpenAIEmbedder, make_embedder
-from trainmedic.kb.store.index import Manifest
-from trainmedic.kb.threads.store import FILE, ThreadStore
+from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
-from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.ui import slack
 from trainmedic.ui.context import AppContext
+from trainmedic.ui.loading import load_knowledge
+from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -44,82 +31,6 @@ if TYPE_CHECKING:
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
-
-THREADS = "threads"
-"""The folder of ingested threads in the data folder."""
-
-
-def load_knowledge(settings: Settings) -> Knowledge:
-    """Load pages, glossary and index. One is built if neither the package nor the data folder has a fitting index."""
-    embedder = embedder_of(settings)
-    if isinstance(embedder, OnnxEmbedder):
-        Thread(target=embedder.load).start()  # 0.2 s, most of it outside the GIL: in parallel with the pages
-    with _all_stays():
-        cases, mechanisms, defects = load_causes(settings.extra_pages)
-        rules = load_rules(settings.extra_pages)
-        glossary = load_glossary()
-        opened = index.ensure(settings.data_dir / "index", cases, rules, glossary, embedder)
-        threads = threads_of(settings, embedder) if (settings.data_dir / THREADS / FILE).exists() else None
-    return Knowledge(
-        cases=cases,
-        rules=rules,
-        glossary=glossary,
-        index=opened,
-        embedder=embedder,
-        concepts=opened.concepts,
-        titles=opened.titles,
-        mechanisms=mechanisms,
-        defects=defects,
-        threads=threads,
-    )
-
-
-@contextmanager
-def _all_stays() -> Iterator[None]:
-    """Without garbage collection: a third of the time is spent looking at a million objects that all stay."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
-
-
-def threads_of(settings: Settings, embedder: Embedder) -> ThreadStore:
-    """The store of ingested threads, made if there is none yet."""
-    identity = embedder.identity
-    return ThreadStore(
-        settings.data_dir / THREADS,
-        f"{identity.name} {identity.digest}",
-        identity.dimension,
-        settings.vector_store.get_secret_value(),
-    )
-
-
-def load_causes(folders: Sequence[Path] = ()) -> tuple[CaseSet, MechanismSet, DefectSet]:
-    """Everything that an incident may come from: cases with the mechanisms and known defects beside them, and both."""
-    mechanisms = load_mechanisms(folders)
-    defects = load_defects(folders=folders)
-    return with_defects(with_mechanisms(load_cases(folders), mechanisms), defects), mechanisms, defects
-
-
-def prebuild() -> Manifest:
-    """Make the index that the package brings along, unless it fits already: shipped pages, default embedder."""
-    cases, _, _ = load_causes()
-    return index.prebuild(cases, load_rules(), load_glossary(), OnnxEmbedder())
-
-
-def embedder_of(settings: Settings) -> Embedder:
-    """Raises `InvalidSettings` or `StoreError`."""
-    return make_embedder(
-        settings.embedder,
-        base_url=settings.embedder_base_url,
-        api_key=settings.embedder_api_key.get_secret_value(),
-        query_prefix=settings.embedder_query_prefix,
-        document_prefix=settings.embedder_document_prefix,
-    )
 
 
 def build_advisor(settings: Settings, *, with_history: bool = True, observers: Sequence[Observer] = ()) -> Advisor:
@@ -141,6 +52,7 @@ class Service:
     model: ChatModel | None
     worker: Worker
     background: tuple[Background, ...]
+    reloader: Reloader
 
 
 def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Service:
@@ -152,7 +64,10 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
+    before = state_of(settings)
     advisor = build_advisor(settings, observers=observers)
+    reloader = Reloader(settings, advisor, seen=before)
+    background.append(reloader.running)
     answerer: Answerer = TemplateAnswerer(advisor)
     model = build_model(settings) if settings.model_base_url else None
     if model is not None:
@@ -170,7 +85,7 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
         executor=worker.run,
         probe_model=model_probe(settings) if settings.model_base_url else None,
     )
-    return Service(context=context, model=model, worker=worker, background=tuple(background))
+    return Service(context=context, model=model, worker=worker, background=tuple(background), reloader=reloader)
 
 
 def build_app(settings: Settings) -> FastAPI:
@@ -197,11 +112,12 @@ def build_app(settings: Settings) -> FastAPI:
     app = create_app(
         context.advisor,
         settings,
-        probes_of(context.advisor, service.model),
+        {**probes_of(context.advisor, service.model), "reload": service.reloader.trouble},
         context.answerer,
         worker=service.worker,
         background=background,
         metrics=metrics,
+        library=service.reloader,
     )
     # Order matters: MCP inserts its route first, Slack appends one, and the pages catch whatever is left.
     mcp.attach(app, context, load_mcp_server)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
+from typing import Literal
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
@@ -35,38 +36,61 @@ GRADE_NEEDS = {"maintainer": "maintainer", "reporter": "reporter", "source-read"
 
 _VERSION = re.compile(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
 
+Profile = Literal["built-in", "team"]
+"""What a page is held against. A team's own page may cite any address, be written in one language, and have fewer
+symptoms, no refutation and a family of its own."""
 Complaint = tuple[str, str]
 """The field or section (`kb.model.page.Page.lines`) and the message."""
 
 
-def lint_case(case: Case, caseset: CaseSet, words: Vocabulary, today: date | None = None) -> Iterator[PageProblem]:
+def lint_case(
+    case: Case, caseset: CaseSet, words: Vocabulary, today: date | None = None, profile: Profile = "built-in"
+) -> Iterator[PageProblem]:
     """The problems of one page. Without ``today`` a date in the future passes."""
     page = caseset.pages.get(case.id, Page(name=f"{case.id}.md"))
-    for complaints in (
-        _grades(case),
-        _vocabulary(case, words),
-        _versions(case),
-        _languages(case),
-        _sections(case),
-        _content(case),
-        _sources(case),
-        _dates(case, today),
-        _related(case, {other.id for other in caseset.cases}),
-    ):
+    specific = _team(case) if profile == "team" else _built_in(case)
+    shared = (_known_words(case, words), _versions(case), _related(case, {other.id for other in caseset.cases}))
+    dated = () if profile == "team" and case.status == "draft" else _dates(case, today)
+    for complaints in (specific, *shared, dated):
         for part, message in complaints:
             yield page.problem(f"{part}: {message}", part)
+
+
+def _built_in(case: Case) -> Iterator[Complaint]:
+    yield from _grades(case)
+    if bool(case.rules) == bool(case.no_rule):
+        yield "no_rule", "give either rules, or no_rule with the reason"
+    yield from _unknown("family", (case.family,), FAMILIES)
+    if not case.frameworks:
+        yield "frameworks", "name at least one framework"
+    yield from _languages(case)
+    yield from _sections(case)
+    yield from _content(case)
+    yield from _sources(case)
+
+
+def _team(case: Case) -> Iterator[Complaint]:
+    """What even a team's own page needs to be found and to be of use."""
+    yield from _grades(case)
+    if not any(case.symptoms.values()):
+        yield "symptoms", "give at least one, in either language"
+    for heading, section in HEADINGS["en"].items():
+        if section in ("symptom", "cause") and not any(case.section(section, language) for language in HEADINGS):
+            yield f"en/{heading}", "the section is missing or empty in both languages"
+    if not case.sources:
+        yield "sources", "name at least one"
 
 
 def _grades(case: Case) -> Iterator[Complaint]:
     if case.evidence not in EVIDENCE_GRADES:
         yield "evidence", f"unknown grade {case.evidence!r}{suggestion(case.evidence, EVIDENCE_GRADES)}"
-    if bool(case.rules) == bool(case.no_rule):
-        yield "no_rule", "give either rules, or no_rule with the reason"
+    needed = GRADE_NEEDS.get(case.evidence)
+    if needed and needed not in {source.says for source in case.sources}:
+        yield "evidence", f"is {case.evidence}, but no source says {needed!r}"
 
 
-def _vocabulary(case: Case, words: Vocabulary) -> Iterator[Complaint]:
+def _known_words(case: Case, words: Vocabulary) -> Iterator[Complaint]:
     allowed: tuple[tuple[str, Iterable[str], Collection[str]], ...] = (
-        ("family", (case.family,), FAMILIES),
         ("frameworks", case.frameworks, FRAMEWORKS),
         ("algorithms", case.algorithms, ALGORITHMS),
         ("stages", case.stages, STAGES),
@@ -74,14 +98,16 @@ def _vocabulary(case: Case, words: Vocabulary) -> Iterator[Complaint]:
         ("settings", case.settings, words.settings),
     )
     for name, values, known in allowed:
-        for value in values:
-            if value not in known:
-                yield name, f"unknown word {value!r}{suggestion(value, known)}"
-    if not case.frameworks:
-        yield "frameworks", "name at least one framework"
+        yield from _unknown(name, values, known)
     for name, listed in (("rules", case.rules), ("related", case.related), ("signals", case.signals)):
         if len(set(listed)) != len(listed):
             yield name, "a word occurs twice"
+
+
+def _unknown(name: str, values: Iterable[str], known: Collection[str]) -> Iterator[Complaint]:
+    for value in values:
+        if value not in known:
+            yield name, f"unknown word {value!r}{suggestion(value, known)}"
 
 
 def _related(case: Case, known: Collection[str]) -> Iterator[Complaint]:
@@ -179,9 +205,6 @@ def _sources(case: Case) -> Iterator[Complaint]:
     for source in case.sources:
         if not source.url.startswith("https://") or not source.url.removeprefix("https://").partition("/")[2]:
             yield "sources", f"{source.url!r} is not a full https address"
-    needed = GRADE_NEEDS.get(case.evidence)
-    if needed and needed not in {source.says for source in case.sources}:
-        yield "evidence", f"is {case.evidence}, but no source says {needed!r}"
 
 
 def _dates(case: Case, today: date | None) -> Iterator[Complaint]:

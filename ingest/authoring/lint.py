@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import date
 
-from trainmedic.ingest.authoring.case_lint import lint_case
+from trainmedic.ingest.authoring.case_lint import Profile, lint_case
 from trainmedic.ingest.authoring.mechanism_lint import lint_mechanism
 from trainmedic.ingest.authoring.rule_lint import lint_rule
 from trainmedic.kb.engine.mechanism import MechanismSet
@@ -21,6 +22,18 @@ NO_MECHANISMS = MechanismSet()
 NO_CONCEPTS = Glossary({})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standards:
+    """What cases are held against. ``team`` are the names of a team's own pages, which need less than built-in ones;
+    without ``today`` a date in the future passes."""
+
+    team: Collection[str] = ()
+    today: date | None = None
+
+
+BUILT_IN_ONLY = Standards()
+
+
 def lint(
     rules: RuleSet,
     cases: CaseSet,
@@ -30,7 +43,7 @@ def lint(
     mechanisms: MechanismSet = NO_MECHANISMS,
     glossary: Glossary = NO_CONCEPTS,
     only: Collection[str] | None = None,
-    today: date | None = None,
+    standards: Standards = BUILT_IN_ONLY,
 ) -> tuple[PageProblem, ...]:
     """All problems in the order of pages and lines; those of pages that did not load included.
 
@@ -41,14 +54,16 @@ def lint(
         if only is None or rule.page.name in only:
             problems.update(lint_rule(rule, parse))
     for case in cases.cases:
-        if only is None or (case.id in cases.pages and cases.pages[case.id].name in only):
-            problems.update(lint_case(case, cases, words, today))
+        name = cases.pages[case.id].name if case.id in cases.pages else ""
+        profile: Profile = "team" if name in standards.team else "built-in"
+        if only is None or name in only:
+            problems.update(lint_case(case, cases, words, standards.today, profile))
     for mechanism in mechanisms.mechanisms:
         if only is None or mechanisms.pages[mechanism.id].name in only:
             problems.update(lint_mechanism(mechanism, mechanisms, cases, rules, glossary, parse))
     problems.update(links(rules, cases))
     if mechanisms.mechanisms:
-        problems.update(unassigned(cases, mechanisms))
+        problems.update(unassigned(cases, mechanisms, standards.team))
     return tuple(sorted(problem for problem in problems if only is None or problem.page in only))
 
 
@@ -74,10 +89,11 @@ def links(rules: RuleSet, cases: CaseSet) -> Iterator[PageProblem]:
                 yield page.problem(f"rules: the rule {rule_id!r} does not name this case", "rules")
 
 
-def unassigned(cases: CaseSet, mechanisms: MechanismSet) -> Iterator[PageProblem]:
+def unassigned(cases: CaseSet, mechanisms: MechanismSet, team: Collection[str] = ()) -> Iterator[PageProblem]:
     """A published case of the built-in knowledge must belong to a mechanism."""
     assigned = {case for mechanism in mechanisms.mechanisms for case in mechanism.all_cases}
     for case in cases.published:
         page = cases.pages.get(case.id)
-        if page is not None and page.name.startswith("kb/cases/") and case.id not in assigned:
+        built_in = page is not None and page.name.startswith("kb/cases/") and page.name not in team
+        if page is not None and built_in and case.id not in assigned:
             yield page.problem("no mechanism names this case (kb/mechanisms, `cases` of a page or of an origin)", "id")

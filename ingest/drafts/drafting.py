@@ -55,8 +55,8 @@ def draft_of(
     fields = fields_of(draft, evidence)
     if means.choose is not None:
         fields = with_choices(draft, fields, means.choose(draft.lines))
-    marks = marks_of(draft, evidence, means.knowledge) if means.knowledge is not None else ()
-    return replace(draft, id=_identity(draft, evidence), fields=fields, marks=marks)
+    draft = replace(draft, id=_identity(draft, evidence), fields=fields)
+    return replace(draft, marks=marks_of(draft, evidence, means.knowledge)) if means.knowledge is not None else draft
 
 
 def _identity(draft: Draft, evidence: Evidence) -> str:

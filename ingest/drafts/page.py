@@ -13,7 +13,7 @@ from trainmedic.ingest.document import Block
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.sections import section_of
 from trainmedic.kb.frameworks.settings import specs
-from trainmedic.kb.pages.case import HEADINGS
+from trainmedic.kb.pages.case import HEADINGS, REQUIRED
 
 TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
 
@@ -44,7 +44,7 @@ def front_matter(draft: Draft) -> str:
         "related": list(draft.related),
         "status": "draft",
     }
-    filled = {key: value for key, value in data.items() if value not in ([], {}, "")}
+    filled = {key: value for key, value in data.items() if key in REQUIRED or value not in ([], {}, "")}
     return yaml.safe_dump(filled, allow_unicode=True, sort_keys=False, width=110)
 
 
@@ -72,7 +72,9 @@ def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
     current = "symptom"
     for block in blocks:
         if block.kind == "heading":
-            current = section_of(block.text) or current
+            named = section_of(block.text)
+            # A page has its refutations in the front matter, where the reviewer writes them.
+            current = "cause" if named == "no_help" else named or current
             parts.setdefault(current, []).append(f"**{block.text}**")
         else:
             parts.setdefault(current, []).append(markdown(block))

@@ -128,16 +128,18 @@ def _settings(evidence: Evidence, said: Sequence[Statement]) -> Iterator[DraftFi
 
 def _named(sentence: str, framework: str) -> Iterator[tuple[str, str]]:
     """(setting or option, its value or "") that a sentence names."""
-    for name in _NAME.finditer(sentence):
+    names = [name for name in _NAME.finditer(sentence) if catalogue.is_option(name[0])]
+    for name in names:
         option = name[0].lstrip("-").replace("-", "_")
-        if catalogue.is_option(option):
-            known = _canonical(framework).get(option, option)
-            yield known, _value_after(sentence, name.end())
+        yield _canonical(framework).get(option, option), _value_after(sentence, name.end())
     glossary = load_glossary()
     for match in glossary.find(sentence):
+        if any(name.start() < match.end and match.start < name.end() for name in names):
+            continue
         for setting in glossary.concepts[match.concept].settings[:1]:
             value = _value_after(sentence, match.end)
-            if value and setting in specs():
+            # Three numbers are the version of a package that is called like the setting.
+            if value and value.count(".") < 2 and setting in specs():
                 yield setting, value
 
 
@@ -163,7 +165,7 @@ def _narrated(draft: Draft, evidence: Evidence, said: Sequence[Statement]) -> It
     for statement in prose:
         line, text = statement.passage.first_line, statement.text.casefold()
         remedy = failed.get(line)
-        if remedy is not None and remedy.text.strip() in statement.text:
+        if statement.section == "no_help" or (remedy is not None and remedy.text.strip() in statement.text):
             chosen["no_help"].append(statement)
         elif statement.section == "symptom" and (line in seen or not chosen["symptom"]):
             chosen["symptom"].append(statement)

@@ -5,6 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "no_help": (
+        *("无效", "没有用", "没用", "误区", "弯路", "排除", "尝试过"),
+        *(
+            "not help",
+            "n't help",
+            "n't work",
+            "not work",
+            "ruled out",
+            "not the cause",
+            "dead end",
+            "what we tried",
+            "myth",
+        ),
+    ),
     "fix": (
         *("解决", "修复", "方案", "建议", "实践", "规避"),
         *("solution", "fix", "workaround", "resol", "recommend", "best practice"),
@@ -14,7 +28,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("cause", "why", "analysis", "mechanism", "diagnos", "investigat"),
     ),
     "symptom": (
-        *("背景", "现象", "问题", "描述", "影响"),
+        *("背景", "现象", "描述", "影响"),
         *("symptom", "background", "problem", "issue", "what happened", "overview"),
     ),
     "confirm": (
@@ -26,5 +40,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def section_of(heading: str) -> str | None:
-    heading = heading.casefold()
-    return next((name for name, words in SECTIONS.items() if any(word in heading for word in words)), None)
+    heading = heading.casefold().strip()
+    named = next((name for name, words in SECTIONS.items() if any(word in heading for word in words)), None)
+    # "问题" alone begins the symptom; "初始化问题" is one of several causes.
+    return named or ("symptom" if heading.startswith("问题") else None)

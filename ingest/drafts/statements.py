@@ -10,10 +10,13 @@ from trainmedic.ingest.drafts.draft import Draft, Passage
 from trainmedic.ingest.drafts.sections import section_of
 from trainmedic.ingest.summary import sentences
 
+LEAST = 4
+"""Letters and digits of a sentence: items of Chinese lists are short."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One sentence, or one whole block of code. ``section`` is symptom, cause, fix or confirm."""
+    """One sentence, or one whole block of code. ``section`` is symptom, cause, fix, no_help or confirm."""
 
     passage: Passage
     section: str
@@ -45,7 +48,7 @@ def _statements(blocks: tuple[Block, ...]) -> Iterator[Statement]:
         else:
             whole = [" ".join(lines)] if block.kind == "item" else lines
             for text in whole:
-                for sentence in sentences(text):
+                for sentence in sentences(text, LEAST):
                     passage = Passage(first_line=line, last_line=line, text=sentence)
                     yield Statement(passage=passage, section=section, kind=block.kind)
                 line += 1

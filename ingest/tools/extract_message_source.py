@@ -85,6 +85,7 @@ class _Reader:
 
     def __init__(self, names: Mapping[str, ast.expr]) -> None:
         self._names = dict(names)
+        self._lists: dict[str, list[tuple[ast.expr, tuple[ast.expr, ...]]]] = {}
 
     def block(self, body: Sequence[ast.stmt], tests: tuple[ast.expr, ...], function: str) -> Iterator[Message]:
         outer = tests
@@ -128,18 +129,38 @@ class _Reader:
                 yield from self._message(call.args[:1] or _text_keyword(call), _name(call.func), node, tests, function)
             case ast.Assert(msg=ast.expr() as text):
                 yield from self._message([text], "assert", node, (*tests, negated(node.test)), function)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self._names[name] = value
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+            ):
+                self._assign(name, value)
                 yield from self._calls(node, tests, function)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()) if name in self._names:
                 self._names[name] = ast.BinOp(self._names[name], ast.Add(), node.value)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[text])) if (
+                name in self._lists
+            ):
+                self._lists[name].append((text, tests))
             case _:
                 yield from self._calls(node, tests, function)
 
+    def _assign(self, name: str, value: ast.expr) -> None:
+        self._names[name] = value
+        if isinstance(value, ast.List) and not value.elts:
+            self._lists[name] = []
+
     def _calls(self, node: ast.stmt, tests: tuple[ast.expr, ...], function: str) -> Iterator[Message]:
-        """Warnings and log lines among the calls of a simple statement."""
+        """Warnings and log lines among the calls of a simple statement; what it appends to a list is remembered."""
+        match node:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="append"),
+                    args=[(ast.JoinedStr() | ast.Constant(value=str())) as appended],
+                )
+            ):
+                self._lists.setdefault(name, []).append((appended, tests))
         for call in ast.walk(node):
-            if isinstance(call, ast.Call) and (kind := _logged(call)):
+            if isinstance(call, ast.Call) and (kind := _logged(call) or self._logged_by_alias(call)):
                 text, test = call.args[:1], tests
                 if kind in _CHECKS or kind == "_p_assert":
                     if len(call.args) < 2:
@@ -151,6 +172,21 @@ class _Reader:
                 elif len(call.args) > 1 and kind in ("warning", "error"):
                     text = [_percent(call)]
                 yield from self._message(text, kind, call, test, function)
+
+    def _logged_by_alias(self, call: ast.Call) -> str:
+        """The same for ``warn = logger.warning if first else logger.info; warn(…)``."""
+        assigned = self._names.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        choices = [assigned.body, assigned.orelse] if isinstance(assigned, ast.IfExp) else [assigned]
+        kinds = [_logged(ast.Call(choice, [], [])) for choice in choices if isinstance(choice, ast.Attribute)]
+        return max(kinds, default="")
+
+    def _collected(self, text: ast.expr, kind: str, function: str) -> Iterator[Message]:
+        """The problems in a list, where a message is nothing but that list."""
+        used = {item.id for item in ast.walk(text) if isinstance(item, ast.Name)}
+        for name in sorted(used & self._lists.keys()):
+            for item, tests in self._lists.pop(name):
+                if literal_length("".join(_parts(item, self._names, 0))) >= LEAST_IN_ASSERTION:
+                    yield from self._message([item], kind, item, tests, function)
 
     def _message(
         self,
@@ -164,6 +200,8 @@ class _Reader:
             return
         parts = "".join(_parts(text[0], self._names, 0))
         template = " ".join(parts.split())
+        if not any(character.isalpha() for character in "".join(split(template)[0])):
+            yield from self._collected(text[0], kind, function)
         if (kind == "print" and not template.lower().startswith(_PRINTED)) or _is_of_python(template):
             return
         if len(template) > MOST_TEMPLATE:
@@ -278,9 +316,15 @@ def _formatted_percent(text: str, values: Sequence[ast.expr]) -> Iterator[str]:
         while end < len(text) and not text[end].isalpha():
             end += 1
         value = next(remaining, None)
-        yield _hole(value) if value is not None else "{}"
+        yield _inserted(value) if value is not None else "{}"
         at = start = end + 1
     yield _escaped(text[start:])
+
+
+def _inserted(value: ast.expr) -> str:
+    """A value between the literal parts: text as it is, all else as a hole."""
+    is_text = isinstance(value, ast.JoinedStr) or (isinstance(value, ast.Constant) and isinstance(value.value, str))
+    return "".join(_parts(value, {}, 0)) if is_text else _hole(value)
 
 
 def _formatted(base: str, call: ast.Call) -> Iterator[str]:

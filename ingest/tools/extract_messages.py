@@ -14,7 +14,7 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -54,11 +54,13 @@ class Release:
 
 @dataclass(slots=True)
 class Entry:
-    """A message through the releases: the first and the last that have it, and its places in the last."""
+    """A message through the releases: the first and the last that have it, and its places in the last. ``files`` are
+    all that ever had it."""
 
     first: int
     last: int
     places: list[tuple[str, Message]]
+    files: set[str] = field(default_factory=set)
 
 
 def git_releases(checkout: Path, name: str) -> Iterator[Release]:
@@ -122,22 +124,38 @@ def collected(releases: Iterable[Release], about: Package) -> tuple[list[str], d
             if content not in parsed:
                 parsed[content] = tuple(messages_of(release.read(path)))
             for message in parsed[content]:
+                if _is_of_model(path):
+                    message = replace(message, template=_of_any_model(message.template, path))
                 key = (skeleton(message.template), message.kind)
                 entry = entries.setdefault(key, Entry(index, index, []))
                 if entry.last != index:
                     entry.last, entry.places = index, []
                 entry.places.append((path, message))
+                entry.files.add(path)
     return versions, {key: entry for key, entry in entries.items() if _is_general(entry)}
 
 
 def _is_general(entry: Entry) -> bool:
     """Whether a message is of shared code, or of several models of a library that copies their code."""
-    files = {path for path, _ in entry.places}
-    return len(files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, files))
+    return len(entry.files) >= MODELS_WITH_MESSAGE or not all(map(_is_of_model, entry.files))
 
 
 def _is_of_model(path: str) -> bool:
     return "transformers/models/" in path and "transformers/models/auto/" not in path
+
+
+def _of_any_model(template: str, path: str) -> str:
+    """The template with a hole in place of the model's name, which is all that copies of its code differ in."""
+    model = _letters(path.partition("/models/")[2].partition("/")[0])
+    words = template.split(" ")
+    return " ".join(
+        "{model}" + word[len(word.rstrip(".,:;!?")) :] if _letters(word) == model and "{" not in word else word
+        for word in words
+    )
+
+
+def _letters(word: str) -> str:
+    return "".join(character for character in word.lower() if character.isalnum())
 
 
 def _importance(path: str) -> tuple[bool, int, str]:

@@ -24,9 +24,12 @@ MOST_LINES = 3000
 LONGEST_VALUE = 300
 SHORTEST_QUOTE = 40
 """Characters of a message's beginning that count as the message."""
+LONG_QUOTE = 80
+"""The same where the text goes on in other words, as in a release that says it differently."""
 SPECIFIC = 24
 """Literal characters from which on a message may stand anywhere in a line; a shorter one must be all that it says."""
 _SHIFT = 20
+_MARKS = ".,:;!?"
 _CLOSING = ("…", "...", '"', "'", "”", "」", ")")
 _SENTENCE_ENDS = (". ", ": ", "; ", "! ", "? ")
 _OPENING = (":", "(", '"', "'", "“", "「", "-", ">", "]", "|", "，", "：", "*")
@@ -60,6 +63,7 @@ class MessageIndex:
             for anchor in table.anchors():
                 if "`" in anchor:
                     anchor = " ".join(anchor.replace("`", "").split())
+                anchor = anchor.rstrip(_MARKS) or anchor
                 if anchor in anchors:
                     anchors[anchor].append(code)
                 else:
@@ -94,10 +98,13 @@ class MessageIndex:
         """(message, number of the word at which its anchor begins)."""
         anchors = self._anchors
         count = len(words)
+        # A message is quoted without the mark at its end, or with one that it does not have.
+        bare = [word.rstrip(_MARKS) or word for word in words]
         for at, word in enumerate(words):
-            pair = f"{word} {words[at + 1]}" if at + 1 < count else ""
-            three = f"{pair} {words[at + 2]}" if at + 2 < count else ""
-            for key in (three, pair, word):
+            pair = f"{word} {bare[at + 1]}" if at + 1 < count else ""
+            three = f"{word} {words[at + 1]} {bare[at + 2]}" if at + 2 < count else ""
+            name = word[: word.index("=") + 1] if "=" in word else ""
+            for key in (three, pair, bare[at], name):
                 if key in anchors:
                     for code in anchors[key]:
                         yield code, at
@@ -270,7 +277,9 @@ def _shared(text: _Text, start: int, part: str) -> int:
     )
     closed = joined.startswith(_CLOSING, start + same) or start + same in text.ticks
     if start + same < text.line_end(start + max(0, same - 1)) and not closed:
+        words = part.rfind(" ", 0, same + 1)
         same = max(part.rfind(mark, 0, same) + 1 for mark in _SENTENCE_ENDS)
+        same = max(same, words if words >= LONG_QUOTE else 0)
     return same
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 HOLE = "\x00"
@@ -35,14 +35,28 @@ def skeleton(template: str) -> str:
 
 
 def anchors(template: str, most_words: int) -> list[tuple[int, int, int]]:
-    """(start, end, words) of every stretch of one to ``most_words`` words that holds no part of a hole and no brace."""
+    """(start, end, words) of every stretch of one to ``most_words`` words that holds no part of a hole and no brace.
+
+    The name before the value of ``{name=}`` is a stretch of one word.
+    """
     words = _words(template)
-    return [
+    stretches = [
         (words[first][0], words[first + count - 1][1], count)
         for first in range(len(words))
         for count in range(1, most_words + 1)
         if first + count <= len(words) and _adjacent(template, words[first : first + count])
     ]
+    return stretches + [(start, end, 1) for start, end in _names_of_values(template)]
+
+
+def _names_of_values(template: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of ``name=`` before a hole, at the beginning of a word."""
+    at = template.find("={")
+    while at >= 0:
+        start = template.rfind(" ", 0, at) + 1
+        if not set(template[start:at]) & set("{}=") and template[at + 2 : at + 3] != "{":
+            yield start, at + 1
+        at = template.find("={", at + 1)
 
 
 def _words(template: str) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ _FAMILIES = tuple(
     for name, pattern in _MODELS["families"]
 )
 _FAMILY_OF_TYPE = {model_type: family for family, types in _MODELS["types"].items() for model_type in types}
-_SIZE = re.compile(r"[\w.\-/]*?[- ]?(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,2})?[bB](?![A-Za-z0-9])[\w.\-]*")
+_SIZE = re.compile(r"[\w.\-/]*?[- ]?(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,2})?[bB](?![A-Za-z0-9])[\w.\-]*", re.ASCII)
 
 
 def named_model(framework: str | None, options: Sequence[Option]) -> Recognised | None:

@@ -46,9 +46,9 @@ class CaseSet:
         return next((case for case in self.cases if case.id == case_id), None)
 
 
-def load_cases(paths: Iterable[Path] = ()) -> CaseSet:
+def load_cases(paths: Iterable[Path] = (), builtin: Path = KNOWLEDGE) -> CaseSet:
     """The built-in cases and those under ``paths`` (folders or single pages), in the order of their ids."""
-    loaded = load(CASES, paths)
+    loaded = load(CASES, paths, builtin=builtin)
     return CaseSet(
         cases=tuple(loaded.entries.values()), failures=loaded.problems, version=loaded.version, pages=loaded.pages
     )

@@ -44,7 +44,10 @@ def signs_of_packages() -> Mapping[str, frozenset[str]]:
 
 
 def load_defects(
-    packages: Collection[str] | None = None, folders: Iterable[Path] = (), words: Vocabulary | None = None
+    packages: Collection[str] | None = None,
+    folders: Iterable[Path] = (),
+    words: Vocabulary | None = None,
+    builtin: Path = DEFECTS,
 ) -> DefectSet:
     """The defects of these packages (None: of all), from the built-in lists and those of further folders.
 
@@ -54,7 +57,7 @@ def load_defects(
     names: dict[str, str] = {}
     problems: list[PageProblem] = []
     digest = hashlib.sha256()
-    for path, name in discover_defects((DEFECTS, *folders)):
+    for path, name in discover_defects((builtin, *folders)):
         package = path.parent.name
         if packages is not None and package not in packages:
             continue
@@ -63,7 +66,7 @@ def load_defects(
         except PageError as error:
             problems.append(error.problem)
             continue
-        digest.update(name.encode() + b"\0" + path.read_bytes())
+        digest.update(f"{package}/{path.name}".encode() + b"\0" + path.read_bytes())
         for entry in entries:
             try:
                 defect = read_defect(entry, package, words)

@@ -41,9 +41,9 @@ REQUIRED = ("id", "title", "family", "predicts", "symptoms", "explains", "origin
 OPTIONAL = ("against", "excludes", "cases")
 
 
-def load_mechanisms(paths: Iterable[Path] = ()) -> MechanismSet:
+def load_mechanisms(paths: Iterable[Path] = (), builtin: Path = KNOWLEDGE) -> MechanismSet:
     """The built-in mechanisms and those under ``paths`` (folders or single pages), in the order of their ids."""
-    loaded = load(MECHANISMS, paths)
+    loaded = load(MECHANISMS, paths, builtin=builtin)
     return MechanismSet(
         mechanisms=tuple(loaded.entries.values()),
         failures=loaded.problems,

@@ -239,12 +239,15 @@ class Loaded(Generic[Read]):
 
 
 def load(
-    kind: Kind[Read], folders: Iterable[Path] = (), leave_out: Callable[[bytes], bool] = lambda content: False
+    kind: Kind[Read],
+    folders: Iterable[Path] = (),
+    leave_out: Callable[[bytes], bool] = lambda content: False,
+    builtin: Path = KNOWLEDGE,
 ) -> Loaded[Read]:
     """Load the built-in pages of a kind, then those of further folders (or single files).
 
     A page that breaks its format, an id that occurs twice and an absent folder become problems. ``leave_out`` decides
-    by a built-in page's bytes that it is not needed.
+    by a built-in page's bytes that it is not needed. ``builtin`` has the built-in pages, each kind in its folder.
     """
     entries: dict[str, Read] = {}
     pages: dict[str, Page] = {}
@@ -253,17 +256,20 @@ def load(
     others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
     for shared in sorted((kind.folder / "shared").glob("*.py")):
         digest.update(shared.read_bytes())
-    for root in (kind.folder, *folders):
+    own = builtin / kind.folder.name
+    for root in (own, *folders):
         if not root.exists():
             problems.append(PageProblem(str(root), 1, "no such folder"))
-        for path, name in discover(root):
+        for path, name in discover(root, f"{KNOWLEDGE.name}/{own.name}" if root == own else ""):
             try:
                 content = path.read_bytes()
                 if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
                     continue
                 module = path.with_suffix(".py")
-                digest.update(name.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
-                if root == kind.folder and leave_out(content):
+                # A single page is known by its name: the same page elsewhere is the same knowledge.
+                known_as = name if root.is_dir() else root.name
+                digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
+                if root == own and leave_out(content):
                     continue
                 entry, page = kind.read(path, *read_page(content.decode(), name))
                 if entry.id in entries:
@@ -282,12 +288,13 @@ def load(
     )
 
 
-def discover(root: Path) -> Iterator[tuple[Path, str]]:
-    """The pages under a folder, sorted, with the names that messages show. README.md and _*.md are not pages."""
+def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:
+    """The pages under a folder, sorted, with the names that messages show, which begin with ``above`` (default: the
+    folder's name). README.md and _*.md are not pages."""
     if root.is_file():
         yield root, root.as_posix()
         return
-    above = f"kb/{root.name}" if root.parent == KNOWLEDGE else root.name
+    above = above or (f"kb/{root.name}" if root.parent == KNOWLEDGE else root.name)
     for path in sorted(root.rglob("*.md")):
         if path.name != "README.md" and not path.name.startswith("_"):
             yield path, f"{above}/{path.relative_to(root).as_posix()}"

@@ -26,14 +26,16 @@ REQUIRED = ("id", "title", "severity", "status", "message")
 OPTIONAL = ("since", "concludes", "stops", "symptoms", "applies", "when", "check", "fix", "cases", "sources")
 
 
-def load_rules(paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None) -> RuleSet:
+def load_rules(
+    paths: Sequence[Path] = (), frameworks: Collection[str | None] | None = None, builtin: Path = KNOWLEDGE
+) -> RuleSet:
     """The built-in rules and those of further folders. A page that does not load becomes a failure.
 
     With ``frameworks`` (those of the runs to be checked; None: not recognised) the built-in pages that only look at
     others are left out: reading all of them takes longer than a check.
     """
     wanted = None if frameworks is None else frozenset(frameworks)
-    loaded = load(RULES, paths, lambda content: wanted is not None and _is_of_others(content, wanted))
+    loaded = load(RULES, paths, lambda content: wanted is not None and _is_of_others(content, wanted), builtin)
     return RuleSet(rules=tuple(loaded.entries.values()), failures=loaded.problems, version=loaded.version)
 
 

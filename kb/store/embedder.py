@@ -363,3 +363,11 @@ def make_embedder(
     if kind == "openai" and model:
         return OpenAIEmbedder(model, base_url, api_key, query_prefix=query_prefix, document_prefix=document_prefix)
     raise InvalidSettings(f"unknown embedder {setting!r}", hint="default, st:<model or path>, openai:<model>")
+
+
+def name_of_setting(setting: str) -> str:
+    """The name in the identity of a setting's embedder, which need not be loaded for it."""
+    kind, _, model = setting.partition(":")
+    if setting == "default":
+        return OnnxEmbedder().identity.name
+    return f"st:{Path(model).name}" if kind == "st" else setting

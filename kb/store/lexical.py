@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,34 +122,30 @@ def _best(documents: Ids, impacts: Floats, size: int, top_k: int) -> tuple[Ids, 
 
 def build(texts: Iterable[Sequence[str]]) -> Lexical:
     """The index of chunks given as token lists."""
-    postings: dict[str, tuple[array[int], array[int]]] = {}
-    lengths = array("i")
-    for number, words in enumerate(texts):
+    numbers: dict[str, int] = {}
+    flat, lengths = array("i"), array("i")
+    for words in texts:
         lengths.append(len(words))
-        for term, count in Counter(words).items():
-            entry = postings.get(term)
-            if entry is None:
-                entry = postings[term] = (array("i"), array("i"))
-            entry[0].append(number)
-            entry[1].append(count)
-    size = len(lengths)
-    mean = (sum(lengths) / size) if size else 1.0
-    norms = K1 * (1 - B + B * np.asarray(lengths, np.float64) / max(mean, 1e-9))
-    ordered = sorted(postings)
-    bounds = [0]
-    documents, impacts = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)]
-    for term in ordered:
-        where, counts = (np.asarray(part, np.int32) for part in postings.pop(term))
-        idf = np.log1p((size - len(where) + 0.5) / (len(where) + 0.5))
-        weight = idf * (GRAM_WEIGHT if term.startswith("3:") else 1.0)
-        impacts.append((weight * counts * (K1 + 1) / (counts + norms[where])).astype(np.float32))
-        documents.append(where)
-        bounds.append(bounds[-1] + len(where))
+        flat.extend([numbers.setdefault(word, len(numbers)) for word in words])
+    size, ordered = len(lengths), sorted(numbers)
+    ranks = np.empty(len(ordered), np.int64)
+    ranks[[numbers[term] for term in ordered]] = np.arange(len(ordered))
+    sizes = np.asarray(lengths, np.int64)
+    # One number for each pair of term and chunk, so that sorting puts the postings of a term together.
+    pairs = ranks[np.asarray(flat, np.int64)] * max(size, 1) + np.repeat(np.arange(size), sizes)
+    postings, counts = np.unique(pairs, return_counts=True)
+    terms, documents = np.divmod(postings, max(size, 1))
+    frequencies = np.bincount(terms, minlength=len(ordered))
+    mean = float(sizes.mean()) if size else 1.0
+    norms = K1 * (1 - B + B * sizes / max(mean, 1e-9))
+    weights = np.log1p((size - frequencies + 0.5) / (frequencies + 0.5))
+    weights *= np.asarray([GRAM_WEIGHT if term.startswith("3:") else 1.0 for term in ordered])
+    impacts = weights[terms] * counts * (K1 + 1) / (counts + norms[documents])
     return Lexical(
         vocabulary={term: index for index, term in enumerate(ordered)},
-        bounds=bounds,
-        documents=np.concatenate(documents),
-        impacts=np.concatenate(impacts),
+        bounds=np.concatenate(([0], np.cumsum(frequencies))).tolist(),
+        documents=documents.astype(np.int32),
+        impacts=impacts.astype(np.float32),
         size=size,
     )
 

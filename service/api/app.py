@@ -12,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
+from trainmedic.service.api.admin import Library, make_admin_router
 from trainmedic.service.api.errors import add_handlers
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.middleware import add_middleware
@@ -34,12 +35,13 @@ def create_app(
     worker: Worker | None = None,
     background: Sequence[Background] = (),
     metrics: Metrics | None = None,
+    library: Library | None = None,
 ) -> FastAPI:
     """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
 
     ``answerer`` answers the questions, by default without a model. ``worker`` runs the advisor's calls. ``background``
     starts in this order with the application and ends in reverse. Answers and feedback are counted if ``metrics`` is
-    among the advisor's observers.
+    among the advisor's observers. ``library`` is open to administrators, if the settings have keys for them.
     """
     answerer = answerer or TemplateAnswerer(advisor)
     metrics = metrics or Metrics()
@@ -65,12 +67,13 @@ def create_app(
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
     app.include_router(make_router(advisor, answerer, worker, settings.max_attachments))
     app.include_router(make_openai_router(answerer, worker))
+    if library is not None and settings.administrators:
+        app.include_router(make_admin_router(library))
     _add_health(app, advisor, metrics, probes or {})
     return app
 
 
 def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mapping[str, Probe]) -> None:
-    knowledge = advisor.knowledge
     cached = {name: CachedProbe(probe) for name, probe in probes.items()}
 
     @app.get("/livez", tags=["health"])
@@ -81,6 +84,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
     @app.get("/readyz", tags=["health"], response_model=Readiness)
     async def readyz() -> Response:
         """Knowledge loaded and rules compiled. ``degraded`` if a page failed or something optional is down."""
+        knowledge = advisor.knowledge
         problems = (*knowledge.rules.failures, *knowledge.cases.failures)
         failures = list(dict.fromkeys(problem.page for problem in problems))
         down = {name: reason for name, probe in cached.items() if (reason := await probe()) is not None}
@@ -99,6 +103,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
     @app.get("/version", tags=["health"])
     async def version() -> Versions:
         """Versions of the program, the cases, the rules and the index."""
+        knowledge = advisor.knowledge
         return Versions(
             trainmedic=package_version("trainmedic"),
             kb_version=knowledge.cases.version,

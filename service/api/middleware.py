@@ -23,6 +23,7 @@ from trainmedic.service.settings import MEBIBYTE, Settings
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
 GUARDED_PREFIXES = ("/v1/", "/mcp", "/metrics", "/openapi.json")
+ADMIN_PREFIX = "/v1/admin"
 SIGNED_PREFIX = "/slack/"
 """Signed requests; a service that Slack calls has a public name."""
 TRACE_HEADER = b"x-trace-id"
@@ -32,7 +33,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
     """Wrap the application in all layers."""
     # The last one added is the outermost.
     app.add_middleware(BodyLimit, max_bytes=settings.max_request_mb * MEBIBYTE)
-    app.add_middleware(RequireKey, keys=settings.keys)
+    app.add_middleware(RequireKey, keys=settings.keys, administrators=settings.administrators)
     if not settings.keys:
         app.add_middleware(OwnHost, public_url=settings.public_url)
     app.add_middleware(Trace)
@@ -138,11 +139,12 @@ class OwnHost:
 
 
 class RequireKey:
-    """Refuses API requests without one of the keys; without any keys, admits all."""
+    """Refuses API requests without one of the keys; without any keys, admits all but those of administrators."""
 
-    def __init__(self, app: ASGIApp, *, keys: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, *, keys: frozenset[str], administrators: frozenset[str]) -> None:
         self._app = app
-        self._keys = tuple(key.encode() for key in sorted(keys))
+        self._administrators = tuple(key.encode() for key in sorted(administrators))
+        self._keys = (*(key.encode() for key in sorted(keys)), *self._administrators) if keys else ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._admits(scope):
@@ -160,11 +162,12 @@ class RequireKey:
 
     def _admits(self, scope: Scope) -> bool:
         path = scope["path"]
-        if not self._keys or path in OPEN_PATHS or not path.startswith(GUARDED_PREFIXES):
+        keys = self._administrators if path.startswith(ADMIN_PREFIX) else self._keys
+        if not keys or path in OPEN_PATHS or not path.startswith(GUARDED_PREFIXES):
             return True
         scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
         # Every key is compared, so that the time taken does not depend on which one is close.
-        matches = [hmac.compare_digest(key.strip(), known) for known in self._keys]
+        matches = [hmac.compare_digest(key.strip(), known) for known in keys]
         return scheme.lower() == b"bearer" and any(matches)
 
 

@@ -144,8 +144,9 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         """The cases nearest to a text."""
         # An absent filter matches everything; None would match nothing.
         filters = {name: value for name, value in body.filters.model_dump().items() if value is not None}
-        hits = await worker.run(lambda: advisor.search(body.query, body.top_k, filters))
-        return Hits.of(hits, advisor.knowledge.cases, "zh" if body.language == "zh" else "en")
+        snapshot = advisor.snapshot()
+        hits = await worker.run(lambda: snapshot.search(body.query, body.top_k, filters))
+        return Hits.of(hits, snapshot.knowledge.cases, "zh" if body.language == "zh" else "en")
 
     @router.post("/feedback")
     async def feedback(body: FeedbackIn) -> FeedbackReceipt:
@@ -202,7 +203,6 @@ def add_knowledge_routes(router: APIRouter, advisor: Advisor) -> None:
 
 def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
     """The published cases."""
-    cases = advisor.knowledge.published
 
     @router.get("/cases")
     async def list_cases(
@@ -224,18 +224,18 @@ def add_case_routes(router: APIRouter, advisor: Advisor) -> None:
     @router.get("/cases/{case_id}")
     async def get_case(case_id: str, language: Language = "en") -> CaseDocument:
         """One case, mechanism or origin (``mechanism.origin``): its fields, and its page in ``language``."""
-        case = cases.get(case_id)
+        knowledge = advisor.knowledge
+        case = knowledge.published.get(case_id)
         if case is None:
             raise NotFound(f"no case {case_id!r}")
         fields = plain(case)
         assert isinstance(fields, dict)
-        markdown = render_cause(case, advisor.knowledge.mechanisms, language)
+        markdown = render_cause(case, knowledge.mechanisms, language)
         return CaseDocument(case=fields, markdown=markdown, sightings=advisor.sightings(case_id))
 
 
 def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
     """What goes on in failing runs, whatever the framework."""
-    mechanisms = advisor.knowledge.mechanisms
 
     @router.get("/mechanisms")
     async def list_mechanisms(
@@ -245,14 +245,14 @@ def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
         language: Language = "en",
     ) -> MechanismPage:
         """Mechanisms by id."""
-        chosen = [item for item in mechanisms.mechanisms if family is None or family == item.family]
+        chosen = [item for item in advisor.knowledge.mechanisms.mechanisms if family is None or family == item.family]
         items = tuple(MechanismSummary.of(item, language) for item in chosen[offset : offset + limit])
         return MechanismPage(items=items, total=len(chosen), offset=offset)
 
     @router.get("/mechanisms/{mechanism_id}")
     async def get_mechanism(mechanism_id: str, language: Language = "en") -> MechanismDocument:
         """One mechanism: its summary, and its page as Markdown in ``language``."""
-        mechanism = mechanisms.get(mechanism_id)
+        mechanism = advisor.knowledge.mechanisms.get(mechanism_id)
         if mechanism is None:
             raise NotFound(f"no mechanism {mechanism_id!r}")
         return MechanismDocument(
@@ -264,7 +264,6 @@ def add_mechanism_routes(router: APIRouter, advisor: Advisor) -> None:
 
 def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
     """The rules."""
-    rules = {rule.id: rule for rule in advisor.knowledge.rules.rules}
 
     @router.get("/rules")
     async def list_rules(
@@ -276,7 +275,7 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
         """Rules by id."""
         chosen = [
             rule
-            for rule in sorted(rules.values(), key=lambda rule: rule.id)
+            for rule in sorted(advisor.knowledge.rules.rules, key=lambda rule: rule.id)
             if framework is None or framework in rule.applies.get("framework", ())
         ]
         items = tuple(RuleSummary.of(rule, language) for rule in chosen[offset : offset + limit])
@@ -285,7 +284,7 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
     @router.get("/rules/{rule_id}")
     async def get_rule(rule_id: str, language: Language = "en") -> RuleDocument:
         """One rule: its condition and its page as Markdown in ``language``."""
-        rule = rules.get(rule_id)
+        rule = advisor.knowledge.rules.get(rule_id)
         if rule is None:
             raise NotFound(f"no rule {rule_id!r}")
         fields = plain(RuleSummary.of(rule, language))

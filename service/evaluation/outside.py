@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
@@ -46,6 +46,11 @@ GIVEN: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """A fact that is asked for → the facts of the incident that already say it."""
+_WRITTEN = frozenset({".yaml", ".yml", ".json", ".jsonc", ".toml", ".cfg", ".ini", ".sh", ".py", ".ipynb"})
+HELD_BY: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"config": _WRITTEN, "command": _WRITTEN, "log": frozenset({".log", ".txt", ".out", ".err"})}
+)
+"""A text that is asked for → the ends of the names of the files that may hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,10 +233,10 @@ def _rank(right: Sequence[bool]) -> int | None:
 def was_given(fact: str, incident: Incident) -> bool:
     """Whether an incident already says a fact that is asked for.
 
-    A configuration or log that the question only describes is not given: its text is worth asking for. Nor is a
-    framework that only the tracker implied: the incident has to name it.
+    A configuration or log that the question only describes is not given: its text is worth asking for, so a file of the
+    incident must hold it. Nor is a framework that only the tracker implied: the incident has to name it.
     """
-    if fact in ("config", "command", "log") and not incident.attachments:
+    if fact in HELD_BY and not any(PurePosixPath(file.name).suffix in HELD_BY[fact] for file in incident.attachments):
         return False
     if fact == "framework":
         texts = (*incident.question.values(), *(str(file.content) for file in incident.attachments))

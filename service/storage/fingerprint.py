@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.parse.error_template import template
 
 LENGTH = 16
-_VARIABLE = re.compile(r"0x[0-9a-f]+|(?<![a-z])\d[\d.,:e+-]*|[^\s'\"(]*/[^\s'\")]*|'[^']*'|\"[^\"]*\"")
-"""Numbers, addresses, paths and what is quoted: what differs between two runs that fail alike."""
 
 
 def fingerprint(evidence: Evidence, causes: Sequence[str]) -> str:
@@ -27,9 +25,3 @@ def fingerprint(evidence: Evidence, causes: Sequence[str]) -> str:
     else:
         return ""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
-
-
-def template(message: str) -> str:
-    """The first line of a message without what differs between runs."""
-    line = next(iter(message.strip().splitlines()), "")
-    return " ".join(_VARIABLE.sub("*", line.lower()).split())[:200]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmedic.ingest.authoring.lint import lint
+from trainmedic.ingest.authoring.lint import Standards, lint
 from trainmedic.ingest.authoring.skeleton import skeleton
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.pages.case import load_cases
@@ -24,7 +24,15 @@ def test_lint_asks_for_the_empty_sections_of_a_skeleton(kind: str, empty: int, t
     page.parent.mkdir()
     page.write_text(skeleton(kind, "my-page", "0.1.0", TODAY), encoding="utf-8")
     rules, cases, mechanisms = load_rules((page,)), load_cases((page,)), load_mechanisms((page,))
-    problems = lint(rules, cases, parse, vocabulary(), mechanisms=mechanisms, only={page.as_posix()}, today=TODAY)
+    problems = lint(
+        rules,
+        cases,
+        parse,
+        vocabulary(),
+        mechanisms=mechanisms,
+        only={page.as_posix()},
+        standards=Standards(today=TODAY),
+    )
     sections = [problem for problem in problems if "missing or empty" in problem.message]
     assert len(sections) == empty
     assert len({problem.line for problem in sections}) == empty

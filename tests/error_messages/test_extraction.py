@@ -46,6 +46,27 @@ def test_a_message_assigned_before_it_is_raised_is_followed() -> None:
     assert only(source).template == "the batch size {a} is too large"
 
 
+def test_problems_collected_in_a_list_are_messages_of_what_raises_them() -> None:
+    source = """
+def check(self, config):
+    problems: list[str] = []
+    if self.rank > config.most:
+        problems.append(f"LoRA rank {self.rank} is greater than max_lora_rank {config.most}.")
+    problems.append("too short")
+    names.append("a list of which nothing is raised at all")
+    if problems:
+        raise ValueError(f"{' '.join(problems)}")
+"""
+    message = only(source)
+    assert message.template == "LoRA rank {self.rank} is greater than max_lora_rank {config.most}."
+    assert (message.kind, message.line, message.condition) == ("ValueError", 5, "self.rank > config.most")
+
+
+def test_a_literal_argument_is_part_of_the_message() -> None:
+    source = 'logger.warning("%s\\n%s", "batch_size is not recommended.", f"Divide by {n} instead.")'
+    assert only(source).template == "batch_size is not recommended. Divide by {n} instead."
+
+
 def test_short_messages_and_single_words_are_left_out() -> None:
     assert not list(messages_of('raise ValueError("too short")\nraise KeyError("averyveryverylongword")'))
 
@@ -56,6 +77,7 @@ def test_short_messages_and_single_words_are_left_out() -> None:
         ('raise errors.ConfigError("the batch size is wrong")', "ConfigError"),
         ('warnings.warn("the batch size is wrong", UserWarning)', "warning"),
         ('logger.warning_once("the batch size is wrong")', "warning"),
+        ('say = logger.info if quiet else logger.warning\nsay("the batch size is wrong")', "warning"),
         ('logger.warning_rank0("the batch size is wrong")', "warning"),
         ('logging.getLogger(__name__).error("the batch size is wrong")', "error"),
         ('logger.error("the batch size is wrong")', "error"),
@@ -166,6 +188,25 @@ def test_a_message_of_one_model_alone_is_left_out_and_one_of_several_is_listed()
 
     assert collected([models("a", "b")], about)[1] == {}
     assert len(collected([models("a", "b", "c")], about)[1]) == 1
+
+
+def test_what_copies_of_a_model_say_with_their_own_names_is_one_message() -> None:
+    files = {f"src/transformers/models/{name}/modeling_{name}.py": name for name in ("mistral", "qwen2", "phi3_moe")}
+    titles = {"mistral": "Mistral", "qwen2": "Qwen2", "phi3_moe": "Phi3Moe"}
+
+    def read(path: str) -> str:
+        name = titles[files[path]]
+        return f'raise ValueError(f"Padding on the right is wrong for {name}. Call {{x}} first.")'
+
+    (entry,) = collected([Release("5.0.0", files, read)], package("transformers"))[1].values()
+    assert entry.places[0][1].template == "Padding on the right is wrong for {model}. Call {x} first."
+
+
+def test_a_name_before_its_value_can_be_looked_up() -> None:
+    source = 'assert n == len(scores), f"{key}: {len(values)=}, {len(scores)=}"'
+    content = json.loads(table(TRL, *collected([release("0.1", a=source)], TRL)))
+    ((template, _, start, length, *_),) = content["messages"]
+    assert template[start : start + length] == "len(values)="
 
 
 def test_an_assertion_needs_more_text_than_an_exception() -> None:

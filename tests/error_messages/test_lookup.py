@@ -263,6 +263,27 @@ def test_a_message_without_its_last_marks_is_found() -> None:
     assert not match.is_whole
 
 
+def test_another_release_may_go_on_in_other_words_behind_a_long_beginning() -> None:
+    long = "Mixed precision training with this option and half precision evaluation can only be used on CUDA"
+    index = index_of(trl={"0.9.0": f'raise ValueError("{long} or NPU devices or certain others.")'})
+    (match,) = explain(parse(f"ValueError: {long} devices."), index=index, advice=NO_ADVICE)
+    assert not match.is_whole
+    short = "Mixed precision training with this option and half"
+    assert explain(parse(f"ValueError: {short} a bottle."), index=index, advice=NO_ADVICE) == ()
+
+
+def test_a_mark_behind_the_words_that_are_looked_up_does_not_matter() -> None:
+    index = index_of(trl={"0.9.0": 'raise ValueError(f"{a} does not support Flash Attention 2.0 yet. {b}")'})
+    (match,) = explain(parse("Model does not support Flash Attention 2.0 yet"), index=index, advice=NO_ADVICE)
+    assert match.values == {"a": "Model"}
+
+
+def test_a_message_of_names_and_values_is_found() -> None:
+    index = index_of(trl={"0.9.0": 'assert n == m, f"{key}: {len(values)=}, {len(scores)=}"'})
+    (match,) = explain(parse("AssertionError: score: len(values)=1, len(scores)=100"), index=index, advice=NO_ADVICE)
+    assert match.values == {"key": "AssertionError: score", "len(values)": "1", "len(scores)": "100"}
+
+
 def test_a_message_that_is_cut_off_anywhere_is_no_failure() -> None:
     message = "RuntimeError: Rank 3 of 8 got 17 samples, which is not what the others have seen."
     for length in (at for at, character in enumerate(f"{message} ") if character == " "):

@@ -1,8 +1,8 @@
-"""The last lines of a hundred tracebacks and logs from public threads, as they came.
+"""The last lines of tracebacks and logs from public threads, as they came.
 
 ``package`` is whose message a line is (null: of none that is indexed), ``says`` a part of it. ``missed`` is why one is
 not found: its ``release`` is older than those that were read, the user has ``shortened`` it, it is ``information`` and
-no problem, or the ``source`` with it was not read.
+no problem, the ``source`` with it was not read, or a ``twin`` in another package says the same.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ def test_a_pasted_message_is_found_in_its_package_and_release(item: dict[str, An
     assert is_found(item)
 
 
-def test_of_the_messages_of_indexed_packages_five_in_six_are_found() -> None:
+def test_of_the_messages_of_indexed_packages_seven_in_eight_are_found() -> None:
     ours = [item for item in LINES if item["package"]]
-    assert len(LINES) == 100
-    assert sum(map(is_found, ours)) >= len(ours) * 5 / 6
+    assert sum(map(is_found, ours)) >= len(ours) * 7 / 8

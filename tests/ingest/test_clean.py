@@ -136,3 +136,12 @@ def test_the_title_of_a_single_paragraph_is_the_files_name() -> None:
 @pytest.mark.parametrize(("text", "language"), [("loss 变成 nan 了", "zh"), ("loss is nan", "en"), ("", "en")])
 def test_the_language_is_told_by_the_letters(text: str, language: str) -> None:
     assert language_of(text) == language
+
+
+def test_a_card_is_known_in_an_article_that_comes_alone() -> None:
+    cards = (
+        "Some-Formalizer-X1-7BSome-Formalizer 是专用大型语言模型,专注于数学。Python00",
+        "DOC-READ-2.0-hf某公司推出的DOC-READ-2.0-hf是一款识别模型。00",
+    )
+    assert all(is_card(card) for card in cards)
+    assert not is_card("DeepSpeed 0.14.3 与 DeepSpeed 0.14 都试过,最大长度8192")

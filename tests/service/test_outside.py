@@ -218,7 +218,8 @@ def test_a_log_that_is_only_described_may_be_requested() -> None:
     pasted = replace(told, attachments=(Attachment(name="log.txt", content="loss nan"),))
     assert not was_given("log", told)
     assert was_given("log", pasted)
-    assert was_given("config", pasted)
+    assert not was_given("config", pasted)
+    assert was_given("config", replace(told, attachments=(Attachment(name="train.yaml", content="lr: 1"),)))
 
 
 def test_every_incident_is_asked_in_every_language() -> None:

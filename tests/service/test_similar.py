@@ -15,7 +15,7 @@ from trainmedic.service.answer import Answer
 from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.similar import mechanisms_near
 from trainmedic.service.settings import Settings
-from trainmedic.ui.app import threads_of
+from trainmedic.ui.loading import threads_of
 
 QUESTION = "Our frobnicator reward server hangs after the first step of GRPO on 4 GPUs, nothing in the log"
 HANG = Discussion(

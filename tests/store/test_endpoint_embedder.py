@@ -295,4 +295,5 @@ def test_an_endpoint_that_fails_while_an_index_is_built_leaves_none_behind(endpo
     endpoint.answers = [failing(500, "gone")] * 2
     with pytest.raises(StoreError, match="answers 500"):
         store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
-    assert list(tmp_path.iterdir()) == []
+    assert store.status(tmp_path).available == ()
+    assert list(tmp_path.glob(f"{store.BUILDING}*")) == []

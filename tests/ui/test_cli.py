@@ -430,6 +430,41 @@ def test_an_index_is_built_verified_shown_and_switched(
     assert damaged.name in capsys.readouterr().err
 
 
+def test_a_version_is_listed_compared_carried_to_another_folder_and_pinned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")
+    monkeypatch.setattr(store, "PREBUILT", tmp_path / "none")
+    (tmp_path / "more").mkdir()
+    with Endpoint() as endpoint:
+        monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
+        first = json.loads(out_of(capsys, "index", "build"))["in_use"]
+        page = next((Path(__file__).parents[2] / "kb" / "cases").rglob("openrlhf-kto-vanilla-loss-nan.md"))
+        text = page.read_text(encoding="utf-8").replace(f"id: {page.stem}", "id: our-own-incident", 1)
+        (tmp_path / "more" / "our-own-incident.md").write_text(text, encoding="utf-8")
+        monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "more"))
+        assert json.loads(out_of(capsys, "index", "status"))["older_than_pages"]
+        second = json.loads(out_of(capsys, "index", "build"))["in_use"]
+        listed = {version["id"]: version for version in json.loads(out_of(capsys, "index", "versions", "--json"))}
+        assert {id: version["in_use"] for id, version in listed.items()} == {first: False, second: True}
+        assert f"{second}  " in out_of(capsys, "index", "versions")
+        changed = out_of(capsys, "index", "diff", first, second).splitlines()
+        assert [line.split("  ")[0] for line in changed] == ["+ case our-own-incident"]
+        assert out_of(capsys, "index", "diff", second, first).startswith("- case our-own-incident")
+        assert main(["index", "export", str(tmp_path / "index.zip"), first]) == CLEAN
+        assert json.loads(out_of(capsys, "index", "rollback", first))["pinned"] == first
+        assert main(["index", "rollback"]) == USAGE
+        monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "other"))
+        assert main(["index", "import", str(tmp_path / "index.zip")]) == CLEAN
+        assert json.loads(out_of(capsys, "index", "rollback", first[:5]))["in_use"] == first
+        assert json.loads(out_of(capsys, "index", "rollback", "--release"))["pinned"] is None
+    (tmp_path / "index.zip").write_text("nothing")
+    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "default")
+    assert main(["index", "import", str(tmp_path / "index.zip")]) == FAILED
+    assert "is no index bundle" in capsys.readouterr().err
+
+
 def test_verify_checks_the_packages_own_index_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

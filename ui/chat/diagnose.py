@@ -71,7 +71,6 @@ class DiagnosePage:
         self._context = context
         self._language = language
         self._words = words(language)
-        self._rules = len(context.advisor.knowledge.rules.rules)
 
     def build(self) -> gr.Blocks:
         t = self._words
@@ -267,8 +266,9 @@ class DiagnosePage:
 
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
+        rules = len(self._context.advisor.knowledge.rules.rules)
         return {
-            self._panel: evidence.panel(answer, texts, self._language, self._rules),
+            self._panel: evidence.panel(answer, texts, self._language, rules),
             self._steps: evidence.steps(answer.steps, self._language),
             self._tail: evidence.tail(answer, self._language),
         }

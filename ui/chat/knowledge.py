@@ -31,10 +31,16 @@ class KnowledgePage:
         self._context = context
         self._language = language
         self._words = words(language)
-        knowledge = context.advisor.knowledge
+        self._advisor = context.advisor.snapshot()
+        knowledge = self._advisor.knowledge
         self._cases = dict(sorted(knowledge.case_pages.items()))
         self._rules = {rule.id: rule for rule in knowledge.rules.rules}
         self._mechanisms = knowledge.mechanisms
+
+    def _of_today(self) -> KnowledgePage:
+        """This page over the knowledge of now, for the length of one call."""
+        renewed = self._context.advisor.knowledge is not self._advisor.knowledge
+        return KnowledgePage(self._context, self._language) if renewed else self
 
     def build(self) -> gr.Blocks:
         t = self._words
@@ -116,6 +122,9 @@ class KnowledgePage:
 
     def listed(self, query: str, framework: str, family: str, kind: str) -> str:
         """The matching pages as HTML. Cases are searched by meaning, rules by words."""
+        return self._of_today()._listed(query, framework, family, kind)
+
+    def _listed(self, query: str, framework: str, family: str, kind: str) -> str:
         query = (query or "").strip()[:MAX_QUERY]
         if kind == "rules":
             return self._list_rules(query, framework, family)
@@ -131,7 +140,7 @@ class KnowledgePage:
         """Cases that contain all the words, then the nearest by meaning."""
         query_words = query.casefold().split()
         literal = [case for case in self._cases.values() if contains(haystack(case), query_words)]
-        near = [self._cases[hit.case_id] for hit in self._context.advisor.search(query, FOUND)]
+        near = [self._cases[hit.case_id] for hit in self._advisor.search(query, FOUND)]
         ranks = {case.id: rank for rank, case in enumerate(near)}
         # Among the literal matches the nearest by meaning come first.
         literal.sort(key=lambda case: ranks.get(case.id, FOUND))
@@ -166,7 +175,9 @@ class KnowledgePage:
 
         An answer links to its causes as cases, whatever their level.
         """
-        query: Mapping[str, str] = request.query_params
+        return self._of_today()._opened(request.query_params)
+
+    def _opened(self, query: Mapping[str, str]) -> tuple[Any, Any, Any, Any]:
         case, rule = self._cases.get(query.get("case", "")), self._rules.get(query.get("rule", ""))
         place = self._mechanisms.find(query.get("mechanism", query.get("case", "")))
         if case is not None:

@@ -14,9 +14,10 @@ has already is skipped.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from trainmedic.ingest.document import Document
     from trainmedic.ingest.drafts.draft import Draft
     from trainmedic.ingest.drafts.drafting import Means
+    from trainmedic.ingest.drafts.reading import Choose
     from trainmedic.ingest.threads import SyncSummary
     from trainmedic.service.advisor import Advisor
     from trainmedic.service.ranking.knowledge import Knowledge
+    from trainmedic.service.settings import Settings
 
 MOST_DRAFTS = 500
 """Write-ups of one run that become drafts: what a person can review."""
@@ -57,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest.threads import sync
     from trainmedic.kb.errors import InvalidRequest
     from trainmedic.service.ranking.similar import mechanisms_near
-    from trainmedic.ui.app import build_advisor, threads_of
+    from trainmedic.ui import app, loading
     from trainmedic.ui.cli._service import settings_of
 
     if len(options.location) > 1:
@@ -67,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
     if name not in names():
         raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
     settings = settings_of(options)
-    advisor = build_advisor(settings, with_history=False)
+    advisor = app.build_advisor(settings, with_history=False)
     knowledge = advisor.knowledge
-    store = threads_of(settings, knowledge.embedder)
+    store = loading.threads_of(settings, knowledge.embedder)
     key = source_name(name, location)
     since = "" if options.full else store.checkpoint(key)
     articles: list[Raw] = []
@@ -102,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
         options.out or settings.data_dir / "drafts",
         _related(advisor),
         source=key,
-        means=_means(knowledge),
+        means=_means(knowledge, settings),
         complete=not since and not threads.failures and len(articles) < MOST_DRAFTS,
         gone=gone,
     )
@@ -118,12 +121,28 @@ def _related(advisor: Advisor) -> Related:
     return related
 
 
-def _means(knowledge: Knowledge) -> Means:
+def _means(knowledge: Knowledge, settings: Settings) -> Means:
     from trainmedic.ingest.drafts.contradictions import Reference
     from trainmedic.ingest.drafts.drafting import Means
 
     cases = {case.id: case for case in knowledge.cases.published}
-    return Means(knowledge=Reference(cases=cases, rules=knowledge.rules, defects=knowledge.defects))
+    reference = Reference(cases=cases, rules=knowledge.rules, defects=knowledge.defects)
+    return Means(knowledge=reference, choose=_chooser(settings) if settings.model_base_url else None)
+
+
+def _chooser(settings: Settings) -> Choose:
+    from trainmedic.service.llm.article_quotes import article_quotes
+    from trainmedic.ui.app import build_model
+
+    async def quotes(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        # A connection belongs to the event loop in which it was made.
+        model = build_model(settings)
+        try:
+            return await article_quotes(lines, model)
+        finally:
+            await model.aclose()
+
+    return lambda lines: asyncio.run(quotes(lines))
 
 
 def _lines(draft: Draft) -> Iterator[str]:

@@ -48,15 +48,17 @@ def run(options: argparse.Namespace) -> int:
 def _lint(options: argparse.Namespace) -> int:
     from datetime import date
 
-    from trainmedic.ingest.authoring.lint import lint
+    from trainmedic.ingest.authoring.lint import Standards, lint
     from trainmedic.kb.engine.vocabulary import vocabulary
     from trainmedic.kb.glossary.terms import load_glossary
     from trainmedic.kb.pages.case import load_cases
     from trainmedic.kb.pages.mechanism import load_mechanisms
+    from trainmedic.kb.pages.page import discover
     from trainmedic.kb.pages.rule import load_rules
     from trainmedic.kb.parse.pipeline import parse
 
-    folders = [*options.kb, *_configured()]
+    folders = list({folder.resolve(): folder for folder in (*options.kb, *_configured())}.values())
+    team = tuple(folders)
     lists, pages = _divided(options.page)
     defects, listed = _defect_problems(lists, folders) if lists or not pages else ((), 0)
     if lists and not pages:
@@ -74,7 +76,7 @@ def _lint(options: argparse.Namespace) -> int:
         mechanisms=mechanisms,
         glossary=load_glossary(),
         only=only,
-        today=date.today(),
+        standards=Standards(team={name for folder in team for _, name in discover(folder)}, today=date.today()),
     )
     known = f"{len(cases.cases)} cases, {len(rules.rules)} rules, {len(mechanisms.mechanisms)} mechanisms"
     checked = known if only is None else _count(len(only), "page")

@@ -117,7 +117,6 @@ class Tools:
     def __init__(self, context: AppContext) -> None:
         self._context = context
         self._advisor = context.advisor
-        self._rules = {rule.id: rule for rule in context.advisor.knowledge.rules.rules}
 
     async def diagnose(
         self,
@@ -227,14 +226,15 @@ and with which of the run's values, which releases have it, and what to change i
             raise InvalidRequest(f"query: between 1 and {MAX_QUERY} characters")
         if not 1 <= top_k <= 50:
             raise InvalidRequest("top_k: between 1 and 50")
-        advisor, filters = self._advisor, {"framework": framework} if framework else None
+        advisor, filters = self._advisor.snapshot(), {"framework": framework} if framework else None
         hits = await self._context.executor(lambda: advisor.search(query, top_k, filters))
         return CaseHits.model_validate(Hits.of(hits, advisor.knowledge.cases, language))
 
     async def get_case(self, case_id: Id, language: TextLanguage = "en") -> CasePage:
         """One case, mechanism or origin by its id: symptom, cause, fix, what does not help, how to confirm, versions, \
 sources."""
-        case = self._advisor.case(case_id)
+        advisor = self._advisor.snapshot()
+        case = advisor.case(case_id)
         if case is None:
             raise NotFound(f"no case {case_id[:MAX_ID]!r}", hint="search_cases finds them")
         return CasePage(
@@ -245,12 +245,12 @@ sources."""
             frameworks=list(case.frameworks),
             evidence=case.evidence,
             rules=list(case.rules),
-            markdown=render_cause(case, self._advisor.knowledge.mechanisms, language),
+            markdown=render_cause(case, advisor.knowledge.mechanisms, language),
         )
 
     async def explain_rule(self, rule_id: Id, language: TextLanguage = "en") -> RulePage:
         """One rule by its id: what it finds, why that matters, what to do, and a paste on which it fires."""
-        rule = self._rules.get(rule_id)
+        rule = self._advisor.knowledge.rules.get(rule_id)
         if rule is None:
             raise NotFound(f"no rule {rule_id[:MAX_ID]!r}", hint="findings name the rules that made them")
         return RulePage(

@@ -1,0 +1,55 @@
+"""The git checkout that a team's pages are in, if they are in one. Nothing is ever pushed."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One commit of a page's history; ``day`` is an ISO 8601 date."""
+
+    id: str
+    day: str
+    subject: str
+
+
+def commit_page(path: Path, message: str) -> tuple[str, str]:
+    """Commit this file alone with the checkout's own identity. Returns the short id of the commit and the problem.
+
+    Both are empty if the folder is no checkout. A page that is the same as before makes no commit.
+    """
+    if _git(path.parent, "rev-parse", "--is-inside-work-tree").stdout.strip() != "true":
+        return "", ""
+    added = _git(path.parent, "add", "--", path.name)
+    if added.returncode:
+        return "", _problem(added)
+    if not _git(path.parent, "diff", "--cached", "--quiet", "--", path.name).returncode:
+        return "", ""
+    commit = _git(path.parent, "commit", "--quiet", f"--message={message}", "--", path.name)
+    if commit.returncode:
+        return "", _problem(commit)
+    return _git(path.parent, "rev-parse", "--short", "HEAD").stdout.strip(), ""
+
+
+def history(path: Path) -> tuple[Commit, ...]:
+    """The commits of a page, the newest first; none outside a checkout."""
+    if not path.parent.is_dir():
+        return ()
+    log = _git(path.parent, "log", "--follow", "--format=%h%x09%as%x09%s", "--", path.name).stdout
+    rows = (line.split("\t", 2) for line in log.splitlines())
+    return tuple(Commit(id=row[0], day=row[1], subject=row[2]) for row in rows if len(row) == 3)
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess(command, 127, "", "git is not installed")
+
+
+def _problem(process: subprocess.CompletedProcess[str]) -> str:
+    return (process.stderr or process.stdout).strip() or f"git ended with {process.returncode}"

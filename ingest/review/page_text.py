@@ -1,0 +1,108 @@
+"""Changes to the text of a case page: the published form of a draft, and a case with what a draft adds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from trainmedic.ingest.drafts.draft import Draft
+from trainmedic.ingest.drafts.page import TO_WRITE
+from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.page import Page
+from trainmedic.kb.pages.case import HEADINGS, read_case
+from trainmedic.kb.pages.page import read_page
+
+PREFIX = "draft-"
+"""How the id of a draft begins, and that of a published page does not."""
+
+
+def case_of(text: str) -> tuple[Case, Page]:
+    """The case on a page whose file is named after its id. Raises `PageError`."""
+    page, front = read_page(text, "page.md")
+    named = front.fields(("id",), tuple(front.mapping())).text("id")
+    page, front = read_page(text, f"{named}.md")
+    return read_case(Path(f"{named}.md"), page, front)
+
+
+def published_text(text: str, today: date) -> str:
+    """The page of a draft as it is published. Raises `PageError`.
+
+    A section that is written in one language is shown in both. The placeholders of a draft are removed, and the date of
+    the review is set where there was none.
+    """
+    case, _ = case_of(text)
+    front, _ = _split(text)
+    front["id"] = case.id.removeprefix(PREFIX)
+    front["status"] = "published"
+    if not is_date(case.reviewed):
+        front["reviewed"] = today.isoformat()
+    if case.no_rule in TO_WRITE.values():
+        del front["no_rule"]
+    return _page(front, _body(case))
+
+
+def related_text(text: str, case_id: str) -> str:
+    """The page with the case as the first of its related ones. Raises `PageError`."""
+    front, body = _split(text)
+    front["related"] = [case_id, *(other for other in case_of(text)[0].related if other != case_id)]
+    return _page(front, body)
+
+
+def merged_text(text: str, draft: Draft, addition: Case) -> str:
+    """A case's page with the symptoms and sources of a draft's page that it lacks. Raises `PageError`."""
+    case, _ = case_of(text)
+    front, body = _split(text)
+    for language in ("en", "zh"):
+        if language != draft.language and addition.symptoms.get(language) == addition.symptoms.get(draft.language):
+            continue  # the draft's title stands in for a translation
+        present = {line.casefold() for line in case.symptoms.get(language, ())}
+        wordings = dict.fromkeys(addition.symptoms.get(language, ()))
+        front["symptoms"][language].extend(line for line in wordings if line.casefold() not in present)
+    addresses = {source.url for source in case.sources}
+    front["sources"].extend(
+        {"url": source.url, "says": source.says, "note": source.note}
+        for source in addition.sources
+        if source.url not in addresses
+    )
+    return _page(front, body)
+
+
+def is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _split(text: str) -> tuple[dict[str, Any], str]:
+    """The front matter, its scalars as texts, and the body."""
+    page, _ = read_page(text, "page.md")
+    lines = page.text.split("\n")
+    front = yaml.load("\n".join(lines[1 : page.body_line - 2]), Loader=yaml.BaseLoader)
+    return front, "\n".join(lines[page.body_line - 1 :])
+
+
+def _page(front: Mapping[str, Any], body: str) -> str:
+    return f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=110)}---\n{body}"
+
+
+def _body(case: Case) -> str:
+    parts = []
+    for language, headings in HEADINGS.items():
+        other = "en" if language == "zh" else "zh"
+        parts.append(f"## {language}\n")
+        for heading, name in headings.items():
+            text = written(case, name, language) or written(case, name, other)
+            parts.extend([f"### {heading}\n\n{text}\n"] if text else [])
+    return "\n".join(parts)
+
+
+def written(case: Case, section: str, language: str) -> str:
+    """A section's text; empty if the reviewer has yet to write it."""
+    text = case.section(section, language)
+    return "" if text in TO_WRITE.values() else text

@@ -1,0 +1,430 @@
+"""Renewing the knowledge of a running service: all at once, never a mixture, never a broken page."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from tests.store.knowledge import HashEmbedder
+from trainmedic.kb.errors import NotFound, StoreError
+from trainmedic.kb.glossary.terms import BUILT_IN
+from trainmedic.kb.store import index
+from trainmedic.kb.threads.store import FILE
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answering import TemplateAnswerer, final_answer
+from trainmedic.service.api.app import create_app
+from trainmedic.service.question.request import Ask
+from trainmedic.service.ranking.knowledge import Knowledge
+from trainmedic.service.settings import Settings
+from trainmedic.service.storage.history import History
+from trainmedic.ui import loading
+from trainmedic.ui.loading import THREADS, load_version, read_pages
+from trainmedic.ui.reload import Reloader, state_of
+from trainmedic.ui.replay import replay
+from trainmedic.ui.versions import build_index, index_status, list_versions, page_changes, roll_back
+
+PAGE = """---
+id: {id}
+title: {{en: "Edition {edition} of the frobnicated loss", zh: "第 {edition} 版"}}
+kind: fault
+family: nan-loss
+frameworks: [trl]
+evidence: reporter
+reviewed: 2026-11-21
+symptoms:
+  en: ["frobnicated loss rises in edition {edition}"]
+  zh: ["frobnicated loss 上升"]
+sources:
+  - {{url: "https://example.org/1", says: reporter}}
+---
+
+## en
+
+### Symptom
+
+The frobnicated loss rises.
+
+### Cause
+
+The frobnicator of edition {edition} is on.
+
+### Fix
+
+Switch it off.
+
+### How to confirm
+
+Look at it.
+
+## zh
+
+### 现象
+
+上升。
+
+### 原因
+
+开着。
+
+### 修复
+
+关掉。
+
+### 如何确认
+
+看一看。
+"""
+QUESTION = "why does the frobnicated loss rise?"
+ADMIN = {"authorization": "Bearer boss"}
+
+
+class Place:
+    """A data folder and a folder of one's own pages over a package without pages."""
+
+    def __init__(self, root: Path) -> None:
+        self.pages = root / "pages"
+        self.builtin = root / "kb"
+        for name in ("cases", "mechanisms", "rules", "defects", "glossary"):
+            (self.builtin / name).mkdir(parents=True)
+        (self.builtin / "glossary" / "glossary.yaml").write_bytes(BUILT_IN.read_bytes())
+        self.pages.mkdir()
+        self.settings = Settings.model_validate(
+            {
+                "data_dir": root / "data",
+                "kb_paths": str(self.pages),
+                "reload_s": 0.05,
+                "admin_keys": "boss",
+                "database_url": f"sqlite:///{root / 'history.sqlite3'}",
+            }
+        )
+        self.write(0)
+
+    def write(self, edition: int, id: str = "frobnicated-loss") -> None:
+        path = self.pages / f"{id}.md"
+        path.with_suffix(".new").write_text(PAGE.format(id=id, edition=edition), encoding="utf-8")
+        path.with_suffix(".new").replace(path)
+
+    def advisor(self) -> Advisor:
+        return Advisor(loading.load_knowledge(self.settings), History(self.settings.history_url))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    made = Place(tmp_path)
+    embedder = HashEmbedder("all-MiniLM-L6-v2 int8")
+
+    def read(folders: Any = (), builtin: Path = made.builtin) -> loading.Pages:
+        return read_pages(folders, builtin)
+
+    for module in ("loading", "versions", "reload"):
+        monkeypatch.setattr(f"trainmedic.ui.{module}.read_pages", read)
+    monkeypatch.setattr("trainmedic.kb.store.sources.KNOWLEDGE", made.builtin)
+    monkeypatch.setattr(loading, "embedder_of", lambda settings: embedder)
+    monkeypatch.setattr("trainmedic.ui.versions.embedder_of", lambda settings: embedder)
+    monkeypatch.setattr(index, "PREBUILT", tmp_path / "no-package")
+    return made
+
+
+def edition_of(answer: Any) -> str:
+    return str(answer.causes[0].title)
+
+
+# --- reload ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_edited_page_is_answered_from_after_a_reload_and_not_before(place: Place) -> None:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    first = advisor.ask(Ask(question=QUESTION))
+    place.write(1)
+    assert advisor.ask(Ask(question=QUESTION)).kb_version == first.kb_version
+    assert reloader.reload()
+    second = advisor.ask(Ask(question=QUESTION))
+    assert (edition_of(first), edition_of(second)) == tuple(f"Edition {n} of the frobnicated loss" for n in (0, 1))
+    assert second.kb_version != first.kb_version
+    assert not reloader.reload()
+
+
+def test_only_the_edited_texts_are_embedded(place: Place) -> None:
+    advisor = place.advisor()
+    embedder = advisor.knowledge.embedder
+    assert isinstance(embedder, HashEmbedder)
+    for number in range(20):
+        place.write(number, f"other-{number}")
+    reloader = Reloader(place.settings, advisor)
+    reloader.reload()
+    asked = embedder.asked
+    place.write(99)
+    reloader.reload()
+    assert 0 < embedder.asked - asked < 15
+
+
+@pytest.mark.parametrize("page", ["no front matter", "---\nid: other\nevidence: x\n---\n", "---\n: [\n---\n"])
+def test_a_broken_page_leaves_the_old_version_serving_and_is_named(place: Place, page: str) -> None:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    served = advisor.knowledge
+    (place.pages / "broken.md").write_text(page)
+    place.write(1)
+    assert not reloader.reload()
+    assert advisor.knowledge is served
+    assert reloader.problem is not None
+    assert "pages/broken.md:" in reloader.problem
+    (place.pages / "broken.md").unlink()
+    assert reloader.reload()
+    assert reloader.problem is None
+
+
+def test_a_failing_index_leaves_the_old_version_serving(place: Place) -> None:
+    advisor = place.advisor()
+
+    def fail(_: object) -> Knowledge:
+        raise StoreError("the disk is full")
+
+    reloader = Reloader(place.settings, advisor, make=fail)
+    served = advisor.knowledge
+    place.write(1)
+    assert not reloader.reload()
+    assert advisor.knowledge is served
+    assert reloader.problem == "the disk is full"
+
+
+def test_an_answer_that_began_before_a_reload_ends_with_what_it_began_with(place: Place) -> None:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    begun = advisor.knowledge
+
+    async def run(call: Any) -> Any:
+        result = call()
+        place.write(1)
+        reloader.reload()
+        return result
+
+    answer = asyncio.run(final_answer(TemplateAnswerer(advisor).stream(Ask(question=QUESTION), "", run)))
+    assert advisor.knowledge is not begun
+    assert (edition_of(answer), answer.kb_version) == ("Edition 0 of the frobnicated loss", begun.cases.version)
+    assert advisor.history is not None
+    assert advisor.history.stored_answer(answer.id) is not None
+
+
+@pytest.mark.slow
+def test_no_request_is_dropped_and_no_answer_mixes_versions_while_the_knowledge_is_renewed(place: Place) -> None:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    editions = {advisor.knowledge.cases.version: "Edition 0 of the frobnicated loss"}
+    done = threading.Event()
+    answers: list[tuple[int, Any]] = []
+
+    def ask(client: TestClient) -> None:
+        while not done.is_set():
+            response = client.post("/v1/ask", json={"question": QUESTION})
+            answers.append((response.status_code, response.json()))
+
+    with TestClient(create_app(advisor, place.settings, library=reloader), base_url="http://127.0.0.1") as client:
+        threads = [threading.Thread(target=ask, args=(client,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for edition in range(1, 21):
+            place.write(edition)
+            assert client.post("/v1/admin/reload", headers=ADMIN).json()["problem"] is None
+            editions[advisor.knowledge.cases.version] = f"Edition {edition} of the frobnicated loss"
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert {status for status, _ in answers} == {200}
+    assert len(editions) == 21
+    assert len({answer["kb_version"] for _, answer in answers}) > 5
+    for _, answer in answers:
+        title = editions[answer["kb_version"]]
+        assert answer["causes"][0]["title"] == title
+        assert title.split()[1] in answer["causes"][0]["cause"]
+        assert all(citation["title"] == title for citation in answer["citations"] if citation["kind"] == "case")
+
+
+def test_a_running_service_notices_changed_pages_and_the_first_threads(place: Place) -> None:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
+        first = advisor.knowledge
+        place.write(1)
+        assert until(lambda: advisor.knowledge is not first)
+        second = advisor.knowledge
+        loading.threads_of(place.settings, second.embedder)
+        assert (place.settings.data_dir / THREADS / FILE).exists()
+        assert until(lambda: advisor.knowledge.threads is not None)
+
+
+def test_a_service_that_is_not_to_look_does_not(place: Place) -> None:
+    advisor = place.advisor()
+    settings = place.settings.model_copy(update={"reload_s": 0.0})
+    reloader = Reloader(settings, advisor)
+    served = advisor.knowledge
+    with TestClient(create_app(advisor, settings, background=[reloader.running])):
+        place.write(1)
+        time.sleep(0.3)
+        assert advisor.knowledge is served
+
+
+def test_only_pages_count_as_changes(place: Place) -> None:
+    before = state_of(place.settings)
+    (place.pages / "notes.txt").write_text("nothing to see")
+    assert state_of(place.settings) == before
+    os.utime(place.pages / "frobnicated-loss.md", (1, 1))
+    assert state_of(place.settings) != before
+
+
+def until(condition: Any) -> bool:
+    for _ in range(200):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+# --- administrators -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def client(place: Place) -> Iterator[TestClient]:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    app = create_app(advisor, place.settings, {"reload": reloader.trouble}, library=reloader)
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        yield client
+
+
+def test_only_an_administrator_may_exchange_the_knowledge(client: TestClient, place: Place) -> None:
+    calls = (("get", "index"), ("get", "index/diff?before=a&after=b"), ("post", "reload"), ("post", "rollback"))
+    for method, path in calls:
+        for headers in ({}, {"authorization": "Bearer someone"}):
+            assert client.request(method, f"/v1/admin/{path}", headers=headers).status_code == 401
+    assert client.get("/v1/admin/index", headers=ADMIN).status_code == 200
+    assert client.post("/v1/ask", json={"question": QUESTION}).status_code == 200
+    without = place.settings.model_copy(update={"admin_keys": Settings().admin_keys})
+    advisor = place.advisor()
+    with TestClient(create_app(advisor, without, library=Reloader(without, advisor))) as other:
+        assert other.get("/v1/admin/index", headers=ADMIN).status_code == 404
+
+
+def test_an_administrator_sees_the_problem_the_versions_and_their_difference_and_goes_back(
+    client: TestClient, place: Place
+) -> None:
+    first = client.get("/v1/admin/index", headers=ADMIN).json()["in_use"]
+    (place.pages / "broken.md").write_text("no front matter")
+    assert "broken.md" in client.post("/v1/admin/reload", headers=ADMIN).json()["problem"]
+    assert "broken.md" in client.get("/readyz").json()["down"]["reload"]
+    (place.pages / "broken.md").unlink()
+    place.write(1)
+    place.write(1, "another-loss")
+    second = client.post("/v1/admin/reload", headers=ADMIN).json()
+    assert second["problem"] is None
+    assert {version["id"] for version in second["versions"]} == {first, second["in_use"]}
+    changes = client.get(f"/v1/admin/index/diff?before={first}&after={second['in_use']}", headers=ADMIN).json()
+    assert [entry["id"] for entry in changes["added"]] == ["another-loss"]
+    assert [entry["en"] for entry in changes["changed"]] == ["Edition 1 of the frobnicated loss"]
+    assert changes["removed"] == []
+    back = client.post("/v1/admin/rollback", headers=ADMIN, json={"id": first}).json()
+    assert back["in_use"] == first
+    answer = client.post("/v1/ask", json={"question": QUESTION}).json()
+    assert answer["causes"][0]["title"] == "Edition 0 of the frobnicated loss"
+    assert answer["kb_version"] == back["kb_version"]
+    place.write(2)
+    assert client.post("/v1/admin/reload", headers=ADMIN).json()["in_use"] == first
+    released = client.post("/v1/admin/rollback", headers=ADMIN, json={}).json()
+    assert released["in_use"] not in (first, second["in_use"])
+    assert client.post("/v1/admin/rollback", headers=ADMIN, json={"id": "nothing"}).status_code == 404
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_start_after_a_rollback_serves_that_version_until_it_is_released(place: Place) -> None:
+    first = place.advisor().knowledge.index.manifest.id
+    place.write(1)
+    second = place.advisor().knowledge.index.manifest.id
+    assert roll_back(place.settings, first[:6]).pinned
+    place.write(2)
+    knowledge = place.advisor().knowledge
+    assert knowledge.index.manifest.id == first
+    assert knowledge.cases.published[0].title.en == "Edition 0 of the frobnicated loss"
+    assert [version.id for version in list_versions(place.settings) if version.in_use] == [first]
+    roll_back(place.settings, None)
+    assert place.advisor().knowledge.index.manifest.id not in (first, second)
+
+
+def test_building_ends_a_rollback(place: Place) -> None:
+    first = place.advisor().knowledge.index.manifest.id
+    place.write(1)
+    place.advisor()
+    roll_back(place.settings, first)
+    assert index_status(place.settings).in_use == first
+    status = build_index(place.settings)
+    assert (status.pinned, status.in_use == first) == (None, False)
+
+
+def test_the_status_says_whether_the_index_is_older_than_the_pages(place: Place) -> None:
+    place.advisor()
+    assert not index_status(place.settings).older_than_pages
+    place.write(1)
+    assert index_status(place.settings).older_than_pages
+    build_index(place.settings)
+    assert not index_status(place.settings).older_than_pages
+
+
+def test_a_version_of_another_release_is_not_served(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = place.advisor().knowledge.index.manifest.id
+    monkeypatch.setattr(index, "code_version", lambda: "later")
+    with pytest.raises(StoreError, match="another release"):
+        load_version(place.settings, first)
+    with pytest.raises(StoreError, match="another release"):
+        roll_back(place.settings, first)
+
+
+def test_an_unknown_version_is_named_with_those_that_are_kept(place: Place) -> None:
+    first = place.advisor().knowledge.index.manifest.id
+    with pytest.raises(NotFound, match="is not kept") as caught:
+        page_changes(place.settings, first, "nothing")
+    assert first in (caught.value.hint or "")
+
+
+# --- replay ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_answer_is_asked_again_under_its_version(place: Place) -> None:
+    advisor = place.advisor()
+    before = advisor.ask(Ask(question=QUESTION))
+    further = advisor.ask(Ask(question="and in bf16?", conversation_id=before.conversation_id))
+    place.write(1)
+    Reloader(place.settings, advisor).reload()
+    replayed = replay(place.settings, before.id)
+    assert edition_of(replayed.answer) == "Edition 0 of the frobnicated loss"
+    assert (replayed.answer.kb_version, replayed.answer.answer) == (before.kb_version, before.answer)
+    assert replayed.differences == ()
+    assert replay(place.settings, further.id).answer.answer == further.answer
+    other = replay(place.settings, before.id, advisor.knowledge.index.manifest.id)
+    assert edition_of(other.answer) == "Edition 1 of the frobnicated loss"
+
+
+def test_an_answer_of_a_version_that_is_not_kept_any_more_says_so(place: Place) -> None:
+    advisor = place.advisor()
+    reloader = Reloader(place.settings, advisor)
+    answer = advisor.ask(Ask(question=QUESTION))
+    for edition in range(1, index.KEPT + 2):
+        place.write(edition)
+        reloader.reload()
+    with pytest.raises(NotFound, match=f"{answer.kb_version}.*is not kept any more"):
+        replay(place.settings, answer.id)
+
+
+def test_an_answer_that_was_never_stored_cannot_be_asked_again(place: Place) -> None:
+    place.advisor()
+    with pytest.raises(NotFound, match="no answer"):
+        replay(place.settings, "unknown")

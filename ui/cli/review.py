@@ -1,0 +1,168 @@
+"""Review drafts of cases and publish them: list, show, edit, approve, reject, merge, rule, publish.
+
+list     the queue: state, marks (statements that the knowledge contradicts) and problems of each draft
+show     one draft: its fields with their lines, marks, probable duplicates, what the page still lacks, its history
+edit     replace the draft's page by a file (- reads standard input)
+approve  say that the page is right; it must have no problem
+reject   say that it is not to be published, and why
+merge    add the draft's symptoms and sources to a page of yours; a built-in case is named as related instead
+rule     print a rule page with the write-up's configuration and log as its example
+publish  write the approved page to cases/ of your folder (the first of kb_paths), as one commit in a git checkout
+
+A draft's id may be shortened to its last part. Nothing is pushed, and who decided is not stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainmedic.ingest.review.desk import Desk, Entry, Publication
+
+ACTIONS = {
+    "list": "the queue",
+    "show": "one draft",
+    "edit": "replace the page of a draft",
+    "approve": "say that a draft is right",
+    "reject": "say that a draft is not to be published",
+    "merge": "add a draft to a published case",
+    "rule": "print a rule page made of a draft",
+    "publish": "write an approved page to your folder",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in ACTIONS.items():
+        action = actions.add_parser(name, help=text)
+        if name != "list":
+            action.add_argument("id", metavar="ID")
+        if name == "edit":
+            action.add_argument("file", metavar="FILE", help="the page; - for standard input")
+        if name == "reject":
+            action.add_argument("--reason", required=True)
+        if name == "merge":
+            action.add_argument("case", metavar="CASE")
+        if name == "publish":
+            action.add_argument("--folder", type=Path, help="your folder of pages (the first of kb_paths)")
+        action.add_argument("--drafts", type=Path, metavar="PATH", help="folder of the drafts (as of ingest --out)")
+        if name != "rule":
+            action.add_argument("--json", action="store_true")
+
+
+def run(options: argparse.Namespace) -> int:
+    from datetime import UTC, datetime
+    from importlib.metadata import version
+
+    desk, now = _desk(options), datetime.now(UTC)
+    match options.action:
+        case "list":
+            return _list(desk, options)
+        case "show":
+            return _show(desk.entry(options.id), options)
+        case "edit":
+            missing = desk.edit(options.id, _text(options.file), now)
+            return _done(options, {"missing": missing}, [f"missing: {problem}" for problem in missing] or ["complete"])
+        case "approve":
+            review = desk.approve(options.id, now)
+            return _done(options, review, [review.state])
+        case "reject":
+            review = desk.reject(options.id, options.reason, now)
+            return _done(options, review, [review.state])
+        case "rule":
+            sys.stdout.write(desk.rule(options.id, version("trainmedic")))
+            return 0
+        case "merge":
+            publication = desk.merge(options.id, options.case, now)
+            if not publication.path:
+                line = f"{options.case} is built in: the draft names it as related and stays in the queue"
+                return _done(options, publication, [line])
+            return _published(options, publication)
+        case _:
+            return _published(options, desk.publish(options.id, now, options.folder))
+
+
+def _desk(options: argparse.Namespace) -> Desk:
+    from trainmedic.ingest.review.desk import Desk
+    from trainmedic.kb.engine.vocabulary import vocabulary
+    from trainmedic.kb.pages.case import load_cases
+    from trainmedic.kb.pages.mechanism import load_mechanisms
+    from trainmedic.ui.cli._service import settings_of
+
+    settings = settings_of(options)
+    extra = [getattr(options, "folder", None) or next(iter(settings.extra_pages), None), *settings.extra_pages]
+    folders = tuple(dict.fromkeys(folder for folder in extra if folder is not None and folder.exists()))
+    team = next((folder for folder in extra if folder is not None), None)
+    folder = options.drafts or settings.data_dir / "drafts"
+    return Desk(folder, load_cases(folders), load_mechanisms(folders), vocabulary(), team)
+
+
+def _list(desk: Desk, options: argparse.Namespace) -> int:
+    queue = desk.queue()
+    lines = []
+    for item in queue:
+        notes = [f"write-up {item.source_state}"] if item.source_state != "current" else []
+        notes += ["changed since it was published"] if item.changed else []
+        counts = f"{item.marks:2} marks  {item.problems:2} problems"
+        lines.append(f"{item.state:9}  {counts}  {item.id}  {item.title}{''.join(f'  ({note})' for note in notes)}")
+    _done(options, queue, lines)
+    if not queue:
+        print("no drafts", file=sys.stderr)
+    return 0
+
+
+def _show(entry: Entry, options: argparse.Namespace) -> int:
+    return _done(options, entry, _lines(entry))
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    draft, review = entry.draft, entry.review
+    yield f"{draft.id}: {draft.title}"
+    yield f"{review.state}{f' at {review.at}' if review.at else ''}{f': {review.reason}' if review.reason else ''}"
+    yield f"source: {draft.url or draft.origin} ({draft.source_state})"
+    for field in draft.fields:
+        places = ", ".join(str(passage.first_line) for passage in field.passages)
+        yield f"  {field.name}: {field.value}  (line {places})"
+    for mark in draft.marks:
+        yield f"contradicted, line {mark.claim.first_line}: {mark.claim.text}"
+        yield f"  {mark.page}: {mark.why.get(draft.language)}"
+    for duplicate in entry.duplicates:
+        yield f"like {duplicate.of} {duplicate.id}: {'; '.join(reason.text.en for reason in duplicate.reasons)}"
+    for problem in entry.problems:
+        yield f"problem: {problem}"
+    for problem in entry.missing:
+        yield f"missing: {problem}"
+    for commit in entry.history:
+        yield f"{commit.id}  {commit.day}  {commit.subject}"
+
+
+def _published(options: argparse.Namespace, publication: Publication) -> int:
+    """Exit code 1 if git did not take the page."""
+    from trainmedic.ui.cli import CLEAN, FINDINGS
+
+    commit = f"  (commit {publication.commit})" if publication.commit else ""
+    _done(options, publication, [f"{publication.path}{commit}"])
+    if publication.problem:
+        print(f"written, not committed: {publication.problem}", file=sys.stderr)
+        return FINDINGS
+    return CLEAN
+
+
+def _done(options: argparse.Namespace, value: object, lines: Iterator[str] | list[str]) -> int:
+    from trainmedic.kb.serialization import to_json
+
+    sys.stdout.write(to_json(value, indent=2) + "\n" if options.json else "".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _text(name: str) -> str:
+    from trainmedic.kb.errors import InvalidRequest
+
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{name} cannot be read: {error}") from error
