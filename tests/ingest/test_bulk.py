@@ -44,9 +44,9 @@ def notes(count: int) -> Iterator[Discussion]:
         )
 
 
-def ingest(folder: Path, items: Iterator[Item], **options: bool) -> ThreadStore:
+def ingest(folder: Path, items: Iterator[Item]) -> ThreadStore:
     store = store_in(folder)
-    sync("s", items, store, embed, lambda vector: {"hang": float(vector[0])}, **options)
+    sync("s", items, store, embed, lambda vector: {"hang": float(vector[0])})
     return store
 
 
