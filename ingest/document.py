@@ -96,12 +96,17 @@ class Document:
 
 
 def masked(item: Raw | Discussion) -> Raw | Discussion:
-    """The item without secrets and e-mail addresses."""
+    """The item without secrets and e-mail addresses, and without what is no text."""
     if isinstance(item, Raw):
         return masked_raw(item)
-    messages = tuple(replace(message, text=mask(message.text).text) for message in item.messages)
-    return replace(item, title=mask(item.title).text, messages=messages)
+    messages = tuple(replace(message, text=_masked_text(message.text)) for message in item.messages)
+    return replace(item, title=_masked_text(item.title), messages=messages)
 
 
 def masked_raw(raw: Raw) -> Raw:
-    return replace(raw, content=mask(raw.content).text)
+    return replace(raw, content=_masked_text(raw.content))
+
+
+def _masked_text(text: str) -> str:
+    # Half a surrogate pair, as JSON may hold, is refused by tokenisers and databases and would end the run.
+    return mask(text.encode("utf-8", "replace").decode("utf-8")).text

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Sequence
 from trainmedic.ingest.document import Block, Discussion, Document, Message
 from trainmedic.ingest.drafts.sections import section_of
 from trainmedic.ingest.markdown import tokens
-from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.threads.thread import Quote, Role
 
 MOST_QUOTES = 3
 LONGEST_QUOTE = 400
 """Code points of one passage."""
+LONGEST_PROSE = 12_000
+"""Code points of one message."""
 LEAST_SENTENCE = 8
 ENOUGH = 2.0
 """The least weight of a message that resolves a discussion."""
@@ -48,10 +50,13 @@ _ASKS = (
 """Words that say that something helped, what the cause is, that somebody has it too, and that ask back."""
 
 
-def of_discussion(discussion: Discussion) -> tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]:
-    """(symptom, resolution, who resolved it)."""
+def of_discussion(
+    discussion: Discussion, evidence: Evidence
+) -> tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]:
+    """(symptom, resolution, who resolved it); ``evidence`` is of the title and the messages, one below the other."""
     first, *replies = discussion.messages
-    symptom = (Quote(text=_cut(discussion.title), role="reporter"), *_failure(first))
+    end = 1 + discussion.title.count("\n") + 1 + first.text.count("\n")
+    symptom = (Quote(text=_cut(discussion.title), role="reporter"), *_failure(first, evidence, end))
     weighed = [(weight(message, discussion.resolved), -number) for number, message in enumerate(replies)]
     best = max(weighed, default=(0.0, 0))
     if best[0] < ENOUGH:
@@ -73,7 +78,6 @@ def of_document(document: Document) -> tuple[tuple[Quote, ...], tuple[Quote, ...
 
 def weight(message: Message, resolved: bool) -> float:
     """How much speaks for a message telling what resolved the discussion."""
-    text = message.text.casefold()
     said = prose(message.text).casefold()
     total = 4.0 * message.accepted
     total += 1.5 * (message.role == "maintainer") + 0.5 * resolved
@@ -82,7 +86,7 @@ def weight(message: Message, resolved: bool) -> float:
     total -= 2.5 * any(cue in said for cue in _AGREES)
     total -= 1.5 * (said.rstrip().endswith(("?", "？")) or any(cue in said for cue in _ASKS))
     # A pasted log or a stack of configurations is one more report.
-    return total - 1.5 * (len(text) > 4 * max(80, len(said)))
+    return total - 1.5 * (len(message.text) > 4 * max(80, len(said)))
 
 
 def telling(text: str) -> tuple[str, ...]:
@@ -99,8 +103,8 @@ def telling(text: str) -> tuple[str, ...]:
 
 
 def prose(text: str) -> str:
-    """A text without its fenced blocks, marks and code spans as they are written."""
-    return "\n".join(token.content for token in tokens(text) if token.type == "inline")
+    """The start of a text without its fenced blocks, marks and code spans as they are written."""
+    return "\n".join(token.content for token in tokens(text[:LONGEST_PROSE]) if token.type == "inline")
 
 
 def sentences(text: str, least: int = LEAST_SENTENCE) -> Iterator[str]:
@@ -121,13 +125,15 @@ def _said(sentence: str, least: int) -> Iterator[str]:
         yield sentence
 
 
-def _failure(message: Message) -> tuple[Quote, ...]:
-    """The line of the first message that shows what failed, else its first sentence."""
-    evidence = parse(message.text)
-    root = next((trace for trace in evidence.tracebacks if trace.root), None)
+def _failure(message: Message, evidence: Evidence, end: int) -> tuple[Quote, ...]:
+    """The line of the first message, up to line ``end`` of what was read, that shows what failed, else its first
+    sentence."""
+    traces = [trace for trace in evidence.tracebacks if trace.span.line <= end]
+    root = next((trace for trace in traces if trace.root), next(iter(traces), None))
     if root is not None:
         return (Quote(text=_cut(f"{root.exception}: {root.message.strip()}"), role="reporter"),)
-    line = next((signal.span.text for signal in evidence.signals if not signal.stated and signal.span.text), "")
+    signals = (signal for signal in evidence.signals if signal.span.line <= end and not signal.stated)
+    line = next((signal.span.text for signal in signals if signal.span.text), "")
     text = line or next(sentences(prose(message.text)), "")
     return (Quote(text=_cut(" ".join(text.split())), role="reporter"),) if text.strip() else ()
 

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from types import MappingProxyType
 
-import numpy as np
-import numpy.typing as npt
-
+from trainmedic.ingest.bulk import Bulk, Embed, Explain, Reading
 from trainmedic.ingest.clean import clean
 from trainmedic.ingest.document import Checkpoint, Discussion, Document, Failure, Gone, Item, Message, Raw, masked
 from trainmedic.ingest.summary import of_discussion, of_document
 from trainmedic.kb.language import language_of
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.threads.store import Entry, ThreadStore
+from trainmedic.kb.threads.store import ThreadStore
 from trainmedic.kb.threads.thread import Thread
 
 LONGEST_PASSAGE = 1_200
 MOST_PASSAGES = 12
-LONGEST_TEXT = 40_000
+LONGEST_TEXT = 12_000
 """Code points of one thread that are read for facts."""
-BATCH = 64
-"""Threads that are embedded and stored in one transaction: what a killed run has to do again."""
-Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
-Explain = Callable[[npt.NDArray[np.float32]], Mapping[str, float]]
-"""What the curated knowledge takes the text of a vector for: mechanism → share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,37 +55,30 @@ def sync(
     counts = {"added": 0, "changed": 0, "unchanged": 0}
 
     deleted: set[str] = set()
-    pending: list[tuple[Thread, tuple[str, ...]]] = []
-
-    def flush() -> None:
-        _store(pending, store, embed, explain)
-        pending.clear()
-
-    for number, item in enumerate(items, start=1):
-        progress(number)
-        if isinstance(item, Failure):
-            failures.append(item)
-        elif isinstance(item, Gone):
-            deleted.add(item.key)
-        elif isinstance(item, Checkpoint):
-            flush()
-            store.set_checkpoint(source, item.value)
-        else:
-            item = masked(item)
-            key, digest = key_of(item), digest_of(item)
-            if key in keys:
-                continue
-            keys.add(key)
-            if known.get(key) == digest:
-                counts["unchanged"] += 1
-            elif (read := thread_of(source, item)) is None:
-                failures.append(Failure(origin=item.origin, reason="nothing but boilerplate"))
+    with Bulk(store, embed, explain) as bulk:
+        for number, item in enumerate(items, start=1):
+            progress(number)
+            if isinstance(item, Failure):
+                failures.append(item)
+            elif isinstance(item, Gone):
+                deleted.add(item.key)
+            elif isinstance(item, Checkpoint):
+                bulk.flush()
+                store.set_checkpoint(source, item.value)
             else:
-                counts["changed" if key in known else "added"] += 1
-                pending.append(read)
-        if len(pending) == BATCH:
-            flush()
-    flush()
+                item = masked(item)
+                key, digest = key_of(item), digest_of(item)
+                if key in keys:
+                    continue
+                keys.add(key)
+                if known.get(key) == digest:
+                    counts["unchanged"] += 1
+                elif (reading := thread_of(source, item)) is None:
+                    failures.append(Failure(origin=item.origin, reason="nothing but boilerplate"))
+                else:
+                    counts["changed" if key in known else "added"] += 1
+                    bulk.add(reading)
+        bulk.flush()
     if complete:
         deleted |= _missing(source, known.keys() - keys, failures, store)
     gone = sorted(deleted & known.keys())
@@ -109,26 +95,6 @@ def _missing(source: str, keys: Set[str], failures: Sequence[Failure], store: Th
     return {key for key in keys if not (origin := origins.get(key, "")).startswith(below) and origin not in unread}
 
 
-def _store(group: Sequence[tuple[Thread, tuple[str, ...]]], store: ThreadStore, embed: Embed, explain: Explain) -> None:
-    """Embed and store some threads: all of them or, if the process is killed, none."""
-    if not group:
-        return
-    about = [resolution_of(thread) for thread, _ in group]
-    vectors = embed([*(passage for _, passages in group for passage in passages), *about])
-    entries, start, of_resolutions = [], 0, vectors[len(vectors) - len(group) :]
-    for (thread, passages), vector in zip(group, of_resolutions, strict=True):
-        mechanisms = MappingProxyType(dict(explain(vector))) if thread.resolution else MappingProxyType({})
-        of_thread = vectors[start : start + len(passages)]
-        entries.append(Entry(thread=replace(thread, mechanisms=mechanisms), passages=passages, vectors=of_thread))
-        start += len(passages)
-    store.put(entries)
-
-
-def resolution_of(thread: Thread) -> str:
-    """What the thread turned out to be about: what was seen, then what resolved it."""
-    return "\n".join((thread.title, *(quote.text for quote in thread.resolution)))
-
-
 def key_of(item: Raw | Discussion) -> str:
     return item.key if isinstance(item, Discussion) else item.key or item.url or item.origin
 
@@ -143,20 +109,19 @@ def digest_of(item: Raw | Discussion) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def thread_of(source: str, item: Raw | Discussion) -> tuple[Thread, tuple[str, ...]] | None:
+def thread_of(source: str, item: Raw | Discussion) -> Reading | None:
     """The thread and its passages, the first of which says what was seen; None if nothing is left of the item."""
     if isinstance(item, Discussion):
-        title, texts = item.title, _texts(item.messages)
-        symptom, resolution, resolved_by = of_discussion(item)
-        url = item.url
+        url, title, texts = item.url, item.title, _texts(item.messages)
+        evidence = parse(whole := _start((title, *texts)))
+        symptom, resolution, resolved_by = of_discussion(item, evidence)
     else:
         document = next(iter(clean([item])), None)
         if document is None:
             return None
         url, title, texts = document.url, document.title, _paragraphs(document)
+        evidence = parse(whole := _start((title, *texts)))
         symptom, resolution, resolved_by = of_document(document)
-    whole = "\n".join((title, *texts))[:LONGEST_TEXT]
-    evidence = parse(whole)
     run = evidence.run
     thread = Thread(
         source=source,
@@ -179,6 +144,11 @@ def thread_of(source: str, item: Raw | Discussion) -> tuple[Thread, tuple[str, .
         ),
     )
     return thread, tuple(_passages(title, texts))
+
+
+def _start(texts: Sequence[str]) -> str:
+    """The first `LONGEST_TEXT` code points of the texts, one below the other; of a huge text no more is copied."""
+    return "\n".join(text[:LONGEST_TEXT] for text in texts[:LONGEST_TEXT])[:LONGEST_TEXT]
 
 
 def _texts(messages: Sequence[Message]) -> list[str]:

@@ -186,6 +186,7 @@ class SentenceTransformerEmbedder(CachedEmbeddings):
             self._model = SentenceTransformer(model, device=None)
         except (OSError, ValueError) as error:
             raise InvalidSettings(f"the model {model} cannot be loaded", hint=str(error).split("\n")[0]) from error
+        self._encoding = threading.Lock()
         probe = self.vectors(PROBES)
         digest = fingerprint(probe)
         self.identity = Identity(name=f"st:{Path(model).name}", dimension=int(probe.shape[1]), digest=digest)
@@ -199,7 +200,8 @@ class SentenceTransformerEmbedder(CachedEmbeddings):
         return row
 
     def _rows(self, encode: Callable[..., Any], texts: Sequence[str]) -> Array:
-        rows = encode(list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
+        with self._encoding:  # a fast tokeniser refuses to be shared ("Already borrowed")
+            rows = encode(list(texts), batch_size=BATCH, normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(rows, np.float32)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from trainmedic.ingest.document import Discussion, Failure, Message, Raw
-from trainmedic.ingest.summary import of_discussion
 from trainmedic.ingest.threads import SyncSummary, sync, thread_of
 from trainmedic.kb.threads.store import ThreadStore
+from trainmedic.kb.threads.thread import Quote, Role
 
 SECRET = "hf_abcdefghijklmnopqrstuvwxyz0123456789"
 QUESTION = Message(
@@ -32,8 +32,18 @@ def discussion(*replies: Message, key: str = "7", resolved: bool = True) -> Disc
     )
 
 
+Summary = tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]
+
+
+def summary(*replies: Message, resolved: bool = True) -> Summary:
+    """Symptom, resolution, and who resolved it."""
+    read = thread_of("x", discussion(*replies, resolved=resolved))
+    assert read is not None
+    return read[0].symptom, read[0].resolution, read[0].resolved_by
+
+
 def test_the_message_that_says_the_cause_is_quoted_with_its_author() -> None:
-    symptom, resolution, by = of_discussion(discussion(AGREES, ASKS, CAUSE))
+    symptom, resolution, by = summary(AGREES, ASKS, CAUSE)
     assert [quote.text for quote in symptom] == ["GRPO hangs", "RuntimeError: NCCL timeout"]
     assert [(quote.text, quote.role, quote.message) for quote in resolution] == [
         ("The cause is that vLLM shares the device.", "maintainer", 4),
@@ -44,19 +54,19 @@ def test_the_message_that_says_the_cause_is_quoted_with_its_author() -> None:
 
 @pytest.mark.parametrize("replies", [(), (AGREES,), (ASKS,), (AGREES, ASKS)])
 def test_a_discussion_in_which_nobody_says_it_has_no_resolution(replies: tuple[Message, ...]) -> None:
-    _, resolution, by = of_discussion(discussion(*replies, resolved=False))
+    _, resolution, by = summary(*replies, resolved=False)
     assert (resolution, by) == ((), None)
 
 
 def test_the_accepted_answer_wins_over_a_maintainers_remark() -> None:
     answer = Message(text="Set fsdp_offload_params to false.", accepted=True)
-    _, resolution, by = of_discussion(discussion(CAUSE, answer))
+    _, resolution, by = summary(CAUSE, answer)
     assert (resolution[0].text, by) == ("Set fsdp_offload_params to false.", "other")
 
 
 def test_the_reporters_own_solution_counts() -> None:
     own = Message(text="Solved: 升级到 0.16.0 就好了。", role="reporter")
-    assert of_discussion(discussion(AGREES, own))[2] == "reporter"
+    assert summary(AGREES, own)[2] == "reporter"
 
 
 def test_a_write_up_is_quoted_by_its_headings() -> None:

@@ -1,0 +1,178 @@
+"""Many threads: embedded while others are read, stored in order, and the same store however often a run is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.ingest import hostile, write_ups
+from trainmedic.ingest.bulk import AHEAD, BATCH
+from trainmedic.ingest.document import Checkpoint, Discussion, Item, Message, Raw
+from trainmedic.ingest.threads import sync
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.threads.store import ThreadStore
+
+DIMENSION = 4
+COUNT = 150
+
+
+def embed(texts: Sequence[str]) -> np.ndarray:
+    """Each text has its own vector."""
+    digests = [hashlib.sha256(text.encode("utf-8", "replace")).digest()[:DIMENSION] for text in texts]
+    return np.array([[byte / 255 for byte in digest] for digest in digests], np.float32)
+
+
+def store_in(folder: Path) -> ThreadStore:
+    return ThreadStore(folder, "encoder", DIMENSION)
+
+
+def notes(count: int) -> Iterator[Discussion]:
+    for number in range(count):
+        yield Discussion(
+            origin="f", key=f"{number:05d}", title=f"GRPO hangs {number}", messages=(Message(text="At step 3."),)
+        )
+
+
+def ingest(folder: Path, items: Iterator[Item]) -> ThreadStore:
+    store = store_in(folder)
+    sync("s", items, store, embed, lambda vector: {"hang": float(vector[0])})
+    return store
+
+
+def content(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]], dict[str, bytes]]:
+    """The threads, the words of their passages, and the vectors that belong to a thread."""
+    with sqlite3.connect(folder / "threads.sqlite") as connection:
+        threads = connection.execute("select id, data from threads order by id").fetchall()
+        words = connection.execute(
+            "select id, terms from passages join threads on threads.number = passages.thread order by id, terms"
+        ).fetchall()
+    with sqlite3.connect(folder / "vectors.sqlite") as connection:
+        vectors = dict(connection.execute("select id, vector from vectors"))
+    return threads, words, vectors
+
+
+RUN = """
+import sys
+from pathlib import Path
+from benchmarks.ingest import write_ups
+from tests.ingest.test_bulk import COUNT, ingest
+print("ready", flush=True)
+ingest(Path(sys.argv[1]), write_ups(COUNT, 7))
+"""
+
+
+def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    started = time.perf_counter()
+    ingest(whole, write_ups(COUNT, 7))
+    longest = time.perf_counter() - started
+    source = random.Random(7)
+    for _ in range(10):
+        command = [sys.executable, "-c", RUN, str(killed)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(source.uniform(0.0, longest / 4))
+            process.send_signal(signal.SIGKILL)
+    ingest(killed, write_ups(COUNT, 7))
+    assert content(killed) == content(whole)
+
+
+def test_vectors_belong_to_their_passages_and_threads(tmp_path: Path) -> None:
+    ingest(tmp_path, notes(AHEAD + BATCH + 1))
+    _, _, vectors = content(tmp_path)
+    assert len(vectors) == AHEAD + BATCH + 1
+    expected = embed(["GRPO hangs 17\nAt step 3."])[0].astype(np.float16).tobytes()
+    assert vectors["s:00017#0"] == expected
+
+
+def test_a_checkpoint_is_set_when_everything_before_it_is_stored(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    seen: list[tuple[int, str]] = []
+
+    def items() -> Iterator[Item]:
+        yield from notes(10)
+        yield Checkpoint(value="ten")
+        seen.append((store.count(), store.checkpoint("s")))
+
+    sync("s", items(), store, embed, lambda vector: {})
+    assert seen == [(10, "ten")]
+
+
+def test_reading_goes_on_while_texts_are_embedded(tmp_path: Path) -> None:
+    read = threading.Event()
+
+    def items() -> Iterator[Item]:
+        yield from notes(AHEAD - 1)
+        read.set()
+
+    def slow(texts: Sequence[str]) -> np.ndarray:
+        assert read.wait(60)
+        return embed(texts)
+
+    store = store_in(tmp_path)
+    sync("s", items(), store, slow, lambda vector: {})
+    assert store.count() == AHEAD - 1
+
+
+def test_reading_does_not_run_far_ahead_of_what_is_stored(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    ahead = 0
+
+    def items() -> Iterator[Item]:
+        nonlocal ahead
+        for number, note in enumerate(notes(4 * AHEAD)):
+            ahead = max(ahead, number - store.count())
+            yield note
+
+    sync("s", items(), store, embed, lambda vector: {})
+    assert BATCH < ahead <= AHEAD
+
+
+def test_an_encoder_that_fails_ends_the_run_and_what_was_stored_stays(tmp_path: Path) -> None:
+    def failing(texts: Sequence[str]) -> np.ndarray:
+        if any("hangs 299" in text for text in texts):
+            raise StoreError("no answer")
+        return embed(texts)
+
+    interval = sys.getswitchinterval()
+    store = store_in(tmp_path)
+    with pytest.raises(StoreError, match="no answer"):
+        sync("s", notes(300), store, failing, lambda vector: {})
+    assert BATCH <= store.count() < 300
+    assert sys.getswitchinterval() == interval
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_hostile_write_ups_are_stored_or_reported_and_end_nothing(tmp_path: Path, number: int) -> None:
+    item = hostile(number, random.Random(number))
+    store = store_in(tmp_path)
+    summary = sync("s", [item, *notes(1)], store, embed, lambda vector: {})
+    assert summary.added + len(summary.failures) == 2
+    assert store.digests("s").keys() >= {"00000"}
+
+
+def test_a_failure_in_a_reply_is_not_quoted_as_what_the_reporter_saw(tmp_path: Path) -> None:
+    reply = Message(text="I have this one:\n```\nValueError: another thing\n```")
+    question = Message(text="It hangs at step 3.", role="reporter")
+    item = Discussion(origin="f", key="1", title="GRPO hangs", messages=(question, reply))
+    [thread] = ingest(tmp_path, iter([item])).get(["s:1"])
+    assert [quote.text for quote in thread.symptom] == ["GRPO hangs", "It hangs at step 3."]
+
+
+def test_of_a_huge_text_only_the_start_is_read_for_facts(tmp_path: Path) -> None:
+    text = "The loss is fine. " * 1_000 + "\ntrl==0.15.0"
+    raw = Raw(origin="a.txt", content=f"Long\n{text}", format="text", key="1")
+    [thread] = ingest(tmp_path, iter([raw])).get(["s:1"])
+    assert thread.versions == {}
