@@ -148,9 +148,15 @@ def _html(content: str, url: str) -> Iterator[Block]:
     root = soup.find("article") or soup.find("main") or soup.body or soup
     if isinstance(title, Tag) and not (isinstance(root, Tag) and root.find("h1")):
         yield Block(kind="heading", text=_words(title.get_text()), level=1)
-    for tag in root.find_all(_BLOCK_TAGS) if isinstance(root, Tag) else ():
-        # Nested blocks are part of the text of the outer one.
-        if not isinstance(tag, Tag) or tag.find_parent(["pre", "li", "blockquote"]) is not None:
+    if not isinstance(root, Tag):
+        return
+    # Blocks nested in these are part of their text. Looked up from above: from below a deep page costs its square.
+    nested: set[int] = set()
+    for outer in root.find_all(["pre", "li", "blockquote"]):
+        if isinstance(outer, Tag) and id(outer) not in nested:
+            nested.update(map(id, outer.find_all(True)))
+    for tag in root.find_all(_BLOCK_TAGS):
+        if not isinstance(tag, Tag) or id(tag) in nested:
             continue
         if tag.name == "pre":
             yield Block(kind="code", text=tag.get_text().strip("\n"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trainmedic.ingest.document import Document
+from trainmedic.ingest.document import Discussion, Document
 
 HIDDEN = "***"
 _LATIN = r"[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2}"
@@ -43,11 +43,22 @@ def without_persons(document: Document) -> Document:
     return replace(document, title=hidden(document.title), blocks=blocks)
 
 
+def discussion_without_persons(discussion: Discussion) -> Discussion:
+    """The same of a discussion, whose messages are Markdown."""
+    messages = tuple(replace(message, text=_hidden_markdown(message.text)) for message in discussion.messages)
+    return replace(discussion, title=hidden(discussion.title), messages=messages)
+
+
 def hidden(text: str, *, code: bool = False) -> str:
     for pattern in (_NAME, _PATH, _PROMPT, _PHONE, _ADDRESS, _HOST):
         text = pattern.sub(_keep_lead, text)
     # In code an at sign is a decorator or an operator.
     return text if code else _HANDLE.sub(f"@{HIDDEN}", text)
+
+
+def _hidden_markdown(text: str) -> str:
+    parts = text.split("```")
+    return "```".join(hidden(part, code=number % 2 == 1) for number, part in enumerate(parts))
 
 
 def _keep_lead(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from trainmedic.ingest.bulk import Bulk, Embed, Explain, Reading
 from trainmedic.ingest.clean import clean
 from trainmedic.ingest.document import Checkpoint, Discussion, Document, Failure, Gone, Item, Message, Raw, masked
+from trainmedic.ingest.personal import discussion_without_persons, without_persons
 from trainmedic.ingest.summary import of_discussion, of_document
 from trainmedic.kb.language import language_of
 from trainmedic.kb.parse.pipeline import parse
@@ -110,8 +111,11 @@ def digest_of(item: Raw | Discussion) -> str:
 
 
 def thread_of(source: str, item: Raw | Discussion) -> Reading | None:
-    """The thread and its passages, the first of which says what was seen; None if nothing is left of the item."""
+    """The thread and its passages, the first of which says what was seen; None if nothing is left of the item. Persons
+    and machines are named nowhere in it."""
+    digest = digest_of(item)
     if isinstance(item, Discussion):
+        item = discussion_without_persons(item)
         url, title, texts = item.url, item.title, _texts(item.messages)
         evidence = parse(whole := _start((title, *texts)))
         symptom, resolution, resolved_by = of_discussion(item, evidence)
@@ -119,6 +123,7 @@ def thread_of(source: str, item: Raw | Discussion) -> Reading | None:
         document = next(iter(clean([item])), None)
         if document is None:
             return None
+        document = without_persons(document)
         url, title, texts = document.url, document.title, _paragraphs(document)
         evidence = parse(whole := _start((title, *texts)))
         symptom, resolution, resolved_by = of_document(document)
@@ -129,7 +134,7 @@ def thread_of(source: str, item: Raw | Discussion) -> Reading | None:
         url=url,
         title=title,
         language=language_of(whole),
-        digest=digest_of(item),
+        digest=digest,
         updated=item.updated,
         origin=item.origin,
         symptom=symptom,

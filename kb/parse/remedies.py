@@ -21,6 +21,11 @@ _WISH = re.compile(
     r"(?<![a-z])(?:should|could|would|can|will|if|does|do|how|is it)(?![a-z'])|是否|要不要|如果|怎么|文章|有人说|网上",
     re.IGNORECASE,
 )
+_SUGGESTED = re.compile(
+    r"可以?尝试|可以试|(?<![按照的])(?:建议|推荐)|(?<![a-z])(?:may|might|recommend|suggest)(?:s|ed)?(?![a-z])",
+    re.IGNORECASE,
+)
+"""What somebody advises was not done, unless it is said that it did not help."""
 _CONCERNS = frozenset({"setting", "component", "algorithm", "data", "hardware", "concept"})
 _MOST = 20
 _NEXT = 60
@@ -44,6 +49,8 @@ def _remedies(piece: Piece) -> Iterator[Remedy]:
         start, end = sentence.span()
         if helped is None:
             helped = _outcome(text, end + 1, min(len(text), end + _NEXT))
+        if helped is not False and _SUGGESTED.search(text, start, end):
+            continue
         start += len(text[start:end]) - len(text[start:end].lstrip())
         span = piece.span(start, start + len(text[start:end].rstrip()))
         settings, concepts = _subjects(span.text)

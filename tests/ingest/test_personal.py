@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.ingest.document import Block, Document
+from trainmedic.ingest.document import Block, Discussion, Document, Message
 from trainmedic.ingest.personal import hidden, without_persons
+from trainmedic.ingest.threads import digest_of, thread_of
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,20 @@ def test_decorators_in_code_stay() -> None:
     document = Document(origin="x", title="by @jane", blocks=(code,), language="en")
     left = without_persons(document)
     assert (left.title, left.blocks) == ("by @***", (code,))
+
+
+def test_a_thread_names_nobody_and_keeps_code_and_versions() -> None:
+    text = "@bob it is fixed by vllm 0.8.5.1, see /home/bob/train.sh\n```\n@property\ndef x(): ...\n```"
+    item = Discussion(
+        origin="a",
+        key="1",
+        title="Reported by Ann Example: hang on gpu-7.train.internal",
+        messages=(Message(text="hangs", role="reporter"), Message(text=text, role="maintainer", accepted=True)),
+    )
+    read = thread_of("tracker", item)
+    assert read is not None
+    thread, passages = read
+    shown = " ".join((thread.title, *(quote.text for quote in thread.resolution), *passages))
+    assert not any(word in shown for word in ("bob", "Ann", "gpu-7"))
+    assert all(word in shown for word in ("0.8.5.1", "@property", "train.sh"))
+    assert thread.digest == digest_of(item)

@@ -23,6 +23,8 @@ from trainmedic.kb.parse.pipeline import parse
         ("关掉 packing 就好了", "packing", True),
         ("不开 gradient checkpointing 就正常", "gradient_checkpointing", True),
         ("调小 batch size 解决不了", "global_batch", False),
+        ("有人建议降低学习率，试了没用", "learning_rate", False),
+        ("按建议关掉 packing 就好了", "packing", True),
     ],
 )
 def test_a_remedy_names_its_settings_and_its_outcome(text: str, setting: str, helped: bool | None) -> None:
@@ -37,6 +39,10 @@ def test_a_remedy_names_its_settings_and_its_outcome(text: str, setting: str, he
 @pytest.mark.parametrize(
     "text",
     [
+        "可以尝试设置 max_grad_norm=1.0 来缓解 NaN",
+        "建议降低学习率来解决",
+        "disabling packing may fix it",
+        "we recommend disabling packing, which fixes it",
         "should I try lowering the lr?",
         "Would disabling packing fix it?",
         "有篇文章说把学习率调大可以解决",
