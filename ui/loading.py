@@ -62,7 +62,7 @@ class Pages:
 def read_pages(folders: Sequence[Path] = (), builtin: Path = KNOWLEDGE) -> Pages:
     """The built-in pages and those of further folders."""
     mechanisms = load_mechanisms(folders, builtin)
-    defects = load_defects(folders=folders, builtin=builtin / "defects")
+    defects = load_defects(folders=folders, builtin=None if builtin == KNOWLEDGE else builtin / "defects")
     return Pages(
         cases=with_defects(with_mechanisms(load_cases(folders, builtin), mechanisms), defects),
         mechanisms=mechanisms,

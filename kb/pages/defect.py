@@ -47,7 +47,7 @@ def load_defects(
     packages: Collection[str] | None = None,
     folders: Iterable[Path] = (),
     words: Vocabulary | None = None,
-    builtin: Path = DEFECTS,
+    builtin: Path | None = None,
 ) -> DefectSet:
     """The defects of these packages (None: of all), from the built-in lists and those of further folders.
 
@@ -57,7 +57,7 @@ def load_defects(
     names: dict[str, str] = {}
     problems: list[PageProblem] = []
     digest = hashlib.sha256()
-    for path, name in discover_defects((builtin, *folders)):
+    for path, name in discover_defects((builtin or DEFECTS, *folders)):
         package = path.parent.name
         if packages is not None and package not in packages:
             continue
