@@ -148,8 +148,6 @@ def _html(content: str, url: str) -> Iterator[Block]:
     root = soup.find("article") or soup.find("main") or soup.body or soup
     if isinstance(title, Tag) and not (isinstance(root, Tag) and root.find("h1")):
         yield Block(kind="heading", text=_words(title.get_text()), level=1)
-    if not isinstance(root, Tag):
-        return
     # Blocks nested in these are part of their text. Looked up from above: from below a deep page costs its square.
     nested: set[int] = set()
     for outer in root.find_all(["pre", "li", "blockquote"]):
