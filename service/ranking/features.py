@@ -268,6 +268,8 @@ def _of_mechanism(case: Case, context: Context) -> dict[str, float]:
             "fails": float(state is not None and state.value is False and not proven),
             "common": COMMONNESS[state.origin.common] if state is not None and case.level == "origin" else 0.0,
         }
+        if context.symptoms and not values["predicted"]:
+            values["holds"] *= UNRELATED
         net = values["support"] + values["holds"] - values["contradiction"] - 2 * values["excluded"] - values["fails"]
         ranked.append((net, place.mechanism, place.origin, values))
     return max(ranked, key=lambda item: item[:3])[3] if ranked else best

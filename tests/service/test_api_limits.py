@@ -252,8 +252,10 @@ def test_past_the_deadline_the_client_is_told_so(gated: Gated) -> None:
 
 def test_a_question_past_its_deadline_keeps_its_slot_until_its_thread_ends(gated: Gated) -> None:
     async def scenario() -> None:
-        app = create_app(gated, Settings(request_timeout_s=0.2, concurrency=2))
+        app = create_app(gated, Settings(request_timeout_s=0.5, concurrency=2))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+            # What only the first request does must not use up the deadline.
+            assert (await client.get("/livez")).status_code == 200
             late = await asyncio.gather(*(ask(client) for _ in range(6)))
             assert {r.status_code for r in late} == {503}
             # Two threads are still at work; the four others never got a slot, and neither does one who asks now.
