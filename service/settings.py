@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.suggest import closest
@@ -36,6 +42,7 @@ SECRET_FIELDS = (
     "webhook_url",
     "webhook_secret",
 )
+LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
 
 
@@ -154,7 +161,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags, then the environment, then secrets named by ``*_FILE``, then the TOML file."""
-        sources = [init_settings, env_settings, SecretFiles(settings_cls)]
+        sources = [init_settings, WithoutServiceLinks(settings_cls), SecretFiles(settings_cls)]
         path = os.environ.get(CONFIG_VARIABLE, "trainmedic.toml")
         if Path(path).is_file():
             try:
@@ -189,6 +196,14 @@ class Settings(BaseSettings):
 
 def _keys(listed: SecretStr) -> frozenset[str]:
     return frozenset(key.strip() for key in listed.get_secret_value().split(",") if key.strip())
+
+
+class WithoutServiceLinks(EnvSettingsSource):
+    """The environment, of which `is_service_link` is no setting: ``TRAINMEDIC_PORT=tcp://10.0.0.1:8000``."""
+
+    def __call__(self) -> dict[str, Any]:
+        values = super().__call__()
+        return {name: value for name, value in values.items() if not is_service_link(PREFIX + name.upper(), str(value))}
 
 
 class SecretFiles(PydanticBaseSettingsSource):
@@ -235,8 +250,18 @@ def unknown_variables(environ: Mapping[str, str]) -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG_VARIABLE}
     known |= {PREFIX + name.upper() + FILE_SUFFIX for name in SECRET_FIELDS}
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in known and not is_service_link(name, environ[name]):
             raise InvalidSettings(f"unknown setting {name}", hint=_suggest(name, known))
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Whether Kubernetes set this variable: each pod gets some for every Service, also one called ``trainmedic``.
+
+    https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+    """
+    if name.endswith("_PORT") and value.startswith(LINK_SCHEMES):
+        return True
+    return any(part in f"{name}_" for part in ("_SERVICE_HOST_", "_SERVICE_PORT_", "_TCP_", "_UDP_", "_SCTP_"))
 
 
 def is_loopback(host: str) -> bool:
