@@ -37,7 +37,11 @@ SECRET_FIELDS = (
     "admin_keys",
     "api_keys",
     "database_url",
+    "dingtalk_client_secret",
     "embedder_api_key",
+    "feishu_app_secret",
+    "feishu_encrypt_key",
+    "feishu_verification_token",
     "model_api_key",
     "webhook_url",
     "webhook_secret",
@@ -150,6 +154,28 @@ class Settings(BaseSettings):
     slack_live_text: bool = Field(
         False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
     )
+
+    feishu_app_id: str = Field("", description="id of the Feishu or Lark app, cli_… ([feishu.md](feishu.md))")
+    feishu_app_secret: SecretStr = Field(SecretStr(""), description="secret of that app")
+    feishu_encrypt_key: SecretStr = Field(
+        SecretStr(""), description="its Encrypt Key, which encrypts and signs the events; required with `feishu_app_id`"
+    )
+    feishu_verification_token: SecretStr = Field(
+        SecretStr(""), description="its Verification Token; if set, each event must carry it"
+    )
+    feishu_api_url: str = Field(
+        "https://open.feishu.cn",
+        pattern="^https?://",
+        description="Feishu's API; for Lark `https://open.larksuite.com`",
+    )
+    dingtalk_client_id: str = Field(
+        "", description="Client ID (AppKey) of the DingTalk app ([dingtalk.md](dingtalk.md))"
+    )
+    dingtalk_client_secret: SecretStr = Field(
+        SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
+    )
+    dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
+    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
 
     @classmethod
     def settings_customise_sources(
