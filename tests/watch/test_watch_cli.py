@@ -313,10 +313,8 @@ def test_nohup_stays_effective(tmp_path: Path) -> None:
 
 
 def test_a_stopped_watcher_does_not_hold_the_run_up(tmp_path: Path) -> None:
-    program = tmp_path / "talkative.py"
-    program.write_text(
-        f"import sys\nfor _ in range(40):\n    print('x' * 65536)\nopen({str(tmp_path / 'done')!r}, 'w')\n"
-    )
+    program, done = tmp_path / "talkative.py", tmp_path / "done"
+    program.write_text(f"for _ in range(40):\n    print('x' * 65536)\nopen({str(done)!r}, 'w')\n", encoding="utf-8")
     watch = [sys.executable, "-c", START, "watch", "--language", "en", "--", sys.executable, str(program)]
     with subprocess.Popen(watch, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None

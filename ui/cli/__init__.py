@@ -6,6 +6,7 @@ Heavy imports go inside ``run``, so that ``trainmedic check`` does not load the 
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import pkgutil
@@ -101,9 +102,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return FAILED
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        if error.errno == errno.ENOSPC:
+            print("trainmedic: no space left for the output", file=sys.stderr)
         # The reader (head, less) closed the pipe. That is not a failure, but the interpreter would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLEAN
+        return CLEAN if error.errno == errno.EPIPE else FAILED
     except KeyboardInterrupt:
         return FAILED

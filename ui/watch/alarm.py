@@ -37,7 +37,7 @@ class Alarm:
     """Signs of a failure, earliest first. ``certain``: at least one is in `CERTAIN`, or an exception ended the run.
 
     ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row. ``after`` is the
-    line of the last known sign from which the run recovered before these signs, 0 if there is none.
+    line of the last known failure from which the run recovered before these signs, 0 if there is none.
     """
 
     kinds: tuple[str, ...]
@@ -60,7 +60,9 @@ def alarm(text: str, name: str, known: Collection[str] = (), every: int | None =
     if not new and not crashes:
         return None
     ordered = sorted(new, key=_first)
-    kinds = dict.fromkeys([signal.kind for signal in ordered] + [trace.exception for trace in crashes])
+    # A line that only looks like a traceback's last one has no exception to name.
+    names = [trace.exception for trace in crashes if trace.exception]
+    kinds = dict.fromkeys([signal.kind for signal in ordered] + names)
     certain = bool(crashes) or any(signal.kind in CERTAIN for signal in new)
     lines = [row.span.line for row in evidence.rows if not row.evaluation]
     row = next((lines.index(sign.span.line) + 1 for sign in ordered if sign.span.line in lines), None)
@@ -74,8 +76,9 @@ def alarm(text: str, name: str, known: Collection[str] = (), every: int | None =
 
 
 def _recovered(evidence: Evidence, known: Collection[str], first: int) -> int:
-    """The line of the last known sign before line ``first`` if enough healthy rows lie between them, else 0."""
-    signs = [signal.span.line for signal in evidence.signals if signal.kind in known and not signal.stated]
+    """The line of the last known failure before line ``first`` if enough healthy rows lie between them, else 0."""
+    failures = CERTAIN.intersection(known)
+    signs = [signal.span.line for signal in evidence.signals if signal.kind in failures and not signal.stated]
     crashes = [trace.span.line for trace in evidence.tracebacks if trace.exception in known]
     last = max((line for line in (*signs, *crashes) if line < first), default=0)
     # A log that goes on with NaN has not recovered: every row counts, and so does the last broken one.

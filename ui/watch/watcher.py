@@ -116,10 +116,11 @@ class Watcher:
         self._known.update(signs.kinds)
         cause = answer.causes[0].case_id if answer.verdict == "answered" and answer.causes else ""
         # A doubtful sign is reported only if a case explains it: there must be no alarm for a healthy run.
-        if cause in self._reported or not (signs.certain or cause):
+        if not (signs.certain or cause):
             return
-        if not cause and self._reported and not signs.after:
-            return  # a consequence of the failure already reported
+        # The same again, or a consequence of the failure already reported.
+        if cause in self._reported if cause else self._reported and not signs.after:
+            return
         self._reported.add(cause)
         self._notify(Diagnosis(alarm=signs, answer=answer, name=self._name))
 
