@@ -46,7 +46,7 @@ def test_the_signature_is_the_documented_one() -> None:
 
 def test_a_mention_is_answered_through_the_sessions_webhook(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
     sends(dingtalk, advisor, dingtalk.message(f"loss 变成 nan，怎么回事？\n```\n{COMMAND}\n```"))
-    (message,) = dingtalk.sent
+    message = dingtalk.sent[0]
     assert "vanilla_loss" in text_of(message)
     assert text_of(message).endswith("@staff1")
     assert message["at"] == {"atUserIds": ["staff1"], "isAtAll": False}
@@ -95,7 +95,7 @@ def test_answers_go_to_dingtalk_alone(
 
 
 def test_a_message_that_comes_again_is_answered_once(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
-    sends(dingtalk, advisor, dingtalk.message(COMMAND), dingtalk.message(COMMAND))
+    sends(dingtalk, advisor, dingtalk.message(), dingtalk.message())
     assert len(dingtalk.sent) == 1
 
 
@@ -107,9 +107,11 @@ def test_a_file_and_a_quoted_text_are_read(dingtalk: FakeDingTalk, advisor: Advi
     rich = {"msgtype": "richText", "content": {"richText": [{"text": COMMAND}, {"type": "picture"}]}, "text": None}
     lost = {"msgtype": "file", "content": {"downloadCode": "none", "fileName": "lost.log"}, "text": None}
     events = [file, {"text": quote}, picture, rich, lost]
+    texts = []
     for number, event in enumerate(events):
         sends(dingtalk, advisor, dingtalk.message(id=f"m{number}", group=False, **event))
-    texts = [text_of(message) for message in dingtalk.sent]
+        texts.append("".join(map(text_of, dingtalk.sent)))
+        dingtalk.sent.clear()
     assert ["vanilla_loss" in text for text in texts] == [True, True, False, True, False]
     assert "picture (image; paste the text instead)" in texts[2]
     assert "lost.log (could not be downloaded (unknownError))" in texts[4]
@@ -118,14 +120,18 @@ def test_a_file_and_a_quoted_text_are_read(dingtalk: FakeDingTalk, advisor: Advi
 def test_a_follow_up_knows_what_was_sent_before(dingtalk: FakeDingTalk, advisor: Advisor) -> None:
     async def acting() -> None:
         async with served(dingtalk, advisor) as client:
-            for number, text in enumerate((f"loss is nan, why?\n```\n{COMMAND}\n```", "and what should I change?")):
-                headers, body = dingtalk.request(dingtalk.message(text, id=f"m{number}"))
+            for id, text in {
+                "m1": f"loss is nan, why?\n```\n{COMMAND}\n```",
+                "m2": "and what should I change?",
+            }.items():
+                dingtalk.sent.clear()
+                headers, body = dingtalk.request(dingtalk.message(text, id=id))
                 await client.post("/dingtalk/events", headers=headers, content=body)
-                while len(dingtalk.sent) <= number:
+                while not dingtalk.sent:
                     await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(acting(), 60))
-    assert "vanilla_loss" in text_of(dingtalk.sent[1])
+    assert "vanilla_loss" in text_of(dingtalk.sent[0])
 
 
 def test_a_message_without_words_gets_help(dingtalk: FakeDingTalk, advisor: Advisor) -> None:

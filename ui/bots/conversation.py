@@ -25,7 +25,7 @@ from trainmedic.ui.bots.seen import SeenEvents
 from trainmedic.ui.bots.tasks import Tasks
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present import audit_text
-from trainmedic.ui.present.bot_text import BotExtras, pages
+from trainmedic.ui.present.bot_text import BotExtras, not_read_line, pages
 from trainmedic.ui.present.slack_text import split_markdown
 
 SUBJECT_S = 1_800
@@ -63,8 +63,9 @@ class Conversations:
             language = prose_language(message.text)
             conversation = self._conversation_id(message)
             question, attachments, not_read = await self._evidence(message, await self._turns(conversation), language)
-            if not question and not attachments and not not_read:
-                await self._channel.post(message, messages("help", language))
+            if not question and not attachments:
+                text = not_read_line(not_read, language) if not_read else messages("help", language)
+                await self._channel.post(message, text)
                 return
             posted = await self._progress(message, language)
             if await self._context.executor(lambda: wants_audit(question, attachments)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote as percent
 
@@ -34,7 +35,7 @@ def footer(answer: Answer, extras: BotExtras) -> str:
     ]
     lines += receipt_lines(answer)
     if extras.not_read:
-        lines.append(messages("bots.not_read", language, names=joiner.join(extras.not_read)))
+        lines.append(not_read_line(extras.not_read, language))
     secrets = [item.kind for item in answer.receipt.masked if item.kind != "email"]
     if secrets:
         lines.append(messages("bots.secret", language, kinds=joiner.join(secrets)))
@@ -42,3 +43,7 @@ def footer(answer: Answer, extras: BotExtras) -> str:
     if extras.public_url:
         lines.append(f"[{messages('bots.open', language)}]({extras.public_url}/?answer={percent(answer.id)})")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def not_read_line(names: Sequence[str], language: str) -> str:
+    return messages("bots.not_read", language, names=("、" if language == "zh" else ", ").join(names))
