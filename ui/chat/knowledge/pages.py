@@ -278,7 +278,12 @@ def _article(**values: Any) -> Mapping[str, Any]:
 
 
 def _html(parts: Sequence[tuple[str, str]]) -> list[tuple[str, Markup]]:
-    return [(title, Markup(_MARKDOWN.render(text))) for title, text in parts if text.strip()]
+    # A block that scrolls must be reachable by the keyboard.
+    return [
+        (title, Markup(_MARKDOWN.render(text).replace("<pre>", '<pre tabindex="0">')))
+        for title, text in parts
+        if text.strip()
+    ]
 
 
 def _case(case: Case, knowledge: Knowledge, language: Language) -> Article:

@@ -12,6 +12,7 @@
   const dress = () => {
     const own = document.body.classList.contains("tm-page") ? (dark.matches ? "dark" : "light") : null;
     const choice = wanted() || own;
+    if (own) document.body.classList.toggle("light", choice === "light");
     if (choice && document.body.classList.contains("dark") !== (choice === "dark")) {
       document.body.classList.toggle("dark", choice === "dark");
     }
