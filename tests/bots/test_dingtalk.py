@@ -106,7 +106,7 @@ def test_a_file_and_a_quoted_text_are_read(dingtalk: FakeDingTalk, advisor: Advi
     picture = {"msgtype": "picture", "content": {"downloadCode": "p"}, "text": None}
     rich = {"msgtype": "richText", "content": {"richText": [{"text": COMMAND}, {"type": "picture"}]}, "text": None}
     lost = {"msgtype": "file", "content": {"downloadCode": "none", "fileName": "lost.log"}, "text": None}
-    events = [file, {"text": quote}, picture, rich, lost]
+    events: list[dict[str, Any]] = [file, {"text": quote}, picture, rich, lost]
     texts = []
     for number, event in enumerate(events):
         sends(dingtalk, advisor, dingtalk.message(id=f"m{number}", group=False, **event))

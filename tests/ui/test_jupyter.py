@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -12,7 +13,7 @@ from tests.incidents import KTO_SINGLE
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.chdir(tmp_path)
     InteractiveShell.clear_instance()
@@ -23,7 +24,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interacti
     InteractiveShell.clear_instance()
 
 
-def test_the_line_magic_is_the_command_line(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_line_magic_is_the_command_line(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert shell.run_line_magic("trainmedic", "check train.sh --language en") is None
     assert "openrlhf-kto-vanilla-loss-single-class" in capsys.readouterr().out
     shell.run_line_magic("trainmedic", "check absent.sh")
@@ -33,7 +34,7 @@ def test_the_line_magic_is_the_command_line(shell: InteractiveShell, capsys: pyt
 
 
 @pytest.mark.usefixtures("knowledge_loaded")
-def test_the_cell_magic_asks_with_the_cell_the_files_and_the_last_traceback(shell: InteractiveShell) -> None:
+def test_the_cell_magic_asks_with_the_cell_the_files_and_the_last_traceback(shell: Any) -> None:
     answer = shell.run_cell_magic("trainmedic", "train.sh", "the loss is nan at every step, why?")
     assert "vanilla_loss" in answer._repr_markdown_()
     assert repr(answer) == answer.text
