@@ -15,6 +15,9 @@ TRENDS = ("loss", "reward", "kl")
 RANGES = ("grad_norm", "learning_rate")
 """Metrics shown as least and greatest value."""
 MAX_UNCHECKED = 3
+MAX_SETTINGS, MAX_VERSIONS = 5, 4
+KEY_SETTINGS = ("learning_rate", "micro_batch", "gradient_accumulation", "max_length", "epochs", "bf16", "fp16", "beta")
+"""Settings named with their values, the most telling first."""
 
 
 def checkup(context: Context, language: str) -> Iterator[str]:
@@ -29,11 +32,16 @@ def checkup(context: Context, language: str) -> Iterator[str]:
         start, end = (values[0], values[-1]) if name in TRENDS else (min(values), max(values))
         joiner = " → " if name in TRENDS else "–"
         yield f"`{name}` {start:.4g}" if start == end else f"`{name}` {start:.4g}{joiner}{end:.4g}"
-    settings = sum(not setting.is_default for setting in evidence.run.settings.values())
+    joiner = "、" if language == "zh" else ", "
+    settings = {name: s for name, s in evidence.run.settings.items() if not s.is_default}
     if settings:
-        yield messages("checkup.settings", language, count=settings)
+        named = [f"`{settings[name].key} {settings[name].value}`" for name in KEY_SETTINGS if name in settings]
+        values = _listed(named[:MAX_SETTINGS], joiner, language)
+        yield messages("checkup.settings", language, count=len(settings)) + values
     if evidence.versions:
-        yield messages("checkup.versions", language, count=len(evidence.versions))
+        exact = [f"{name} {fact.exact}" for name, fact in sorted(evidence.versions.items()) if fact.exact]
+        values = _listed(exact[:MAX_VERSIONS], joiner, language)
+        yield messages("checkup.versions", language, count=len(evidence.versions)) + values
     yield messages("checkup.findings", language, count=len(report.fired))
     if not evidence.rows:
         yield messages("checkup.no_log", language)
@@ -45,6 +53,10 @@ def checkup(context: Context, language: str) -> Iterator[str]:
     unsure = [finding for finding in report.findings if finding.status is Status.CANNOT_TELL]
     for finding in unsure[:MAX_UNCHECKED]:
         yield messages("checkup.unsure", language, title=finding.title.get(language))
+
+
+def _listed(names: list[str], joiner: str, language: str) -> str:
+    return messages("checkup.values", language, values=joiner.join(names)) if names else ""
 
 
 def metric_values(evidence: Evidence, name: str) -> list[float]:
