@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Status
@@ -32,16 +32,15 @@ def checkup(context: Context, language: str) -> Iterator[str]:
         start, end = (values[0], values[-1]) if name in TRENDS else (min(values), max(values))
         joiner = " → " if name in TRENDS else "–"
         yield f"`{name}` {start:.4g}" if start == end else f"`{name}` {start:.4g}{joiner}{end:.4g}"
-    joiner = "、" if language == "zh" else ", "
     settings = {name: s for name, s in evidence.run.settings.items() if not s.is_default}
     if settings:
         named = [f"`{settings[name].key} {settings[name].value}`" for name in KEY_SETTINGS if name in settings]
-        values = _listed(named[:MAX_SETTINGS], joiner, language)
-        yield messages("checkup.settings", language, count=len(settings)) + values
+        counted = messages("checkup.settings", language, count=len(settings))
+        yield counted + _values(named[:MAX_SETTINGS], language)
     if evidence.versions:
         exact = [f"{name} {fact.exact}" for name, fact in sorted(evidence.versions.items()) if fact.exact]
-        values = _listed(exact[:MAX_VERSIONS], joiner, language)
-        yield messages("checkup.versions", language, count=len(evidence.versions)) + values
+        counted = messages("checkup.versions", language, count=len(evidence.versions))
+        yield counted + _values(exact[:MAX_VERSIONS], language)
     yield messages("checkup.findings", language, count=len(report.fired))
     if not evidence.rows:
         yield messages("checkup.no_log", language)
@@ -55,7 +54,9 @@ def checkup(context: Context, language: str) -> Iterator[str]:
         yield messages("checkup.unsure", language, title=finding.title.get(language))
 
 
-def _listed(names: list[str], joiner: str, language: str) -> str:
+def _values(names: Sequence[str], language: str) -> str:
+    """The end of a line that lists what it counts."""
+    joiner = "、" if language == "zh" else ", "
     return messages("checkup.values", language, values=joiner.join(names)) if names else ""
 
 

@@ -107,10 +107,12 @@ def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Se
     """The sections after a model's explanation of the first cause: the patch, other causes, questions, findings."""
     language = citations.language
     lead = diagnosis.causes[0] if diagnosis.causes else None
-    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or f in diagnosis.related)]
+    proofs = [f for f in context.report.fired if lead is not None and f in lead.findings]
+    related = [f for f in diagnosis.related if lead is not None and f not in proofs]
     return (
         *(_names(lead.case, context, language) if lead is not None else ()),
-        *_headed("patch", _patch(fired, language), language),
+        *_headed("patch", _patch(proofs, language), language),
+        *_hidden(_headed("patch", _patch(related, language), language)),
         *_hidden(_others(diagnosis, context, lead, citations)),
         *_hidden(_asks(diagnosis, language)),
         *_hidden(_listed(diagnosis, context, lead, citations)),
