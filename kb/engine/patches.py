@@ -13,6 +13,7 @@ from functools import partial
 
 from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import apply, resolve
+from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
@@ -87,16 +88,13 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
     what holds nothing but logged lines is not read again. The log is that of the run before the patch: it still counts
     for what a patch ``clears``, but only the configuration itself decides what ``appears``.
     """
-    fired = {finding.rule_id for finding in report.fired}
+    fired = frozenset(finding.rule_id for finding in report.fired)
     known: dict[tuple[Edit, ...], Fix] = {}
-    before: list[frozenset[str]] = []
 
     def complete(fix: Fix) -> Fix:
         if not fix.edits:
             return fix
         if fix.edits not in known:
-            if not before:
-                before.append(fired_rules(unstarted(evidence), ruleset))
             sources = patched(fix.edits, evidence.sources)
             after = reread(evidence, sources, parse)
             patch = _patch(evidence.sources, sources)
@@ -104,7 +102,7 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
                 fix,
                 patch=patch if len(patch) <= _LONGEST_PATCH else None,
                 clears=tuple(sorted(fired - fired_rules(after, ruleset, fired))),
-                appears=tuple(sorted(fired_rules(unstarted(after), ruleset) - before[0] - fired)),
+                appears=tuple(sorted(_appearing(evidence, after, ruleset, fired))),
             )
         done = known[fix.edits]
         return replace(fix, patch=done.patch, clears=done.clears, appears=done.appears)
@@ -118,6 +116,14 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
         findings=tuple(finished(finding) for finding in report.findings),
         repair=complete(repair) if repair is not None else None,
     )
+
+
+def _appearing(before: Evidence, after: Evidence, ruleset: RuleSet, fired: frozenset[str]) -> frozenset[str]:
+    """The rules that fire on the configuration after an edit, and fired neither on it nor on the run before."""
+    old, new = unstarted(before), unstarted(after)
+    possible = reached(old, new, ruleset)
+    found = fired_rules(new, ruleset, possible) - fired
+    return found - fired_rules(old, ruleset, found) if found else found
 
 
 def reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evidence:
