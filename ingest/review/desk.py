@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +34,7 @@ class QueueItem:
 
     id: str
     title: str
+    source: str
     state: State
     source_state: str
     marks: int
@@ -82,18 +84,10 @@ class Desk:
 
     def entry(self, draft_id: str) -> Entry:
         """Raises `NotFound`."""
-        drafts = load_drafts(self._folder)
         draft = self._draft(draft_id)
         text = page_text(self._folder, draft)
         review = load_review(self._folder, draft.id)
         problems, missing = self._problems(text)
-        others = [incident_of_draft(other, self._mechanisms) for other in drafts if other.id != draft.id]
-        published = {self._published_id(review), review.merged_into}
-        cases = (
-            incident_of_case(case, draft.language, self._mechanisms)
-            for case in self._cases.published
-            if case.level == "case" and case.id not in published
-        )
         return Entry(
             draft=draft,
             review=current(review, digest_of(text)),
@@ -101,9 +95,29 @@ class Desk:
             page=text,
             problems=problems,
             missing=missing,
-            duplicates=duplicates(incident_of_draft(draft, self._mechanisms), (*others, *cases)),
+            duplicates=self.duplicates([draft.id])[draft.id],
             history=history(Path(review.published_as)) if review.published_as else (),
         )
+
+    def duplicates(self, draft_ids: Collection[str]) -> Mapping[str, tuple[Duplicate, ...]]:
+        """Of each of these drafts the other drafts and published cases that are probably the same."""
+        drafts = {draft.id: draft for draft in load_drafts(self._folder)}
+        incidents = {draft.id: incident_of_draft(draft, self._mechanisms) for draft in drafts.values()}
+        cases = {
+            language: [
+                incident_of_case(case, language, self._mechanisms)
+                for case in self._cases.published
+                if case.level == "case"
+            ]
+            for language in {drafts[draft_id].language for draft_id in draft_ids}
+        }
+        found = {}
+        for draft_id in draft_ids:
+            review = load_review(self._folder, draft_id)
+            published = {self._published_id(review), review.merged_into}
+            others = (case for case in cases[drafts[draft_id].language] if case.id not in published)
+            found[draft_id] = duplicates(incidents[draft_id], (*incidents.values(), *others))
+        return found
 
     def edit(self, draft_id: str, text: str, at: datetime) -> tuple[str, ...]:
         """Replace the page; the problems and what is missing are returned, the text is stored in any case."""
@@ -184,6 +198,7 @@ class Desk:
         return QueueItem(
             id=draft.id,
             title=draft.title,
+            source=draft.url or draft.origin,
             state=current(review, digest_of(text)).state,
             source_state=draft.source_state,
             marks=len(draft.marks),
