@@ -14,7 +14,7 @@ from trainmedic.kb.fences import fence_after
 LEAST_REPLY = 20
 """Letters and digits of a reply that says something of its own."""
 # Shorter than what counts as a line that the write-ups of a batch have in common.
-PROBLEM, REPLIES, CAUSE, SOLUTION = "Problem", "Replies", "Root cause", "Solution"
+PROBLEM, REPLIES, CAUSE, SOLUTION, CONFIRMED = "Problem", "Replies", "Root cause", "Solution", "Confirmed"
 
 
 def write_up(discussion: Discussion) -> Raw | None:
@@ -22,14 +22,20 @@ def write_up(discussion: Discussion) -> Raw | None:
     number = answer_of(discussion) if discussion.resolved else None
     if number is None:
         return None
-    first, *replies = discussion.messages
-    answer = replies.pop(number - 1)
-    cause, solution = _cause_and_solution(answer.text)
-    parts = [f"# {discussion.title}", f"## {PROBLEM}", first.text]
-    told = [reply.text for reply in replies if _tells(reply)]
-    parts += [f"## {REPLIES}", *told] if told else []
-    parts += [f"## {CAUSE}", cause]
-    parts += [f"## {SOLUTION}", solution] if solution else []
+    messages = discussion.messages
+    cause, solution = _cause_and_solution(messages[number].text)
+    before, after = (
+        "\n\n".join(reply.text for reply in replies if _tells(reply))
+        for replies in (messages[1:number], messages[number + 1 :])
+    )
+    sections = {
+        PROBLEM: messages[0].text,
+        REPLIES: before,
+        CAUSE: cause,
+        SOLUTION: solution,
+        CONFIRMED: after,
+    }
+    parts = [f"# {discussion.title}", *(f"## {heading}\n\n{text}" for heading, text in sections.items() if text)]
     return Raw(
         origin=discussion.origin,
         content="\n\n".join(parts) + "\n",

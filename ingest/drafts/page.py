@@ -16,6 +16,8 @@ from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.pages.case import HEADINGS, REQUIRED
 
 TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
+SHORT_HEADING = 12
+"""Characters of "Root cause" or "解决方案"."""
 
 
 def page_of(draft: Draft) -> str:
@@ -36,7 +38,7 @@ def front_matter(draft: Draft) -> str:
         "settings": sorted(
             {name for value in draft.values("setting") if (name := value.partition(" = ")[0]) in specs()}
         ),
-        "symptoms": {"en": [draft.title], "zh": [draft.title]},
+        "symptoms": {language: list(dict.fromkeys((draft.title, *draft.values("error")))) for language in ("en", "zh")},
         "no_rule": TO_WRITE["en"],
         "evidence": "reported",
         "reviewed": "never",
@@ -75,7 +77,9 @@ def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
             named = section_of(block.text)
             # A page has its refutations in the front matter, where the reviewer writes them.
             current = "cause" if named == "no_help" else named or current
-            parts.setdefault(current, []).append(f"**{block.text}**")
+            # A short one that begins a section says no more than the heading of the page.
+            if named is None or current in parts or len(block.text) > SHORT_HEADING:
+                parts.setdefault(current, []).append(f"**{block.text}**")
         else:
             parts.setdefault(current, []).append(markdown(block))
     return {name: "\n\n".join(lines) for name, lines in parts.items()}

@@ -10,7 +10,7 @@ from pathlib import Path
 from trainmedic.ingest.authoring.case_lint import Profile, lint_case
 from trainmedic.ingest.authoring.skeleton import rule_of_draft
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.store import digest_of, load_drafts
+from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path
 from trainmedic.ingest.review.checkout import Commit, commit_page, history
 from trainmedic.ingest.review.duplicates import Duplicate, duplicates, incident_of_case, incident_of_draft
 from trainmedic.ingest.review.page_text import case_of, merged_text, published_text, related_text
@@ -44,13 +44,14 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One draft with its page. ``problems`` keep the page from being published; ``missing`` is what a page of the
-    built-in knowledge has beyond it."""
+    """One draft with its page, which is the file ``path``. ``problems`` keep the page from being published; ``missing``
+    is what a page of the built-in knowledge has beyond it."""
 
     draft: Draft
     review: Review
     changed: bool
     page: str
+    path: str
     problems: tuple[str, ...]
     missing: tuple[str, ...]
     duplicates: tuple[Duplicate, ...]
@@ -93,6 +94,7 @@ class Desk:
             review=current(review, digest_of(text)),
             changed=changed_since(review, digest_of(text)),
             page=text,
+            path=str(page_path(self._folder, draft) or ""),
             problems=problems,
             missing=missing,
             duplicates=self.duplicates([draft.id])[draft.id],

@@ -116,6 +116,7 @@ def _lines(entry: Entry) -> Iterator[str]:
     yield f"{draft.id}: {draft.title}"
     yield f"{review.state}{f' at {review.at}' if review.at else ''}{f': {review.reason}' if review.reason else ''}"
     yield f"source: {draft.url or draft.origin} ({draft.source_state})"
+    yield f"page: {entry.path}"
     for field in draft.fields:
         places = ", ".join(str(passage.first_line) for passage in field.passages)
         yield f"  {field.name}: {field.value}  (line {places})"
