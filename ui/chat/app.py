@@ -27,6 +27,7 @@ from starlette.routing import Match, Mount
 from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
+from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.context import AppContext
@@ -42,7 +43,7 @@ LoadPages = Callable[[AppContext, Mapping[str, str]], FastAPI]
 log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN = "/login"
-PAGES = tuple(path_of(language, page) for language in LANGUAGES for page in ("", "knowledge"))
+PAGES = tuple(path_of(language) for language in LANGUAGES)
 REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
@@ -110,6 +111,7 @@ class Shell:
         self._administrators = Entry(settings.administrators)
         self._static = static_files()
         self._review = ReviewPages(context, self._address)
+        self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
 
@@ -191,6 +193,8 @@ class Shell:
             return self._refusal(scope)
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
             return RedirectResponse(with_query(f"{path}/", scope), status_code=307)
+        if path in PATHS:
+            return await self._knowledge_page(scope)
         if scope["method"] == "GET" and asks_for_page(headers) and path not in PAGES:
             return HTMLResponse(self._plain(scope, missing=True), status_code=404)
         if path == "/" and scope["method"] == "GET" and wants_chinese(headers):
@@ -212,6 +216,12 @@ class Shell:
     def _asked(self) -> bool:
         """Whether any page requires a key."""
         return self._entry.asked or self._administrators.asked
+
+    async def _knowledge_page(self, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
+            return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
+        query = scope.get("query_string", b"").decode("latin-1")
+        return await self._context.executor(lambda: self._knowledge.response(scope["path"], query))
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] == "GET":

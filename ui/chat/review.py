@@ -9,11 +9,9 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import cache
 from threading import Lock
 from urllib.parse import parse_qs
 
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -29,6 +27,8 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TrainmedicError
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.page import PageError
 from trainmedic.ui.chat.evidence import render
+from trainmedic.ui.chat.frame import header
+from trainmedic.ui.chat.markdown import page_html
 from trainmedic.ui.chat.texts import LANGUAGES, Language, path_of, words
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.desk import desk_over, drafts_folder
@@ -88,7 +88,7 @@ class ReviewPages:
         duplicates = desk.duplicates([item.id for item in shown])
         questions = self._context.advisor.unresolved()
         return self._page(
-            "review_queue.html",
+            "review/queue.html",
             language,
             status,
             queue=shown,
@@ -108,7 +108,7 @@ class ReviewPages:
             return self._queue(language, "", error.message, 404)
         case = _preview(entry)
         return self._page(
-            "review_entry.html",
+            "review/entry.html",
             language,
             status,
             entry=entry,
@@ -121,13 +121,15 @@ class ReviewPages:
 
     def _page(self, template: str, language: Language, status: int, **values: object) -> Response:
         page = render(
-            template,
+            "document.html",
             language,
+            title=words(language)["review_page_title"],
+            description="",
             css=self._address("ui.css"),
             icon=self._address("icon.svg"),
-            token=self._token,
-            other="en" if language == "zh" else "zh",
-            **values,
+            script=self._address("ui.js"),
+            header=Markup(header(self._context, language, PAGE)),
+            body=Markup(render(template, language, token=self._token, **values)),
         )
         return HTMLResponse(page, status_code=status, headers={"Cache-Control": "no-store"})
 
@@ -139,9 +141,9 @@ class ReviewPages:
     ) -> Response:
         fields = await _form(request)
         if fields is None:
-            return self._page("review_refused.html", language, 413, problem=words(language)["review_too_large"])
+            return self._page("review/refused.html", language, 413, problem=words(language)["review_too_large"])
         if not hmac.compare_digest(fields.get("token", "").encode(), self._token.encode()):
-            return self._page("review_refused.html", language, 403, problem=words(language)["review_refused"])
+            return self._page("review/refused.html", language, 403, problem=words(language)["review_refused"])
         return await run_in_threadpool(answer, language, request.path_params, fields)
 
     def _start(self, language: Language, _: Mapping[str, str], fields: Mapping[str, str]) -> Response:
@@ -221,16 +223,10 @@ def _sections(case: Case | None, language: Language) -> list[tuple[str, Markup]]
     if case is None:
         return []
     texts = ((name, case.section(name, language)) for name in SECTIONS)
-    return [(name, Markup(_markdown().render(text))) for name, text in texts if text]
+    return [(name, page_html(text)) for name, text in texts if text]
 
 
 def _targets(entry: Entry) -> tuple[str, ...]:
     """Cases that the draft may be merged into, the likeliest first."""
     alike = (duplicate.id for duplicate in entry.duplicates if duplicate.of == "case")
     return tuple(dict.fromkeys((*alike, *entry.draft.related)))
-
-
-@cache
-def _markdown() -> MarkdownIt:
-    # Neither HTML nor images of other sites.
-    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

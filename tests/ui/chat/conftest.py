@@ -164,7 +164,7 @@ class Tab:
     def open(self, path: str = "/") -> None:
         """Go to a page of the service and wait until it can be used."""
         self.page.goto(f"{self.url}{path}")
-        self.page.wait_for_selector("#tm-question textarea, .tm-kb-rows, .tm-article")
+        self.page.wait_for_selector("#tm-question textarea, #tm-kb")
 
     def attach(self, *files: tuple[str, str]) -> None:
         """Give files as the file dialogue would, and wait until each is recognised."""

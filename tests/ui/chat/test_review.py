@@ -105,7 +105,7 @@ def test_a_draft_goes_from_the_queue_to_a_published_page(
 
 def test_nothing_of_a_write_up_is_markup_on_the_page(client: Open, draft_id: str) -> None:
     page = client().get(f"/review/{draft_id}")
-    assert "<script" not in page.text
+    assert page.text.count("<script") == page.text.count('<script src="/ui/') == 1
     assert "<img" not in page.text
     assert 'href="javascript' not in page.text
     assert "&lt;script&gt;" in page.text
@@ -124,6 +124,17 @@ def test_an_edit_is_stored_and_its_problems_are_listed(client: Open, settings: S
     assert refused.status_code == 400
     assert "not ready" in refused.text
     assert (drafts_folder(settings) / f"{draft_id}.md").read_text(encoding="utf-8") == "---\nid: x\n---\n"
+
+
+def test_a_colon_in_a_title_needs_no_care(client: Open, settings: Settings, draft_id: str) -> None:
+    curator = client()
+    address = f"/review/{draft_id}"
+    entry = curator.get(address)
+    text = (drafts_folder(settings) / f"{draft_id}.md").read_text(encoding="utf-8")
+    title = "Loss of our reward model is NaN"
+    curator.post(f"{address}/edit", data=hidden_fields(entry.text) | {"text": text.replace(title, "Reward model: NaN")})
+    entry = curator.get(address)
+    assert curator.post(f"{address}/approve", data=hidden_fields(entry.text)).status_code == 303
 
 
 def test_what_was_decided_about_another_text_of_the_page_is_refused(
@@ -215,7 +226,7 @@ def test_both_languages_have_the_page(client: Open, draft_id: str) -> None:
     assert curator.get("/zh/review").headers["location"] == "/zh/review/"
     queue, entry = curator.get("/zh/review/"), curator.get(f"/zh/review/{draft_id}")
     assert words("zh")["review_queue"] in queue.text
-    assert f'href="/review/{draft_id}"' in entry.text
+    assert 'href="/review/"' in entry.text
     assert words("zh")["review_approve"] in entry.text
     done = curator.post(f"/zh/review/{draft_id}/approve", data=hidden_fields(entry.text))
     assert done.headers["location"] == f"/zh/review/{draft_id}"

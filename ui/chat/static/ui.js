@@ -8,8 +8,11 @@
 
   // Theme: the reader's choice, else the system's. The framework sets the class by itself at its start.
   const wanted = () => store.get("tm-theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
   const dress = () => {
-    const choice = wanted();
+    const own = document.body.classList.contains("tm-page") ? (dark.matches ? "dark" : "light") : null;
+    const choice = wanted() || own;
+    if (own) document.body.classList.toggle("light", choice === "light");
     if (choice && document.body.classList.contains("dark") !== (choice === "dark")) {
       document.body.classList.toggle("dark", choice === "dark");
     }
@@ -134,8 +137,7 @@
     else if ((hit = on("[data-tm-tab]"))) show(hit.dataset.tmTab);
     else if (on("[data-tm-new]")) location.assign(location.pathname);
     else if (on("[data-tm-theme]")) {
-      const dark = !document.body.classList.contains("dark");
-      store.set("tm-theme", dark ? "dark" : "light");
+      store.set("tm-theme", document.body.classList.contains("dark") ? "light" : "dark");
       dress();
     } else if ((hit = on("[data-tm-lang]"))) {
       document.cookie = `tm_lang=${hit.dataset.tmLang}; path=/; max-age=31536000; samesite=lax`;
@@ -148,8 +150,13 @@
     if (event.key === "Escape") hide();
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (/^(input|textarea|select)$/i.test(document.activeElement?.tagName || "")) return;
-    const area = box() || document.querySelector("#tm-kb-query input, #tm-kb-query textarea");
+    const area = box() || document.getElementById("tm-kb-query");
     if (area) { event.preventDefault(); area.focus(); }
+  });
+
+  // A filter of the knowledge applies as soon as it is chosen; without a script its button does it.
+  document.addEventListener("change", (event) => {
+    if (event.target.closest?.("form[data-tm-auto]") && event.target.matches("select")) event.target.form.requestSubmit();
   });
 
   // Files dropped beside the input are meant for it; the browser would leave the page to open them.
@@ -228,7 +235,10 @@
     waiting = true;
     requestAnimationFrame(() => { waiting = false; changed(); });
   };
-  const start = () => new MutationObserver(watch).observe(document.body, { childList: true, subtree: true });
+  const start = () => {
+    new MutationObserver(watch).observe(document.body, { childList: true, subtree: true });
+    watch();
+  };
   if (document.body) start(); else addEventListener("DOMContentLoaded", start);
 
   window.tm = {
