@@ -157,3 +157,16 @@ def test_an_edit_that_changes_what_the_run_is_can_reach_every_rule() -> None:
     after = parse("", (Attachment(name="a.sh", content="llamafactory-cli train --stage dpo --do_train\n"),))
     assert reached(before, after, shipped_rules()) is None
     assert reached(before, before, shipped_rules()) is not None
+
+
+def test_a_run_more_can_reach_every_rule_and_a_version_only_those_that_read_it() -> None:
+    command = "llamafactory-cli train --stage sft --do_train\n"
+    one = parse("", (Attachment(name="a.sh", content=command),))
+    other = Attachment(name="b.sh", content="swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B\n")
+    two = parse("", (Attachment(name="a.sh", content=command), other))
+    assert reached(one, two, shipped_rules()) is None
+    versions = [parse("", (Attachment(name="pip.txt", content=f"trl=={number}\n"),)) for number in ("0.9.6", "0.18.0")]
+    possible = reached(*versions, shipped_rules())
+    assert possible is not None
+    assert any("trl" in rule for rule in possible)
+    assert len(possible) < len(shipped_rules().rules) / 2
