@@ -17,7 +17,7 @@ from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety
+from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety, Severity, Text
 
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
 """`kb.parse.pipeline.parse`: question and attachments → evidence."""
@@ -110,7 +110,12 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
     def finished(finding: Finding) -> Finding:
         return replace(finding, fixes=tuple(complete(fix) for fix in finding.fixes)) if finding.fixes else finding
 
-    return replace(report, findings=tuple(finished(finding) for finding in report.findings))
+    repair = _repair(report)
+    return replace(
+        report,
+        findings=tuple(finished(finding) for finding in report.findings),
+        repair=complete(repair) if repair is not None else None,
+    )
 
 
 def _appearing(before: Evidence, after: Evidence, ruleset: RuleSet, fired: frozenset[str]) -> frozenset[str]:
@@ -160,12 +165,30 @@ def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
 
     A fix that meets an earlier one is left out: applying and checking again offers it anew.
     """
+    fixes = [fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE]
+    return tuple(edit for edit in _compatible(fixes) if edit.span.attachment == name)
+
+
+def _repair(report: Report) -> Fix | None:
+    """The first editing fix of each fault as one; None if that is no more than one of them."""
+    faults = [f for f in report.fired if f.concludes == "fault" and f.severity is not Severity.INFO]
+    firsts = [next((fix for fix in finding.fixes if fix.edits), None) for finding in faults]
+    fixes = [fix for fix in firsts if fix is not None]
+    edits = _compatible(fixes)
+    if len({fix.edits for fix in fixes}) < 2:
+        return None
+    safe = all(fix.safety is Safety.SAFE for fix in fixes)
+    return Fix(text=Text(en="", zh=""), safety=Safety.SAFE if safe else Safety.UNSAFE, edits=edits)
+
+
+def _compatible(fixes: Iterable[Fix]) -> tuple[Edit, ...]:
+    """The edits of the fixes that can be made together, each fix whole or not at all; the earlier one wins."""
     accepted: tuple[Edit, ...] = ()
-    for fix in (fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE):
+    for fix in fixes:
         together, dropped = resolve((*accepted, *fix.edits))
         if not dropped:
             accepted = together
-    return tuple(edit for edit in accepted if edit.span.attachment == name)
+    return accepted
 
 
 def _paste(sources: Sequence[Source]) -> tuple[str, tuple[Attachment, ...]]:

@@ -228,7 +228,8 @@ class Reasons:
             if clash is not None:
                 yield self._say("clash", [clash.span], here=clash.value, there=self._joined(known))
         for name in ("rule_clear", "denied", "healthy_log"):
-            if features[name]:
+            # A log without trouble is no reason against an explanation of why nothing is wrong.
+            if features[name] and not (name == "healthy_log" and self.cause.case.kind == "artefact"):
                 yield self._say(name)
         if features["symptom_missed"]:
             kinds = self._joined(self._meaning(kind) for kind in self.cause.case.signals[:1])
