@@ -165,8 +165,9 @@ def test_a_run_more_can_reach_every_rule_and_a_version_only_those_that_read_it()
     other = Attachment(name="b.sh", content="swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B\n")
     two = parse("", (Attachment(name="a.sh", content=command), other))
     assert reached(one, two, shipped_rules()) is None
-    versions = [parse("", (Attachment(name="pip.txt", content=f"trl=={number}\n"),)) for number in ("0.9.6", "0.18.0")]
-    possible = reached(*versions, shipped_rules())
+    old = parse("", (Attachment(name="pip.txt", content="trl==0.9.6\n"),))
+    new = parse("", (Attachment(name="pip.txt", content="trl==0.18.0\n"),))
+    possible = reached(old, new, shipped_rules())
     assert possible is not None
     assert any("trl" in rule for rule in possible)
     assert len(possible) < len(shipped_rules().rules) / 2
