@@ -16,7 +16,7 @@ from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Fix, Report
+from trainmedic.kb.model.report import Fix, Report, Safety
 from trainmedic.kb.pages.body import read_body
 from trainmedic.kb.parse.pipeline import parse
 
@@ -171,3 +171,21 @@ def test_a_run_more_can_reach_every_rule_and_a_version_only_those_that_read_it()
     assert possible is not None
     assert any("trl" in rule for rule in possible)
     assert len(possible) < len(shipped_rules().rules) / 2
+
+
+def test_one_patch_repairs_every_fault_and_a_single_fault_needs_none() -> None:
+    rules = ruleset(
+        rule("has-vanilla", when="vanilla_loss", fix=UNSET),
+        rule("has-micro", when="micro_batch == 1", fix="[{set: {micro_batch: 2}, safety: unsafe}]"),
+        rule("remark", when="vanilla_loss", fix=UNSET, severity="info"),
+    )
+    given = parse("", WITH_LOG)
+    repair = with_patches(check(given, rules), given, rules, lambda q, a: parse(q, a)).repair
+    assert repair is not None
+    assert repair.patch is not None
+    assert "-   --vanilla_loss" in repair.patch
+    assert "+   --micro_train_batch_size 2" in repair.patch
+    assert set(repair.clears) == {"has-vanilla", "has-micro", "remark"}
+    assert repair.safety is Safety.UNSAFE
+    alone = ruleset(rule("has-vanilla", when="vanilla_loss", fix=UNSET))
+    assert with_patches(check(given, alone), given, alone, lambda q, a: parse(q, a)).repair is None
