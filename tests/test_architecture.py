@@ -53,7 +53,10 @@ PURE = (
     "kb/engine/patches.py",
     "kb/language.py",
     "kb/negation.py",
+    "kb/sentences.py",
     "service/composition/audit.py",
+    "service/composition/brief.py",
+    "service/composition/citations.py",
     "service/composition/checkup.py",
     "service/composition/compose.py",
     "service/composition/differential.py",
@@ -74,6 +77,7 @@ READS_ENVIRONMENT = {
     "service/settings.py",
     "ui/chat/app.py",
     "ui/cli/_input.py",
+    "ui/watch/launch.py",
     "kb/store/embedder.py",
     "ingest/tools/export_model.py",
 }
