@@ -22,9 +22,10 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView, SightingsView
+from trainmedic.service.answer import Answer, AuditView, DefectView, DiffView, MessagesView, ReportView, SightingsView
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.error_messages import explained, with_messages
+from trainmedic.service.composition.run_diff import diff_view, side_of
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
@@ -220,6 +221,15 @@ class Advisor:
         versions = parse("", safely_named(good)).versions if good else None
         defects = self.knowledge.defects.of(evidence.versions)
         return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
+
+    def diff(self, good: Sequence[Attachment], bad: Sequence[Attachment], language: str = "en") -> DiffView:
+        """A failing run against one that works. Nothing is stored."""
+        sides = []
+        for attachments in (good, bad):
+            evidence = parse("", safely_named(attachments))
+            defects = self.knowledge.defects.of(evidence.versions)
+            sides.append(side_of(evidence, self._check(evidence), defects))
+        return diff_view(*sides, self.knowledge.mechanisms.mechanisms, language)
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""

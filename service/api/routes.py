@@ -17,7 +17,7 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicE
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, AuditView, MessagesView, ReportView, StepView
+from trainmedic.service.answer import Answer, AuditView, DiffView, MessagesView, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -40,6 +40,7 @@ from trainmedic.service.api.schemas import (
     AttachmentIn,
     AuditIn,
     CheckIn,
+    DiffIn,
     ErrorOut,
     ExplainIn,
     FeedbackIn,
@@ -156,6 +157,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
     add_audit_route(router, advisor, worker, bounded)
+    add_diff_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)
     add_knowledge_routes(router, advisor)
     return router
@@ -177,6 +179,19 @@ def add_audit_route(
             )
         )
         return json_response(view)
+
+
+def add_diff_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What differs between two runs."""
+
+    @router.post("/diff", response_model=DiffView)
+    async def diff(body: DiffIn) -> Response:
+        """What differs between a run that works and one that fails, and what each difference does."""
+        bounded([*body.good, *body.bad])
+        good, bad = ([item.value() for item in items] for items in (body.good, body.bad))
+        return json_response(await worker.run(lambda: advisor.diff(good, bad, body.language)))
 
 
 def add_message_route(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmedic.kb.model.evidence import Evidence, Receipt
+from trainmedic.kb.model.evidence import Evidence, Receipt, Signal
 from trainmedic.kb.model.report import Finding, Missing, Report, Text
 from trainmedic.kb.model.run import Recognised, Setting
 from trainmedic.kb.parse.signal_kinds import KINDS
@@ -61,16 +61,17 @@ def joined(sentences: Sequence[str], language: str) -> str:
 
 
 def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
-    return tuple(
-        SignalView(
-            kind=signal.kind,
-            meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
-            value=signal.value,
-            step=signal.step,
-            stated=signal.stated,
-            evidence=signal.span,
-        )
-        for signal in evidence.signals
+    return tuple(signal_view(signal, language) for signal in evidence.signals)
+
+
+def signal_view(signal: Signal, language: str) -> SignalView:
+    return SignalView(
+        kind=signal.kind,
+        meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
+        value=signal.value,
+        step=signal.step,
+        stated=signal.stated,
+        evidence=signal.span,
     )
 
 
