@@ -266,9 +266,8 @@ class DiagnosePage:
 
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
-        rules = len(self._context.advisor.knowledge.rules.rules)
         return {
-            self._panel: evidence.panel(answer, texts, self._language, rules),
+            self._panel: evidence.panel(answer, texts, self._language),
             self._steps: evidence.steps(answer.steps, self._language),
             self._tail: evidence.tail(answer, self._language),
         }

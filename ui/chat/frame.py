@@ -25,5 +25,4 @@ def header(context: AppContext, language: Language, page: str) -> str:
         page=page,
         other="en" if language == "zh" else "zh",
         model=(settings.model_name or "LLM") if settings.model_base_url else "",
-        version=context.advisor.knowledge.cases.version,
     )

@@ -128,6 +128,10 @@
       event.preventDefault();
       hide();
       if (hit.getAttribute("href") === "#tm-question") { box()?.focus(); return; }
+      if (hit.getAttribute("href") === "#tm-fold") {
+        hit.setAttribute("aria-expanded", String(hit.closest(".message-row").toggleAttribute("data-tm-open")));
+        return;
+      }
       const target = targetOf(hit);
       if (target) jump(target);
     } else if ((hit = on("[data-tm-copy]"))) copy(hit, patchOf(hit));
