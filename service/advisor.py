@@ -12,6 +12,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
+from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.mask import mask
@@ -225,12 +226,12 @@ class Advisor:
 
     def diff(self, good: Sequence[Attachment], bad: Sequence[Attachment], language: str = "en") -> DiffView:
         """A failing run against one that works. Nothing is stored."""
-        sides = []
-        for attachments in (good, bad):
-            evidence = parse("", safely_named(attachments))
-            defects = self.knowledge.defects.of(evidence.versions)
-            sides.append(side_of(evidence, self._check(evidence), defects))
-        return diff_view(*sides, self.knowledge.mechanisms.mechanisms, language)
+        works, fails = (self._side(attachments) for attachments in (good, bad))
+        return diff_view(works, fails, self.knowledge.mechanisms.mechanisms, language)
+
+    def _side(self, attachments: Sequence[Attachment]) -> Side:
+        evidence = parse("", safely_named(attachments))
+        return side_of(evidence, self._check(evidence), self.knowledge.defects.of(evidence.versions))
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""

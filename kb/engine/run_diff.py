@@ -100,7 +100,8 @@ def diff_runs(good: Side, bad: Side, mechanisms: Iterable[Mechanism] = ()) -> Ru
     origins = tuple(_only_bad_origins(likely, good.evidence))
     differences = [
         *_recognised(good.evidence.run, bad.evidence.run),
-        *_settings(good.evidence, bad.evidence),
+        *_settings(good.evidence.run, bad.evidence.run),
+        *_batch_numbers(good.evidence, bad.evidence),
         *_options(good.evidence.run, bad.evidence.run),
     ]
     for change in locks.packages:
@@ -172,8 +173,8 @@ def _recognised(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
         )
 
 
-def _settings(good: Evidence, bad: Evidence) -> Iterator[Difference]:
-    before, after = good.run.settings, bad.run.settings
+def _settings(good: RunConfig, bad: RunConfig) -> Iterator[Difference]:
+    before, after = good.settings, bad.settings
     for name in dict.fromkeys((*before, *after)):
         if name in RECOGNISED:
             continue
@@ -181,7 +182,7 @@ def _settings(good: Evidence, bad: Evidence) -> Iterator[Difference]:
         if first is None or second is None:
             written = first if first is not None else second
             # Unknown on one side: a difference only if the other side was written and this side could have said so.
-            other = good.run if first is None else bad.run
+            other = good if first is None else bad
             if written is None or written.option is None or other.partial or not other.options:
                 continue
         elif equal(first.value, second.value):
@@ -196,19 +197,25 @@ def _settings(good: Evidence, bad: Evidence) -> Iterator[Difference]:
             good_place=_place(first),
             bad_place=_place(second),
         )
+
+
+def _batch_numbers(good: Evidence, bad: Evidence) -> Iterator[Difference]:
+    """The computed sizes of the batch, where no setting says the same."""
+    before, after = Facts(good), Facts(bad)
     for name in BATCH:
-        one, other = Facts(good).name(name), Facts(bad).name(name)
-        known = one.value is not UNKNOWN and other.value is not UNKNOWN
-        said = _SAME.get(name, name)
-        if known and one.value != other.value and said not in before and said not in after:
-            yield Difference(
-                kind="setting",
-                name=name,
-                good=show(one.value),
-                bad=show(other.value),
-                good_source=one.seen.partition("(")[2].rstrip(")"),
-                bad_source=other.seen.partition("(")[2].rstrip(")"),
-            )
+        if {name, _SAME.get(name)} & {*good.run.settings, *bad.run.settings}:
+            continue
+        first, second = before.name(name), after.name(name)
+        if UNKNOWN in (first.value, second.value) or first.value == second.value:
+            continue
+        yield Difference(
+            kind="setting",
+            name=name,
+            good=show(first.value),
+            bad=show(second.value),
+            good_source=first.seen.partition("(")[2].rstrip(")"),
+            bad_source=second.seen.partition("(")[2].rstrip(")"),
+        )
 
 
 def _place(setting: Setting | None) -> Span | None:
