@@ -16,8 +16,8 @@ from trainmedic.kb.engine.curve_comparison import partings
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import DifferenceView, DiffView
 from trainmedic.service.api.app import create_app
+from trainmedic.service.run_diff import DifferenceView, DiffView
 from trainmedic.service.settings import Settings
 from trainmedic.ui.cli import main
 from trainmedic.ui.present import diff_text

@@ -17,7 +17,7 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicE
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, AuditView, DiffView, MessagesView, ReportView, StepView
+from trainmedic.service.answer import Answer, AuditView, MessagesView, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
@@ -46,6 +46,7 @@ from trainmedic.service.api.schemas import (
     FeedbackIn,
     SearchIn,
 )
+from trainmedic.service.run_diff import DiffView
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import from_json
 from trainmedic.service import answer
+from trainmedic.service.run_diff import DiffView
 
 T = TypeVar("T")
 Evidence = Span
@@ -49,7 +50,7 @@ class Audit(answer.AuditView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diff(answer.DiffView):
+class Diff(DiffView):
     """A failing run against one that works; ``raw`` is the JSON as it came."""
 
     raw: Mapping[str, Any] = field(default_factory=lambda: _EMPTY, repr=False, compare=False)
