@@ -26,6 +26,7 @@ from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView, SightingsView
 from trainmedic.service.composition.audit import audited, defects_beside
+from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.composition.error_messages import explained, with_messages
 from trainmedic.service.composition.run_diff import diff_view, side_of
 from trainmedic.service.composition.similar import with_similar
@@ -44,7 +45,6 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
-from trainmedic.service.run_diff import DiffView
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
 from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of

@@ -17,7 +17,7 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.run_diff import DifferenceView, DiffView
+from trainmedic.service.composition.diff_views import DifferenceView, DiffView
 from trainmedic.service.settings import Settings
 from trainmedic.ui.cli import main
 from trainmedic.ui.present import diff_text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainmedic.service.answer import FindingView as Finding
     from trainmedic.service.answer import ReportView as Report
     from trainmedic.service.answer import DefectView as Defect
-    from trainmedic.service.run_diff import DiffView as Diff
+    from trainmedic.service.composition.diff_views import DiffView as Diff
     from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
     from trainmedic.ui.diffing import diff
@@ -55,7 +55,7 @@ _HOMES = {
     "Cause": ("service.answer", "CauseView"),
     "Client": ("ui.client", "Client"),
     "Defect": ("service.answer", "DefectView"),
-    "Diff": ("service.run_diff", "DiffView"),
+    "Diff": ("service.composition.diff_views", "DiffView"),
     "Finding": ("service.answer", "FindingView"),
     "Report": ("service.answer", "ReportView"),
     "ServiceError": ("ui.client", "ServiceError"),

@@ -46,7 +46,7 @@ from trainmedic.service.api.schemas import (
     FeedbackIn,
     SearchIn,
 )
-from trainmedic.service.run_diff import DiffView
+from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from trainmedic.kb.engine.upgrades import releases_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.service.composition.audit import defect_view
+from trainmedic.service.composition.diff_views import CurveView, DifferenceView, DiffView, EffectView
 from trainmedic.service.composition.views import finding_view, receipt_view, run_view, signal_view
-from trainmedic.service.run_diff import CurveView, DifferenceView, DiffView, EffectView
 
 
 def side_of(evidence: Evidence, report: Report, defects: DefectSet) -> Side:

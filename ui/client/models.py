@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import from_json
 from trainmedic.service import answer
-from trainmedic.service.run_diff import DiffView
+from trainmedic.service.composition.diff_views import DiffView
 
 T = TypeVar("T")
 Evidence = Span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.run_diff import CurveView, DifferenceView, DiffView
+from trainmedic.service.composition.diff_views import CurveView, DifferenceView, DiffView
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.text import paint, problems
 
