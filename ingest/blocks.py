@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from trainmedic.ingest.document import Block, Raw
 from trainmedic.ingest.markdown import tokens
+
+if TYPE_CHECKING:
+    from bs4 import Tag
 
 _FURNITURE_TAGS = (
     *("script", "style", "noscript", "template", "svg", "iframe", "form", "button"),
@@ -117,13 +121,14 @@ def _without_bullet(line: str) -> str:
 
 def canonical(raw: Raw) -> str:
     """The address that a saved page gives for itself; empty if it gives none."""
-    if raw.format != "html":
+    head = raw.content[:HEAD]
+    if raw.format != "html" or not any(word in head.lower() for word in ("canonical", "og:url")):
         return ""
     from bs4 import BeautifulSoup, Tag
     from bs4.filter import SoupStrainer
 
-    head = BeautifulSoup(raw.content[:HEAD], "html.parser", parse_only=SoupStrainer(["link", "meta"]))
-    link = head.find("link", rel="canonical") or head.find("meta", property="og:url")
+    soup = BeautifulSoup(head, "html.parser", parse_only=SoupStrainer(["link", "meta"]))
+    link = soup.find("link", rel="canonical") or soup.find("meta", property="og:url")
     url = str(link.get("href") or link.get("content") or "") if isinstance(link, Tag) else ""
     return url if url.startswith(("https://", "http://")) else ""
 
@@ -159,13 +164,29 @@ def _html(content: str, url: str) -> Iterator[Block]:
         if tag.name == "pre":
             yield Block(kind="code", text=tag.get_text().strip("\n"))
             continue
-        text = _words(tag.get_text(" "))
+        text = _words(tag.get_text(" ") if tag.name in ("li", "blockquote") else _own_text(tag))
         if not text:
             continue
         if tag.name in ("h1", "h2", "h3", "h4", "h5", "h6"):
             yield Block(kind="heading", text=text, level=int(tag.name[1]))
         else:
             yield Block(kind="item" if tag.name == "li" else "text", text=text)
+
+
+def _own_text(tag: Tag) -> str:
+    """The text of a tag without that of the blocks in it: a paragraph that is not closed holds all that follow."""
+    from bs4 import CData, NavigableString, Tag
+
+    strings: list[str] = []
+    pending = tag.contents[::-1]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Tag):
+            if node.name not in _BLOCK_TAGS:
+                pending.extend(reversed(node.contents))
+        elif type(node) in (NavigableString, CData):
+            strings.append(str(node))
+    return " ".join(strings)
 
 
 def _names_furniture(names: Iterable[str | None], furniture: frozenset[str]) -> bool:

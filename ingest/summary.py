@@ -130,7 +130,7 @@ def sentences(text: str, least: int = LEAST_SENTENCE) -> Iterator[str]:
 
 def _said(sentence: str, least: int) -> Iterator[str]:
     sentence = " ".join(sentence.split())
-    if sum(character.isalnum() for character in sentence) >= least:
+    if sum(map(str.isalnum, sentence)) >= least:
         yield sentence
 
 

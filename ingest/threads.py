@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from trainmedic.ingest.bulk import Bulk, Embed, Explain, Reading
@@ -19,6 +19,8 @@ from trainmedic.kb.threads.thread import Thread
 
 LONGEST_PASSAGE = 1_200
 MOST_PASSAGES = 12
+LONGEST_LINE = MOST_PASSAGES * LONGEST_PASSAGE
+"""Code points of a line that are read: no more of it could become passages."""
 LONGEST_TEXT = 12_000
 """Code points of one thread that are read for facts."""
 
@@ -114,6 +116,7 @@ def thread_of(source: str, item: Raw | Discussion) -> Reading | None:
     """The thread and its passages, the first of which says what was seen; None if nothing is left of the item. Persons
     and machines are named nowhere in it."""
     digest = digest_of(item)
+    item = _with_short_lines(item)
     if isinstance(item, Discussion):
         item = discussion_without_persons(item)
         url, title, texts = item.url, item.title, _texts(item.messages)
@@ -149,6 +152,19 @@ def thread_of(source: str, item: Raw | Discussion) -> Reading | None:
         ),
     )
     return thread, tuple(_passages(title, texts))
+
+
+def _with_short_lines(item: Raw | Discussion) -> Raw | Discussion:
+    """The item with the start of its huge lines; a page's markup may well be one line."""
+    if isinstance(item, Discussion):
+        return replace(item, messages=tuple(replace(one, text=_short_lines(one.text)) for one in item.messages))
+    return item if item.format == "html" else replace(item, content=_short_lines(item.content))
+
+
+def _short_lines(text: str) -> str:
+    if len(text) <= LONGEST_LINE:
+        return text
+    return "\n".join(line[:LONGEST_LINE] for line in text.split("\n"))
 
 
 def _start(texts: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ def language_of(text: str) -> Literal["en", "zh"]:
     A short text without any English function word is ``zh`` as soon as it holds two Chinese characters: people write
     ``v100 fp16 微调gemma2 loss 0.0 grad_norm nan``.
     """
-    letters = sum(character.isalpha() for character in text)
-    chinese = sum(map(is_chinese, text))
+    letters = sum(map(str.isalpha, text))
+    chinese = 0 if text.isascii() else sum(map(is_chinese, text))
     if chinese >= 2 and letters <= SHORT and _ENGLISH.search(text) is None:
         return "zh"
     return "zh" if letters and chinese >= 0.1 * letters else "en"

@@ -19,7 +19,7 @@ import pytest
 from benchmarks.ingest import hostile, write_ups
 from trainmedic.ingest.bulk import AHEAD, BATCH
 from trainmedic.ingest.document import Checkpoint, Discussion, Item, Message, Raw
-from trainmedic.ingest.threads import sync
+from trainmedic.ingest.threads import LONGEST_LINE, digest_of, sync, thread_of
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.threads.store import ThreadStore
 
@@ -176,3 +176,11 @@ def test_of_a_huge_text_only_the_start_is_read_for_facts(tmp_path: Path) -> None
     raw = Raw(origin="a.txt", content=f"Long\n{text}", format="text", key="1")
     [thread] = ingest(tmp_path, iter([raw])).get(["s:1"])
     assert thread.versions == {}
+
+
+def test_of_a_huge_line_only_the_start_is_kept(tmp_path: Path) -> None:
+    raw = Raw(origin="a.txt", content=f"Long\n{'word ' * 100_000}end", format="text", key="1")
+    reading = thread_of("s", raw)
+    assert reading is not None
+    assert sum(map(len, reading[1])) <= 2 * LONGEST_LINE
+    assert reading[0].digest != digest_of(Raw(origin="a.txt", content=raw.content + "s", format="text", key="1"))

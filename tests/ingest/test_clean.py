@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainmedic.ingest.blocks import blocks
 from trainmedic.ingest.clean import MIN_BATCH, clean, is_card
 from trainmedic.ingest.document import Document, Raw
 from trainmedic.kb.language import language_of
@@ -145,3 +146,9 @@ def test_a_card_is_known_in_an_article_that_comes_alone() -> None:
     )
     assert all(is_card(card) for card in cards)
     assert not is_card("DeepSpeed 0.14.3 与 DeepSpeed 0.14 都试过,最大长度8192")
+
+
+def test_paragraphs_that_are_not_closed_are_one_block_each() -> None:
+    page = "<article><h1>NaN</h1><p>The loss is nan.<p>We use bf16.<pre>loss: nan</pre><p>It works.</article>"
+    found = blocks(Raw(origin="a.html", content=page, format="html"))
+    assert [block.text for block in found] == ["NaN", "The loss is nan.", "We use bf16.", "loss: nan", "It works."]
