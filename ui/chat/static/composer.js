@@ -235,16 +235,18 @@
 
   // Failures: `stream.js` tells of each call that did not reach the server or was refused.
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  const reachable = () => fetch(`/ui/icon.svg?at=${Date.now()}`, { cache: "no-store" }).then((answer) => answer.ok, () => false);
+  // The server's name for its own run, empty if it has none yet; null if it cannot be reached.
+  const run = () => fetch(`${location.pathname}gradio_api/app_id`, { cache: "no-store" })
+    .then((answer) => (answer.ok ? answer.json().then((body) => body.app_id) : answer.status === 401 ? "" : null))
+    .catch(() => null);
+  const reached = async () => { for (;;) { const id = await run(); if (id !== null) return id; await wait(1000); } };
   const begin = (again) => { draft.again = again; save(); location.reload(); };
-  const recover = async (again) => { while (!(await reachable())) await wait(1000); begin(again); };
+  const recover = async (again) => { await reached(); begin(again); };
   let lost = false, going = false;
   addEventListener("pagehide", () => { going = true; });
   // After a short break the page goes on as it is; a server that was started again knows none of its files.
   const returned = async () => {
-    while (!(await reachable())) await wait(1000);
-    const id = await fetch(`${location.pathname}gradio_api/app_id`).then((answer) => answer.json(), () => ({}));
-    if (id.app_id !== window.tmApp) { begin(false); return; }
+    if ((await reached()) !== window.tmApp) { begin(false); return; }
     lost = false;
     unsay();
   };
@@ -255,7 +257,8 @@
     const last = Number(sessionStorage.getItem("tm-begun"));
     if (status === 401) say(words().signedOut, words().reconnect, () => begin(busy));
     else if (busy) say(words().offlineSent, words().sendAgain, () => recover(true));
-    else if (status && Date.now() - last > 10e3) { sessionStorage.setItem("tm-begun", String(Date.now())); recover(false); }
+    else if ([403, 404].includes(status) && Date.now() - last > 10e3) { sessionStorage.setItem("tm-begun", String(Date.now())); recover(false); }
+    else if (status) say(words().refused.replace("{status}", status), words().reconnect, () => recover(false));
     else { say(words().offline, words().reconnect, () => recover(false)); returned(); }
   });
   document.addEventListener("tm:uploaded", ({ detail: ok }) => uploaded?.(ok));

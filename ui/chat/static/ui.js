@@ -23,6 +23,7 @@
     }
   };
   const watchBody = () => {
+    if (!wanted()) document.body.classList.toggle("dark", matchMedia("(prefers-color-scheme: dark)").matches);
     dress();
     new MutationObserver(dress).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   };
