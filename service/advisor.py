@@ -226,11 +226,11 @@ class Advisor:
         return explained(parse(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
-        """The cases nearest to a text, with scores and why."""
+        """The cases nearest to a text, with scores and why; causes of another level if ``filters`` name one."""
         evidence = parse(text)
         advisor = self.snapshot()
         query = build_query(evidence, Report(), evidence.question, glossary=advisor.knowledge.glossary)
-        return advisor._retrieve(query, top_k, {**(filters or {}), "level": "case"}, explain=True)
+        return advisor._retrieve(query, top_k, {"level": "case", **(filters or {})}, explain=True)
 
     def case(self, case_id: str) -> Case | None:
         """A published case, or None."""

@@ -9,7 +9,7 @@ from trainmedic.kb.engine.asks import missing
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.fixes import fixes
-from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.engine.values import UNKNOWN, truth
 from trainmedic.kb.frameworks.canonical import keys_of
@@ -17,7 +17,6 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Missing, Report, RuleFailure, Status, Text
 
-_NOT_NEEDED = Outcome(value=False)
 _CHOOSES = frozenset({"stage", "rlhf_type", "rl", "algorithm.adv_estimator", "advantage_estimator"})
 """Options by which the user himself chose the algorithm: they may well be what is wrong."""
 
@@ -83,14 +82,14 @@ def _fires(rule: Rule, facts: Facts) -> bool:
 def evaluate(rule: Rule, facts: Facts) -> Outcome:
     """One rule on one run. An outcome that is unknown is only returned where it is worth reporting."""
     if not _applies(rule, facts):
-        return _NOT_NEEDED
+        return CLEAR
     outcome = _judged(rule, facts)
-    return outcome if _reported(rule, outcome, facts) else _NOT_NEEDED
+    return outcome if _reported(rule, outcome, facts) else CLEAR
 
 
 def _judged(rule: Rule, facts: Facts) -> Outcome:
     if rule.condition is not None:
-        return _condition(rule.condition, facts)
+        return _condition(rule, rule.condition, facts)
     assert rule.check is not None, "a loaded rule has a condition or a check"
     return _with_versions(rule.check(facts), rule.versions, facts)
 
@@ -104,7 +103,7 @@ def _reported(rule: Rule, outcome: Outcome, facts: Facts) -> bool:
     """
     if outcome.value is not None:
         return outcome.value
-    if facts.run.excerpt and not any(facts.evidence.has(kind) for kind in rule.symptoms):
+    if _is_idle(rule, facts):
         return False
     if not facts.run.options and _only_versions(outcome, facts):
         return outcome.user_provided and not any(map(_no_version, outcome.missing))
@@ -148,8 +147,19 @@ def _trained(facts: Facts) -> bool:
     return any(row.style != "user" and not row.evaluation for row in evidence.rows)
 
 
-def _condition(condition: Expression, facts: Facts) -> Outcome:
-    return _NOT_NEEDED if truth(condition.evaluate(facts)) is False else condition.explain(facts)
+def _condition(rule: Rule, condition: Expression, facts: Facts) -> Outcome:
+    value = truth(condition.evaluate(facts))
+    if value is False:
+        return CLEAR
+    # The reasons take most of the time, and nobody hears those of what is not reported.
+    if value is UNKNOWN and (_is_idle(rule, facts) or not condition.reads_user_text(facts)):
+        return NOT_SHOWN
+    return condition.explain(facts)
+
+
+def _is_idle(rule: Rule, facts: Facts) -> bool:
+    """Whether the run is an excerpt without any sign of what the rule would explain."""
+    return facts.run.excerpt and not any(facts.evidence.has(kind) for kind in rule.symptoms)
 
 
 def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) -> Outcome:
@@ -159,7 +169,7 @@ def _with_versions(outcome: Outcome, versions: Mapping[str, str], facts: Facts) 
     for package, spec in versions.items():
         fact = facts.fact(("version", package, spec))
         if fact.value is False:
-            return _NOT_NEEDED
+            return CLEAR
         spans.extend(fact.spans)
         needed.extend(fact.missing)
     if outcome.value is False or not versions:

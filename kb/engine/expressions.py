@@ -77,6 +77,10 @@ class Expression:
         """The closure; its value is a `kb.model.run.Value` or `UNKNOWN`."""
         return self.root.evaluate
 
+    def reads_user_text(self, facts: Facts) -> bool:
+        """Whether any fact of it was read from what the user provided."""
+        return any(facts.fact(key).user_provided for key in self.root.reads)
+
     def explain(self, facts: Facts) -> Outcome:
         """The value with terms, evidence of the terms that hold, and the facts that could change an unknown result."""
         value = truth(self.root.evaluate(facts))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source, Span
@@ -42,7 +42,7 @@ def find(evidence: Evidence, text: str) -> Span | None:
     return first(evidence, *compiled(text))
 
 
-@lru_cache(maxsize=512)
+@cache  # bounded: the texts are those of the pages
 def compiled(text: str) -> tuple[str, re.Pattern[str] | None]:
     """The longest literal part of a text with wildcards, and its pattern (None without wildcards).
 

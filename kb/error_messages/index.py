@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.error_messages.tables import Entry, MessageTable
 from trainmedic.kb.error_messages.template import split
+from trainmedic.kb.versions import parse_version
 
 FOLDER = Path(__file__).parent / "data"
 MOST_LINES = 3000
@@ -84,6 +85,18 @@ class MessageIndex:
                     default=None,
                 )
         return None
+
+    def entries(self, package: str = "", terms: Sequence[str] = (), version: str = "") -> Iterator[Entry]:
+        """The messages of a package (empty: of all) that contain every term, and that a release may print."""
+        for table in self.tables:
+            if package not in ("", table.package):
+                continue
+            for number in range(len(table)):
+                text = table.template(number)[0].casefold()
+                if all(term in text for term in terms):
+                    entry = table.entry(number)
+                    if not version or parse_version(version) is None or entry.includes(version) is not False:
+                        yield entry
 
     def find(self, lines: Sequence[str], starts: Sequence[int] = ()) -> list[Occurrence]:
         """The messages in the lines of a text, in the order of the text. ``starts`` are the columns at which the lines'

@@ -144,10 +144,12 @@ def defects_beside(
     Only packages whose version was pasted count. The closest to the text come first.
     """
     pasted = {name for name, fact in evidence.versions.items() if fact.exact is not None and fact.span is not None}
+    concerned = [defect for defect in defects if defect.package in pasted]
+    if not concerned:
+        return ()
     likely = frozenset(mechanisms)
     sentences = wordings(evidence)
     chosen = []
-    concerned = [defect for defect in defects if defect.package in pasted]
     for place, match in enumerate(audit(concerned, evidence, releases_of(concerned))):
         near = closeness(match.defect, evidence, sentences)
         speaks = near >= SPEAKS_OF or (match.defect.mechanism in likely)

@@ -27,6 +27,7 @@ from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
+from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.context import AppContext
 
@@ -41,12 +42,12 @@ LoadPages = Callable[[AppContext], FastAPI]
 log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN = "/login"
-PAGES = {path_of(language, page): (language, page) for language in LANGUAGES for page in ("", "knowledge")}
+PAGES = {path_of(language): language for language in LANGUAGES}
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
-MAX_FIELDS = 20
-"""Parameters of an address that are read."""
+LONGEST_QUERY = 8_000
+"""Characters of an address's query that are read."""
 API_PREFIXES = ("/v1/", "/mcp", "/slack")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -107,6 +108,7 @@ class Shell:
         self._load_pages = load_pages
         self._entry = Entry(context.settings.keys)
         self._static = static_files()
+        self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
 
@@ -182,6 +184,8 @@ class Shell:
             return self._refusal(scope)
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
             return RedirectResponse(with_query(f"{path}/", scope), status_code=307)
+        if path in PATHS:
+            return await self._knowledge_page(scope)
         if scope["method"] == "GET" and asks_for_page(headers) and path not in PAGES:
             return HTMLResponse(self._plain(scope, missing=True), status_code=404)
         if path == "/" and scope["method"] == "GET" and wants_chinese(headers):
@@ -191,14 +195,18 @@ class Shell:
         return None
 
     async def _document(self, scope: Scope) -> Response:
-        language, page = PAGES[scope["path"]]
-        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), max_num_fields=MAX_FIELDS))
+        language = PAGES[scope["path"]]
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")[:LONGEST_QUERY]))
         url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
         addresses = {name: self._address(name) for name in self._static}
-        html = await self._context.executor(
-            lambda: document(self._context, language, page, query, url, addresses),
-        )
+        html = await self._context.executor(lambda: document(self._context, language, query, url, addresses))
         return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
+
+    async def _knowledge_page(self, scope: Scope) -> Response:
+        if scope["method"] not in ("GET", "HEAD"):
+            return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
+        query = scope.get("query_string", b"").decode("latin-1")
+        return await self._context.executor(lambda: self._knowledge.response(scope["path"], query))
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] == "GET":

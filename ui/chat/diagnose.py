@@ -20,6 +20,7 @@ from trainmedic.service.answering import Draft
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.frame import QUIET, header, html_options
 from trainmedic.ui.chat.session import Session, StoredConversation, chat_message, restored, sources_of
@@ -338,6 +339,7 @@ class DiagnosePage:
         causes = answer.causes
         case = self._context.advisor.case(causes[0].case_id) if causes else None
         model = bool(self._context.settings.model_base_url)
+        session.title = answer_title(answer, self._language)
         session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
         return self._under(answer.id, session, vote)
 
@@ -347,6 +349,7 @@ class DiagnosePage:
             "after.html",
             self._language,
             answer_id=answer_id,
+            title=session.title,
             follow=session.follow,
             feedback=has_history,
             vote=vote,

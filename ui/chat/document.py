@@ -1,4 +1,4 @@
-"""The HTML document of a page: the title and link preview of what it shows, and a first view that can be used at once.
+"""The HTML document of the question page: the title and link preview of what it shows, and a first view that can be used at once.
 
 The framework's own document carries its name and picture, and shows nothing before a megabyte of scripts has loaded.
 """
@@ -47,31 +47,28 @@ def framework_files() -> tuple[str, str]:
 
 
 def document(
-    context: AppContext, language: Language, page: str, query: Mapping[str, str], url: str, static: Mapping[str, str]
+    context: AppContext, language: Language, query: Mapping[str, str], url: str, static: Mapping[str, str]
 ) -> str:
-    """The document of a page. ``url`` is its whole address; ``static`` maps our files to theirs. Reads the history."""
+    """The question page's document. ``url`` is its whole address, ``static`` maps our files to theirs. Blocks."""
     script, style = framework_files()
     return render(
         "page.html",
         language,
-        page=page,
-        preview=preview(context, language, page, query),
+        preview=preview(context, language, query),
         url=url,
         static=static,
         script=script,
         style=style,
-        header=Markup(header(context, language, page)),
+        header=Markup(header(context, language, "")),
         examples=examples(language),
         model=bool(context.settings.model_base_url),
-        start=not page and not query.keys() & {"answer", "q"},
+        start=not query.keys() & {"answer", "q"},
     )
 
 
-def preview(context: AppContext, language: Language, page: str, query: Mapping[str, str]) -> Preview:
+def preview(context: AppContext, language: Language, query: Mapping[str, str]) -> Preview:
     """The title and description of what the address shows."""
     t = words(language)
-    if page:
-        return _of_knowledge(context, language, query)
     stored = context.advisor.answer(query["answer"][:64]) if "answer" in query else None
     if stored is None:
         return Preview(title=t["page_title"], description=t["hello_text"])
@@ -92,17 +89,3 @@ def summary(answer: Answer) -> str:
         return first_sentences(answer.causes[0].cause)
     fired = [finding.message for finding in answer.findings if finding.status == "fired"]
     return first_sentences(fired[0]) if fired else ""
-
-
-def _of_knowledge(context: AppContext, language: Language, query: Mapping[str, str]) -> Preview:
-    t, knowledge = words(language), context.advisor.knowledge
-    case = knowledge.case_pages.get(query.get("case", ""))
-    rule = next((rule for rule in knowledge.rules.rules if rule.id == query.get("rule")), None)
-    place = knowledge.mechanisms.find(query.get("mechanism", query.get("case", "")))
-    page = case or rule or (place[0] if place is not None else None)
-    if page is None:
-        return Preview(title=t["knowledge_page_title"], description=t["hello_text"])
-    text = case.section("symptom", language) if case is not None else ""
-    return Preview(
-        title=f"{page.title.get(language)} · trainmedic", description=first_sentences(text) or t["hello_text"]
-    )

@@ -23,7 +23,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-CALL = re.compile(r"(?:/zh)?(?:/knowledge)?/gradio_api/(queue/join|upload|cancel|reset)/?")
+CALL = re.compile(r"(?:/zh)?/gradio_api/(queue/join|upload|cancel|reset)/?")
 """The calls that our pages make."""
 CLOSED = re.compile(r"/gradio_api/(?:proxy=|file=https?:|deep_link|dev/|vibe|custom_component|process_recording)")
 """Gradio's other routes, which would fetch, store or run something."""

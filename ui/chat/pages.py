@@ -1,4 +1,4 @@
-"""The Gradio application: one mounted page per language and kind, the theme, the limits. Imported in a thread."""
+"""The Gradio application: one mounted page per language, the theme, the limits. Imported in a thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gradio as gr
 from fastapi import FastAPI
 
 from trainmedic.ui.chat.diagnose import DiagnosePage
-from trainmedic.ui.chat.knowledge import KnowledgePage
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, path_of
 from trainmedic.ui.context import AppContext
 
@@ -59,23 +58,21 @@ def make_pages(context: AppContext) -> FastAPI:
     limit = f"{context.settings.max_request_mb}mb"
     # The shorter path comes last: a page mounted at the root answers for everything below it.
     for language in reversed(LANGUAGES):
-        for page, kind in (("knowledge", KnowledgePage), ("", DiagnosePage)):
-            path = path_of(language, page)
-            gr.mount_gradio_app(
-                app,
-                kind(context, language).build(),
-                path.rstrip("/") or "/",
-                theme=look,
-                footer_links=[],
-                run_history=False,
-                # An error message of Gradio may quote the input, unmasked.
-                show_error=False,
-                # Needs Node.js, and would start a second server.
-                ssr_mode=False,
-                mcp_server=False,
-                pwa=False,
-                max_file_size=limit,
-            )
+        gr.mount_gradio_app(
+            app,
+            DiagnosePage(context, language).build(),
+            path_of(language).rstrip("/") or "/",
+            theme=look,
+            footer_links=[],
+            run_history=False,
+            # An error message of Gradio may quote the input, unmasked.
+            show_error=False,
+            # Needs Node.js, and would start a second server.
+            ssr_mode=False,
+            mcp_server=False,
+            pwa=False,
+            max_file_size=limit,
+        )
     return app
 
 

@@ -170,7 +170,7 @@ class Tab:
         """Wait until the framework has taken over from the first view, as it does once somebody moves."""
         self.page.evaluate("dispatchEvent(new Event('pointermove'))")
         self.page.wait_for_selector("#tm-first", state="detached")
-        self.page.wait_for_selector("#tm-question textarea, .tm-kb-rows, .tm-article")
+        self.page.wait_for_selector("#tm-question textarea, #tm-kb")
 
     def attach(self, *files: tuple[str, str]) -> None:
         """Give files as the file dialogue would, and wait until each is recognised."""

@@ -292,7 +292,6 @@
   };
   // What the framework draws has places in the order of tabs that nobody can see.
   new MutationObserver(() => {
-    if (first() && !starting() && document.querySelector("gradio-app #tm-kb-list")) takeOver();
     for (const hidden of document.querySelectorAll("#tm-question .input-container > button:not([tabindex='-1'])")) hidden.tabIndex = -1;
   }).observe(document, { childList: true, subtree: true });
 })();

@@ -16,8 +16,11 @@
 
   // Theme: the reader's choice, else the system's. The framework sets the class by itself at its start.
   const wanted = () => store.get("tm-theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
   const dress = () => {
-    const choice = wanted();
+    const own = document.body.classList.contains("tm-page") ? (dark.matches ? "dark" : "light") : null;
+    const choice = wanted() || own;
+    if (own) document.body.classList.toggle("light", choice === "light");
     if (choice && document.body.classList.contains("dark") !== (choice === "dark")) {
       document.body.classList.toggle("dark", choice === "dark");
     }
@@ -162,8 +165,7 @@
       location.assign(location.pathname);
     }
     else if (on("[data-tm-theme]")) {
-      const dark = !document.body.classList.contains("dark");
-      store.set("tm-theme", dark ? "dark" : "light");
+      store.set("tm-theme", document.body.classList.contains("dark") ? "light" : "dark");
       dress();
     } else if ((hit = on("[data-tm-lang]"))) {
       choose(hit.dataset.tmLang);
@@ -176,8 +178,13 @@
     if (event.key === "Escape") hide();
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
     if (/^(input|textarea|select)$/i.test(document.activeElement?.tagName || "")) return;
-    const area = box() || document.querySelector("#tm-kb-query input, #tm-kb-query textarea");
+    const area = box() || document.getElementById("tm-kb-query");
     if (area) { event.preventDefault(); area.focus(); }
+  });
+
+  // A filter of the knowledge applies as soon as it is chosen; without a script its button does it.
+  document.addEventListener("change", (event) => {
+    if (event.target.closest?.("form[data-tm-auto]") && event.target.matches("select")) event.target.form.requestSubmit();
   });
 
   // The newest question at the top of the chat, once per question: people read from its beginning.
@@ -243,7 +250,10 @@
     waiting = true;
     requestAnimationFrame(() => { waiting = false; changed(); });
   };
-  const start = () => new MutationObserver(watch).observe(document.body, { childList: true, subtree: true });
+  const start = () => {
+    new MutationObserver(watch).observe(document.body, { childList: true, subtree: true });
+    watch();
+  };
   if (document.body) start(); else addEventListener("DOMContentLoaded", start);
 
   window.tm = {
@@ -253,6 +263,7 @@
     settled: () => {
       requestAnimationFrame(() => { reveal(); revealing = false; });
       const done = document.querySelector(".tm-after[data-answer]");
+      if (done?.dataset.title) document.title = done.dataset.title;
       if (done) history.replaceState(null, "", `${location.pathname}?answer=${encodeURIComponent(done.dataset.answer)}`);
       const area = box();
       window.tmDraft?.settled();
