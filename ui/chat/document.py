@@ -1,4 +1,4 @@
-"""The HTML document of the question page: the title and link preview of what it shows, and a first view that can be used at once.
+"""The document of the question page: title and link preview of what it shows, and a first view to be used at once.
 
 The framework's own document carries its name and picture, and shows nothing before a megabyte of scripts has loaded.
 """
