@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.retrieval import stock_over_pages
+from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
@@ -34,7 +35,7 @@ Order = Callable[[Item], Sequence[str]]
 
 
 class WithoutRules(Advisor):
-    def _check(self, evidence: Evidence) -> Report:
+    def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         return Report(ruleset_version="")
 
 

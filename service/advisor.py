@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from trainmedic.kb.engine.checker import check
+from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
@@ -36,7 +37,7 @@ from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
-from trainmedic.service.ranking.features import Candidate, Context, findings_of, shown_by_log
+from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
 from trainmedic.service.ranking.retrieve import Hit, retrieve
@@ -305,8 +306,6 @@ class Advisor:
     def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         glossary = self.knowledge.glossary
         evidence = self._as_it_is_now(message)
-        report = self._check(evidence)
-        watch.lap("rules")
         intent = understand(
             message.question,
             evidence,
@@ -315,13 +314,16 @@ class Advisor:
             relation=message.relation,
             changes=message.changes,
         )
+        book = FactBook(evidence, said_concepts(intent))
+        report = self._check(evidence, book)
+        watch.lap("rules")
         text = f"{intent.text}\n{restated}" if restated else intent.text
         query = build_query(evidence, report, text, glossary=glossary)
         leave_out = impossible_defects(evidence, intent, self.knowledge)
         hits = self._retrieve(query, CANDIDATES, leave_out=leave_out)
         watch.lap("retrieve")
         similar = self._similar(query, intent)
-        context = context_of(evidence, report, intent, hits, self.knowledge, leave_out, similar)
+        context = context_of(evidence, report, intent, hits, self.knowledge, leave_out, similar, book)
         return candidates_of(hits, context, self.knowledge), context
 
     def _as_it_is_now(self, message: Message) -> Evidence:
@@ -403,9 +405,9 @@ class Advisor:
         seen = self.history.sightings(fingerprint(evidence, _named(answer)), conversation_id)
         return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
 
-    def _check(self, evidence: Evidence) -> Report:
+    def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
-        return with_patches(check(evidence, rules), evidence, rules, parse)
+        return with_patches(check(evidence, rules, book), evidence, rules, parse)
 
     def _retrieve(
         self,

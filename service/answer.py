@@ -252,7 +252,8 @@ class Section:
 
     ``kind`` identifies the part, independent of the language; clients skip unknown kinds. ``body`` is Markdown without
     the heading. A section without a heading continues the one before it. ``items`` are the entries of a list or the
-    lines of the receipt, without details; ``markers`` the citations in the body.
+    lines of the receipt, without details; ``markers`` the citations in the body. ``folded``: a detail that a channel
+    may show on demand; such sections are the last ones.
     """
 
     kind: str
@@ -260,6 +261,7 @@ class Section:
     body: str
     items: tuple[str, ...] = ()
     markers: tuple[int, ...] = ()
+    folded: bool = False
 
     @property
     def markdown(self) -> str:
@@ -284,7 +286,10 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """The response of ``/v1/check`` and ``trainmedic check --format json``: rules only."""
+    """The response of ``/v1/check`` and ``trainmedic check --format json``: rules only.
+
+    ``patch`` makes the changes of all findings at once; empty if at most one of them has a patch.
+    """
 
     findings: tuple[FindingView, ...]
     run: RunView
@@ -292,6 +297,7 @@ class ReportView:
     receipt: ReceiptView
     ruleset_version: str
     failures: tuple[str, ...] = ()
+    patch: str = ""
 
     @property
     def fired(self) -> tuple[FindingView, ...]:

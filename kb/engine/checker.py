@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from trainmedic.kb.engine.asks import missing
 from trainmedic.kb.engine.expressions import Expression
-from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.fixes import fixes
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
@@ -21,18 +21,17 @@ _CHOOSES = frozenset({"stage", "rlhf_type", "rl", "algorithm.adv_estimator", "ad
 """Options by which the user himself chose the algorithm: they may well be what is wrong."""
 
 
-def check(evidence: Evidence, ruleset: RuleSet) -> Report:
+def check(evidence: Evidence, ruleset: RuleSet, book: FactBook | None = None) -> Report:
     """Run every rule on every run. Findings are in their own order; ``clear`` lists the other rules by id.
+    ``book``: the evidence's facts, if others read them too.
 
     A finding that two runs share (same rule, places and words) is given once, for the first run.
     """
     findings: dict[tuple[object, ...], Finding] = {}
     failures = {page.stem: RuleFailure(rule_id=page.stem, message=str(page)) for page in ruleset.failures}
     ruled_out: set[str] = set()
-    for run in evidence.runs or (evidence.run,):
-        facts = Facts(evidence, run)
-        framework = run.framework.value if run.framework is not None else None
-        for rule in ruleset.for_framework(framework):
+    for facts in (book or FactBook(evidence)).runs:
+        for rule in ruleset.for_framework(_framework(facts)):
             try:
                 if not _applies(rule, facts):
                     continue
@@ -62,14 +61,17 @@ def fired_rules(evidence: Evidence, ruleset: RuleSet, among: Collection[str] | N
     A rule that raises does not.
     """
     fired = set()
-    for run in evidence.runs or (evidence.run,):
-        facts = Facts(evidence, run)
-        for rule in ruleset.for_framework(run.framework.value if run.framework is not None else None):
+    for facts in FactBook(evidence).runs:
+        for rule in ruleset.for_framework(_framework(facts)):
             if rule.id not in fired and (among is None or rule.id in among):
                 with suppress(Exception):
                     if _fires(rule, facts):
                         fired.add(rule.id)
     return frozenset(fired)
+
+
+def _framework(facts: Facts) -> str | None:
+    return facts.run.framework.value if facts.run.framework is not None else None
 
 
 def _fires(rule: Rule, facts: Facts) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from trainmedic.kb.engine.graphics_cards import cards
-from trainmedic.kb.engine.log_text import find
+from trainmedic.kb.engine.log_text import find, literal_of
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
@@ -42,7 +43,7 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_cache", "_concepts", "_options", "_shared", "evidence", "run")
+    __slots__ = ("_cache", "_concepts", "_options", "_shared", "_text", "evidence", "run")
 
     def __init__(
         self, evidence: Evidence, run: RunConfig | None = None, concepts: Collection[str] = frozenset()
@@ -52,6 +53,7 @@ class Facts:
         self.run = run if run is not None else evidence.run
         self._cache: dict[Key, Fact] = {}
         self._options: dict[str, tuple[Option, ...]] | None = None
+        self._text: str | None = None
         self._shared: dict[str, Any] = {}
 
     def once(self, name: str, compute: Callable[[Facts], T]) -> T:
@@ -86,7 +88,7 @@ class Facts:
             return self._batch(name)
         if name in ("entry", "launcher"):
             return self._command(name)
-        return Fact(value=UNKNOWN, seen=f"{name} is not given", missing=(f"setting:{name}",))
+        return _unknown(f"{name} is not given", f"setting:{name}")
 
     def written(self, name: str) -> Fact:
         """Whether the user wrote this canonical setting; unknown without a configuration, or with a cut one."""
@@ -99,7 +101,7 @@ class Facts:
         """Whether the framework's default of this setting is in force."""
         setting = self.run.settings.get(name)
         if setting is None:
-            return Fact(value=UNKNOWN, seen=f"{name} is not given", missing=(f"setting:{name}",))
+            return _unknown(f"{name} is not given", f"setting:{name}")
         if setting.is_default:
             return Fact(value=True, spans=self._anchor(), seen=f"{name} = {show(setting.value)} ({setting.source})")
         place = setting.option.span if setting.option is not None else setting.span
@@ -154,7 +156,7 @@ class Facts:
             and self.name("deepspeed").value is not None
         )
         if unread or self.run.partial or not self.run.options:
-            return Fact(value=UNKNOWN, seen=f"{seen} in what was given", missing=(missing,))
+            return _unknown(f"{seen} in what was given", missing)
         return Fact(value=value, seen=seen)
 
     # --- options by the framework's own spelling ---------------------------------------------------------------------
@@ -211,7 +213,7 @@ class Facts:
         found = self.evidence.versions.get(package)
         if found is None:
             return Fact(value=UNKNOWN, seen=f"version of {package} is not given", missing=(f"version:{package}",))
-        answer = in_range(found, parse_range(spec))
+        answer = within(found, spec)
         spans = (found.span,) if found.span is not None else ()
         seen = f"{package} {version_text(found)}"
         if answer is None:
@@ -312,7 +314,7 @@ class Facts:
         """Whether the question names one of these concepts. Never false: what is not said may still be so."""
         named = next((concept for concept in concepts if concept in self._concepts), None)
         if named is None:
-            return Fact(value=UNKNOWN, seen=f"{concepts[0]} is not mentioned")
+            return _unknown(f"{concepts[0]} is not mentioned")
         return Fact(value=True, seen=f"the question mentions {named}", user_provided=True)
 
     def traceback(self, text: str) -> Fact:
@@ -332,9 +334,13 @@ class Facts:
 
         Never false: a log is mostly an excerpt, so the absence of a line proves nothing.
         """
-        span = next((span for text in texts if (span := find(self.evidence, text)) is not None), None)
+        if self._text is None:
+            self._text = "\n".join(source.text for source in self.evidence.sources)
+        # Nearly all of the hundreds of texts that one question is searched for are not there at all.
+        there = (text for text in texts if literal_of(text) in self._text)
+        span = next((place for text in there if (place := find(self.evidence, text)) is not None), None)
         if span is None:
-            return Fact(value=UNKNOWN, seen=f"no line with {texts[0]!r}", missing=("log",))
+            return _unknown(f"no line with {texts[0]!r}", "log")
         return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
 
     def oom_in(self, *places: str) -> Fact:
@@ -455,6 +461,11 @@ FACTS: Mapping[str, Callable[..., Fact]] = {
 }
 
 
+@lru_cache(maxsize=16_384)  # most facts of most questions are not known, and making them took a tenth of an answer
+def _unknown(seen: str, *missing: str) -> Fact:
+    return Fact(value=UNKNOWN, seen=seen, missing=missing)
+
+
 def version_text(fact: VersionFact) -> str:
     """A version as a message shows it: ``2.6.1``, ``0.3.4–0.5.2``, ``≥ 0.3.4``, ``?`` if nothing is known."""
     if fact.exact is not None:
@@ -474,5 +485,26 @@ def in_range(fact: VersionFact, clauses: Sequence[Clause]) -> bool | None:
     return interval_holds(Interval(parse_version(fact.low), parse_version(fact.high)), clauses)
 
 
+def within(fact: VersionFact, spec: str) -> bool | None:
+    """`in_range` of a range's text."""
+    return _within(fact.exact, fact.low, fact.high, spec)
+
+
+@lru_cache(maxsize=16_384)  # every question asks the ranges of all pages about the same few versions
+def _within(exact: str | None, low: str | None, high: str | None, spec: str) -> bool | None:
+    return in_range(VersionFact(package="", exact=exact, reason="", low=low, high=high), parse_range(spec))
+
+
 def _ordered(row: Row) -> list[tuple[str, Metric]]:
     return sorted(row.metrics.items())
+
+
+class FactBook:
+    """The facts of every run of some evidence, each read once however many rules, mechanisms and defects need it."""
+
+    __slots__ = ("evidence", "main", "runs")
+
+    def __init__(self, evidence: Evidence, concepts: Collection[str] = frozenset()) -> None:
+        self.evidence = evidence
+        self.runs = tuple(Facts(evidence, run, concepts) for run in evidence.runs or (evidence.run,))
+        self.main = self.runs[0]

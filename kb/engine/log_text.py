@@ -42,6 +42,11 @@ def find(evidence: Evidence, text: str) -> Span | None:
     return first(evidence, *compiled(text))
 
 
+def literal_of(text: str) -> str:
+    """The literal part that any line with this text has."""
+    return compiled(text)[0]
+
+
 @cache  # bounded: the texts are those of the pages
 def compiled(text: str) -> tuple[str, re.Pattern[str] | None]:
     """The longest literal part of a text with wildcards, and its pattern (None without wildcards).

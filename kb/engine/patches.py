@@ -13,10 +13,11 @@ from functools import partial
 
 from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import apply, resolve
+from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety
+from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety, Severity, Text
 
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
 """`kb.parse.pipeline.parse`: question and attachments → evidence."""
@@ -87,16 +88,13 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
     what holds nothing but logged lines is not read again. The log is that of the run before the patch: it still counts
     for what a patch ``clears``, but only the configuration itself decides what ``appears``.
     """
-    fired = {finding.rule_id for finding in report.fired}
+    fired = frozenset(finding.rule_id for finding in report.fired)
     known: dict[tuple[Edit, ...], Fix] = {}
-    before: list[frozenset[str]] = []
 
     def complete(fix: Fix) -> Fix:
         if not fix.edits:
             return fix
         if fix.edits not in known:
-            if not before:
-                before.append(fired_rules(unstarted(evidence), ruleset))
             sources = patched(fix.edits, evidence.sources)
             after = reread(evidence, sources, parse)
             patch = _patch(evidence.sources, sources)
@@ -104,7 +102,7 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
                 fix,
                 patch=patch if len(patch) <= _LONGEST_PATCH else None,
                 clears=tuple(sorted(fired - fired_rules(after, ruleset, fired))),
-                appears=tuple(sorted(fired_rules(unstarted(after), ruleset) - before[0] - fired)),
+                appears=tuple(sorted(_appearing(evidence, after, ruleset, fired))),
             )
         done = known[fix.edits]
         return replace(fix, patch=done.patch, clears=done.clears, appears=done.appears)
@@ -112,7 +110,20 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
     def finished(finding: Finding) -> Finding:
         return replace(finding, fixes=tuple(complete(fix) for fix in finding.fixes)) if finding.fixes else finding
 
-    return replace(report, findings=tuple(finished(finding) for finding in report.findings))
+    repair = _repair(report)
+    return replace(
+        report,
+        findings=tuple(finished(finding) for finding in report.findings),
+        repair=complete(repair) if repair is not None else None,
+    )
+
+
+def _appearing(before: Evidence, after: Evidence, ruleset: RuleSet, fired: frozenset[str]) -> frozenset[str]:
+    """The rules that fire on the configuration after an edit, and fired neither on it nor on the run before."""
+    old, new = unstarted(before), unstarted(after)
+    possible = reached(old, new, ruleset)
+    found = fired_rules(new, ruleset, possible) - fired
+    return found - fired_rules(old, ruleset, found) if found else found
 
 
 def reread(evidence: Evidence, sources: Sequence[Source], parse: Parse) -> Evidence:
@@ -154,12 +165,30 @@ def safe_edits(report: Report, name: str | None) -> tuple[Edit, ...]:
 
     A fix that meets an earlier one is left out: applying and checking again offers it anew.
     """
+    fixes = [fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE]
+    return tuple(edit for edit in _compatible(fixes) if edit.span.attachment == name)
+
+
+def _repair(report: Report) -> Fix | None:
+    """The first editing fix of each fault as one; None if that is no more than one of them."""
+    faults = [f for f in report.fired if f.concludes == "fault" and f.severity is not Severity.INFO]
+    firsts = [next((fix for fix in finding.fixes if fix.edits), None) for finding in faults]
+    fixes = [fix for fix in firsts if fix is not None]
+    edits = _compatible(fixes)
+    if len({fix.edits for fix in fixes}) < 2:
+        return None
+    safe = all(fix.safety is Safety.SAFE for fix in fixes)
+    return Fix(text=Text(en="", zh=""), safety=Safety.SAFE if safe else Safety.UNSAFE, edits=edits)
+
+
+def _compatible(fixes: Iterable[Fix]) -> tuple[Edit, ...]:
+    """The edits of the fixes that can be made together, each fix whole or not at all; the earlier one wins."""
     accepted: tuple[Edit, ...] = ()
-    for fix in (fix for finding in report.fired for fix in finding.fixes if fix.safety is Safety.SAFE):
+    for fix in fixes:
         together, dropped = resolve((*accepted, *fix.edits))
         if not dropped:
             accepted = together
-    return tuple(edit for edit in accepted if edit.span.attachment == name)
+    return accepted
 
 
 def _paste(sources: Sequence[Source]) -> tuple[str, tuple[Attachment, ...]]:

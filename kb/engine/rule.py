@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
@@ -15,6 +15,8 @@ from trainmedic.kb.engine.placeholders import Template
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Safety, Severity, Text
 from trainmedic.kb.model.run import Scalar
+
+T = TypeVar("T")
 
 Check: TypeAlias = Callable[[Facts], Outcome]
 
@@ -68,6 +70,7 @@ class RuleSet:
     failures: tuple[PageProblem, ...] = ()
     version: str = ""
     _index: dict[str, tuple[Rule, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def for_framework(self, framework: str | None) -> tuple[Rule, ...]:
         """The rules that may run for a framework (None: not recognised). Deprecated ones never run."""
@@ -80,6 +83,12 @@ class RuleSet:
                 and ("framework" not in rule.applies or framework in rule.applies["framework"])
             )
         return self._index[key]
+
+    def once(self, name: str, derive: Callable[[tuple[Rule, ...]], T]) -> T:
+        """What a module derives from the rules, once. ``name`` is the module."""
+        if name not in self._derived:
+            self._derived[name] = derive(self.rules)
+        return cast(T, self._derived[name])
 
     def get(self, rule_id: str) -> Rule | None:
         return next((rule for rule in self.rules if rule.id == rule_id), None)

@@ -127,6 +127,7 @@ class Report:
     """All findings, in order, and which rules were clear or failed.
 
     ``ruled_out`` are those of the clear rules that look at such a run and whose condition is certainly false.
+    ``repair`` makes the first change of each fired finding in one patch; None if fewer than two findings have one.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -134,6 +135,7 @@ class Report:
     ruled_out: frozenset[str] = frozenset()
     failures: tuple[RuleFailure, ...] = ()
     ruleset_version: str = ""
+    repair: Fix | None = None
 
     @property
     def fired(self) -> tuple[Finding, ...]:

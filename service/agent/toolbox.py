@@ -17,7 +17,7 @@ from trainmedic.kb.model.place import Span
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
-from trainmedic.service.composition.compose import place, quote
+from trainmedic.service.composition.citations import place, quote
 from trainmedic.service.llm.prompts.data_marks import delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.what_if.apply import Effect, WhatIf, what_if

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Status
@@ -15,6 +15,9 @@ TRENDS = ("loss", "reward", "kl")
 RANGES = ("grad_norm", "learning_rate")
 """Metrics shown as least and greatest value."""
 MAX_UNCHECKED = 3
+MAX_SETTINGS, MAX_VERSIONS = 5, 4
+KEY_SETTINGS = ("learning_rate", "micro_batch", "gradient_accumulation", "max_length", "epochs", "bf16", "fp16", "beta")
+"""Settings named with their values, the most telling first."""
 
 
 def checkup(context: Context, language: str) -> Iterator[str]:
@@ -29,11 +32,15 @@ def checkup(context: Context, language: str) -> Iterator[str]:
         start, end = (values[0], values[-1]) if name in TRENDS else (min(values), max(values))
         joiner = " → " if name in TRENDS else "–"
         yield f"`{name}` {start:.4g}" if start == end else f"`{name}` {start:.4g}{joiner}{end:.4g}"
-    settings = sum(not setting.is_default for setting in evidence.run.settings.values())
+    settings = {name: s for name, s in evidence.run.settings.items() if not s.is_default}
     if settings:
-        yield messages("checkup.settings", language, count=settings)
+        named = [f"`{settings[name].key} {settings[name].value}`" for name in KEY_SETTINGS if name in settings]
+        counted = messages("checkup.settings", language, count=len(settings))
+        yield counted + _values(named[:MAX_SETTINGS], language)
     if evidence.versions:
-        yield messages("checkup.versions", language, count=len(evidence.versions))
+        exact = [f"{name} {fact.exact}" for name, fact in sorted(evidence.versions.items()) if fact.exact]
+        counted = messages("checkup.versions", language, count=len(evidence.versions))
+        yield counted + _values(exact[:MAX_VERSIONS], language)
     yield messages("checkup.findings", language, count=len(report.fired))
     if not evidence.rows:
         yield messages("checkup.no_log", language)
@@ -45,6 +52,12 @@ def checkup(context: Context, language: str) -> Iterator[str]:
     unsure = [finding for finding in report.findings if finding.status is Status.CANNOT_TELL]
     for finding in unsure[:MAX_UNCHECKED]:
         yield messages("checkup.unsure", language, title=finding.title.get(language))
+
+
+def _values(names: Sequence[str], language: str) -> str:
+    """The end of a line that lists what it counts."""
+    joiner = "、" if language == "zh" else ", "
+    return messages("checkup.values", language, values=joiner.join(names)) if names else ""
 
 
 def metric_values(evidence: Evidence, name: str) -> list[float]:

@@ -2,87 +2,43 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from trainmedic.kb.engine.mechanism import Mechanism, Origin, origin_id
+from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
-from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Finding, Severity, Status
+from trainmedic.kb.model.report import Finding, Fix, Severity, Status
 from trainmedic.service.answer import CauseView, Citation, MechanismRef, RefutationView, Section, StatementView
+from trainmedic.service.composition.brief import fold, split, word_count
 from trainmedic.service.composition.checkup import checkup
+from trainmedic.service.composition.citations import Citations, place, plain_text, quote, shown_name
 from trainmedic.service.composition.differential import Reasons, Tree
 from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import finding_view, joined, missing_view
+from trainmedic.service.composition.views import finding_view, grouped, joined, merged_evidence, missing_view
 from trainmedic.service.composition.what_if import supposition
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause, MechanismBelief
-from trainmedic.service.what_if.apply import Effect, WhatIf
+from trainmedic.service.what_if.apply import WhatIf
 from trainmedic.service.what_if.compare import Difference
 
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_ORIGINS = 5
+MAX_INPUTS = 5
+"""Inputs named in the receipt's line, besides those that were cut."""
 MAX_REASONS = 2
 """Reasons named on a cause's line."""
-MAX_QUOTE = 160
-"""Code points of one quoted place."""
-_ORDINARY = re.compile(r"[\w.\-/ +,@=~()（）]{1,200}")
-_BRACKETS = str.maketrans("[]<>`", "［］‹›'")
-_LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
-_MARKS = re.compile(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
-
+MAX_INLINE, MAX_INLINE_QUOTE = 2, 60
+"""Places within a sentence, and the code points of each."""
+CAUSE_WORDS, FIX_WORDS, CHANGE_WORDS, VERIFY_WORDS, BOLD_WORDS = 36, 36, 20, 30, 8
+"""Words of the short form of a cause, a case's fix, a change, a verification and the change that a problem begins with;
+one sentence may have more."""
 Sections = tuple[Section, ...]
-
-
-@dataclass(slots=True)
-class Citations:
-    """Assigns markers: one for each cited thing, in the order of first use."""
-
-    language: str
-    found: dict[tuple[str, str], Citation] = field(default_factory=dict)
-    first: int = 1  # the lowest marker that may be assigned
-
-    def case(self, case: Case) -> int:
-        url = case.sources[0].url if case.sources else None
-        return self._marker("case", case.id, case.title.get(self.language), url, None)
-
-    def mechanism(self, mechanism: Mechanism, origin: Origin | None = None) -> int:
-        """The marker of a mechanism or of one of its origins."""
-        url = mechanism.sources[0].url if mechanism.sources else None
-        if origin is None:
-            return self._marker("case", mechanism.id, mechanism.title.get(self.language), url, None)
-        return self._marker("case", origin_id(mechanism, origin), origin.title.get(self.language), url, None)
-
-    def rule(self, finding: Finding) -> int:
-        return self._marker("rule", finding.rule_id, finding.title.get(self.language), None, None)
-
-    def effect(self, effect: Effect) -> int:
-        """The marker of a rule that a supposed change affects."""
-        return self._marker("rule", effect.rule_id, effect.title.get(self.language), None, None)
-
-    def place(self, span: Span) -> int:
-        name = place(span, self.language)
-        return self._marker("input", f"{span.attachment or ''}:{span.line}:{span.column}", name, None, quote(span))
-
-    def all(self) -> tuple[Citation, ...]:
-        return tuple(self.found.values())
-
-    def _marker(
-        self, kind: Literal["case", "rule", "input"], id: str, title: str, url: str | None, quoted: str | None
-    ) -> int:
-        key = (kind, id)
-        if key not in self.found:
-            number = max([self.first - 1, *(citation.marker for citation in self.found.values())]) + 1
-            self.found[key] = Citation(marker=number, kind=kind, id=id, title=title, url=url, quote=quoted)
-        return self.found[key].marker
 
 
 def compose(
@@ -107,10 +63,11 @@ def compose(
         name = "unchanged" if supposed is None else "unchanged_as_is"
         sections.append(Section(kind="unchanged", body=messages(name, language)))
     lead, likely, belief = diagnosis.lead, diagnosis.likely, diagnosis.mechanism
-    faults = config_faults(diagnosis, context)
-    if faults:
+    shown: Sequence[Finding] = config_faults(diagnosis, context)
+    alone = bool(shown)  # faults that nobody asked about
+    if alone:
         lead = None
-        sections += _config_faults(faults, citations)
+        sections += _config_faults(shown, context, citations)
     elif belief is not None:
         sections += _with_mechanism(belief, diagnosis, context, citations)
     elif lead is not None:
@@ -118,14 +75,19 @@ def compose(
         sections += _with_cause(lead, diagnosis, context, citations, brief=brief)
     else:
         sections.append(Section(kind="lead", body=_without_cause(diagnosis, context, language)))
+        sections += _likely(likely, diagnosis, context, citations)
+        if likely is None:
+            shown = urgent(diagnosis)
+            sections += _headed("seen", _seen("seen", shown, citations, fixes=True), language)
+            sections += _headed("patch", _patch(shown, language, words=False), language)
     if diagnosis.verdict == "no_fault":
         sections += _headed("checkup", _list("checkup", list(checkup(context, language)), ()), language)
-    others = (*_likely(likely, diagnosis, context, citations), *_others(diagnosis, context, lead or likely, citations))
-    asks = _asks(diagnosis, language, headed=bool(faults))
-    # If the verdict asks back, the questions come first; after an answer they come last.
-    sections += (*asks, *others) if diagnosis.verdict == "need_input" and not faults else (*others, *asks)
-    sections += _listed(diagnosis, context, lead, citations, faults)
-    return tuple(sections), citations.all()
+    asking = diagnosis.verdict == "need_input" and not alone
+    asks = _asks(diagnosis, language)
+    others = _others(diagnosis, context, lead or likely, citations)
+    sections += (*asks, *others) if asking else _hidden((*others, *asks))
+    sections += _hidden(_listed(diagnosis, context, lead or likely, citations, shown))
+    return fold(sections), citations.all()
 
 
 def opening(
@@ -145,13 +107,15 @@ def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Se
     """The sections after a model's explanation of the first cause: the patch, other causes, questions, findings."""
     language = citations.language
     lead = diagnosis.causes[0] if diagnosis.causes else None
-    fired = [f for f in context.report.fired if lead is not None and (f in lead.findings or f in diagnosis.related)]
+    proofs = [f for f in context.report.fired if lead is not None and f in lead.findings]
+    related = [f for f in diagnosis.related if lead is not None and f not in proofs]
     return (
         *(_names(lead.case, context, language) if lead is not None else ()),
-        *_headed("patch", _patch(fired, language), language),
-        *_others(diagnosis, context, lead, citations),
-        *_asks(diagnosis, language),
-        *_listed(diagnosis, context, lead, citations),
+        *_headed("patch", _patch(proofs, language), language),
+        *_hidden(_headed("patch", _patch(related, language), language)),
+        *_hidden(_others(diagnosis, context, lead, citations)),
+        *_hidden(_asks(diagnosis, language)),
+        *_hidden(_listed(diagnosis, context, lead, citations)),
     )
 
 
@@ -159,11 +123,19 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     """What was read, and if any, what was masked and what could not be read."""
     inputs = []
     for item in receipt.inputs:
+        if item.name is None and not item.bytes and len(receipt.inputs) > 1:
+            continue
         name = shown_name(item.name) if item.name else messages("question", language)
         cut = messages("cut", language) if item.truncated else ""
-        inputs.append(messages("lines", language, name=name, kind=item.kind, count=item.lines, cut=cut))
+        kind = messages(f"kinds.{item.kind}", language) if f"kinds.{item.kind}" in messages else item.kind
+        text = messages("lines", language, name=name, kind=kind, count=item.lines, cut=cut) if item.name else name + cut
+        inputs.append((item.truncated, text))
     joiner = "、" if language == "zh" else ", "
-    lines = [messages("receipt", language, inputs=joiner.join(inputs))] if inputs else []
+    named = [text for number, (cut, text) in enumerate(inputs) if cut or number < MAX_INPUTS]
+    names = joiner.join(named)
+    if len(named) < len(inputs):
+        names = messages("and_more", language, names=names, count=len(inputs) - len(named))
+    lines = [messages("receipt", language, inputs=names)] if inputs else []
     if receipt.masked:
         masked = joiner.join(f"{count} × {kind}" for kind, count in receipt.masked)
         lines.append(messages("masked", language, masked=masked))
@@ -196,8 +168,11 @@ def _without_cause(diagnosis: Diagnosis, context: Context, language: str) -> str
 def _with_cause(
     cause: Cause, diagnosis: Diagnosis, context: Context, citations: Citations, *, brief: bool = False
 ) -> Iterator[Section]:
+    """The verdict, the cause in a sentence, the change and how to verify it; then the details.
+
+    Markers are assigned in the order of the text.
+    """
     language, case = citations.language, cause.case
-    yield from _going_on(cause, diagnosis, citations)
     marker = citations.case(case)
     title = messages(f"lead.{diagnosis.verdict}", language, title=case.title.get(language), marker=f"[{marker}]")
     yield Section(kind="lead", body=title, markers=(marker,))
@@ -207,18 +182,74 @@ def _with_cause(
         yield Section(kind="grade", body=messages("graded", language, grade=grade))
     else:
         yield Section(kind="confidence", body=_confidence(cause, language, answered=True))
-    fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
-    fired.sort(key=lambda f: f not in cause.findings)
-    fix = _headed("fix", _fix(case, fired, context, marker, language), language)
+    proofs = [f for f in context.report.fired if f in cause.findings]
+    because, why, said = _because(case, proofs, citations)
+    if not brief:
+        yield from because
+    fix, more = _fix(case, proofs, context, marker, language)
+    verify, confirm = _verify(case.section("confirm", language), marker, language)
+    if diagnosis.verdict == "no_fault":
+        more, confirm = (*fix, *more), (*verify, *confirm)
+    else:
+        yield from _headed("fix", fix, language)
     if brief:
-        yield from fix
         return
-    # Markers are assigned in the order of the text.
-    yield from _headed("cause", _cited("cause", case.section("cause", language), marker), language)
-    yield from _headed("seen", _seen("seen", fired, citations), language)
-    yield from fix
-    yield from _headed("refuted", _refuted(case, marker, language), language)
-    yield from _headed("confirm", _cited("confirm", case.section("confirm", language), marker), language)
+    if diagnosis.verdict != "no_fault":
+        yield from verify
+    others = [f for f in diagnosis.related if f not in proofs]
+    yield from _hidden(_headed("cause", (*_going_on(cause, diagnosis, citations), *why), language))
+    seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
+    yield from _hidden(_headed("seen", seen, language))
+    yield from _hidden(_headed("fix_full", more, language))
+    yield from _hidden(_headed("patch", _patch(others, language), language))
+    yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
+    yield from _hidden(_headed("confirm", confirm, language))
+
+
+def _because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tuple[Sections, Sections, list[Finding]]:
+    """The cause in one or two sentences: what a rule says of the user's own values with their places, else the
+    beginning of the case's text. Then the text that explains it, and the findings that it says."""
+    language, marker = citations.language, citations.case(case)
+    text = case.section("cause", language)
+    first = next(iter(grouped(proofs)), ())
+    if not first:
+        head, rest = split(text, CAUSE_WORDS)
+        return _cited("because", head, marker), _cited("cause", rest, marker), []
+    rule = citations.rule(first[0])
+    head, rest = split(first[0].message.get(language), CAUSE_WORDS)
+    places, markers = _inline_places(first, citations)
+    body = f"{head} [{rule}]" + (messages("places_inline", language, places=places) if places else "")
+    why = (*_cited("cause", rest, rule), *_cited("cause", text, marker))
+    return _plain("because", body, rule, *markers), why, list(first)
+
+
+def _inline_places(findings: Sequence[Finding], citations: Citations) -> tuple[str, list[int]]:
+    """The first places of findings, cited, within a sentence; the number of files if there are several."""
+    language = citations.language
+    parts, markers = [], []
+    for span in merged_evidence(findings)[:MAX_INLINE]:
+        if span.default:
+            parts.append(messages("default", language, place=place(span, language)))
+        else:
+            markers.append(citations.place(span))
+            quoted = quote(span, MAX_INLINE_QUOTE).replace("`", "'")
+            parts.append(f"{place(span, language)} `{quoted}` [{markers[-1]}]")
+    if more := _files(findings, language):
+        parts.append(more)
+    return ("、" if language == "zh" else ", ").join(parts), markers
+
+
+def _files(findings: Sequence[Finding], language: str) -> str:
+    """``in 20 files``, if it is more than one."""
+    names = {finding.evidence[0].attachment for finding in findings if finding.evidence}
+    return messages("in_files", language, count=len(names)) if len(names) > 1 else ""
+
+
+def _verify(text: str, marker: int, language: str) -> tuple[Sections, Sections]:
+    """How to confirm a cause on one line, and the text after it."""
+    head, rest = split(text, VERIFY_WORDS)
+    body = messages("verify", language, text=head, marker=f"[{marker}]") if head else ""
+    return _plain("verify", body, marker), _cited("confirm", rest, marker)
 
 
 def _going_on(cause: Cause, diagnosis: Diagnosis, citations: Citations) -> Sections:
@@ -248,11 +279,15 @@ def _with_mechanism(
     marker = citations.mechanism(mechanism)
     lead = messages("lead.mechanism", language, title=mechanism.title.get(language), marker=f"[{marker}]")
     yield Section(kind="lead", body=lead, markers=(marker,))
+    head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
+    yield from _cited("because", head, marker)
     yield from _headed("origins", _origins(belief, diagnosis, context, citations), language)
-    yield from _headed("cause", _cited("cause", mechanism.section("cause", language), marker), language)
-    yield from _headed("seen", _seen("seen", diagnosis.related, citations), language)
     yield from _headed("patch", _patch(diagnosis.related, language), language)
-    yield from _headed("confirm", _cited("confirm", mechanism.section("confirm", language), marker), language)
+    verify, confirm = _verify(mechanism.section("confirm", language), marker, language)
+    yield from verify
+    yield from _hidden(_headed("cause", _cited("cause", rest, marker), language))
+    yield from _hidden(_headed("seen", _seen("seen", diagnosis.related, citations), language))
+    yield from _hidden(_headed("confirm", confirm, language))
 
 
 def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, citations: Citations) -> Sections:
@@ -268,13 +303,13 @@ def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, ci
         known = cases.get(next((inner.id for inner in node.nodes), node.id))
         if node.id in origins:
             markers.append(citations.mechanism(mechanism, origins[node.id]))
-            change = origins[node.id].fix.get(language)
+            change = split(origins[node.id].fix.get(language), CHANGE_WORDS)[0]
         else:
             markers.append(citations.case(cases[node.id]))
-            change = first_sentence(cases[node.id].section("fix", language))
+            change = split(cases[node.id].section("fix", language), CHANGE_WORDS)[0]
         supports = node.supports or tuple(statement for inner in node.nodes for statement in inner.supports)
-        item = f"**{node.title}** [{markers[-1]}]{_because(supports, language)}"
-        item += messages("change", language, change=change)
+        item = f"**{node.title}** [{markers[-1]}]{_basis(supports, language)}"
+        item += messages("change", language, change=change) if change else ""
         if known is not None and known.level == "case" and known.id != node.id:
             markers.append(citations.case(known))
             item += messages("known_case", language, title=known.title.get(language), marker=f"[{markers[-1]}]")
@@ -283,18 +318,12 @@ def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, ci
     return _list("origins", items, markers, body)
 
 
-def _because(statements: Sequence[StatementView], language: str) -> str:
+def _basis(statements: Sequence[StatementView], language: str) -> str:
     """What speaks for a cause, as the end of its line."""
     texts = tuple(dict.fromkeys(statement.text for statement in statements))[:MAX_REASONS]
     return (
         messages("because", language, reasons=joined(texts, language)) if texts else "。" if language == "zh" else "."
     )
-
-
-def first_sentence(markdown_text: str) -> str:
-    """The beginning of a text without its marks: the first paragraph or list entry."""
-    first = next((line for line in plain_text(markdown_text).splitlines() if line.strip()), "")
-    return first.removeprefix("- ").strip()
 
 
 def config_faults(diagnosis: Diagnosis, context: Context) -> tuple[Finding, ...]:
@@ -306,11 +335,27 @@ def config_faults(diagnosis: Diagnosis, context: Context) -> tuple[Finding, ...]
     return tuple(f for f in diagnosis.findings if f.severity is not Severity.INFO and f.concludes == "fault")
 
 
-def _config_faults(faults: Sequence[Finding], citations: Citations) -> Iterator[Section]:
+def urgent(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    """What is wrong in the input of an answer that names no cause: findings about the question, or errors."""
+    if diagnosis.verdict == "no_fault":
+        return ()
+    faults = [f for f in diagnosis.findings if f.severity is not Severity.INFO and f.concludes == "fault"]
+    related = [f for f in faults if f in diagnosis.related]
+    return tuple(related or (f for f in faults if f.severity is Severity.ERROR))
+
+
+def _config_faults(faults: Sequence[Finding], context: Context, citations: Citations) -> Iterator[Section]:
+    """The faults with their fixes, and one patch for all of them."""
     language = citations.language
-    yield Section(kind="lead", body=messages("lead.config_faults", language, count=len(faults)))
-    yield from _seen("problems", faults, citations)
-    yield from _headed("patch", _patch(faults, language, len(faults)), language)
+    yield Section(kind="lead", body=messages("lead.config_faults", language, count=len(grouped(faults))))
+    yield from _seen("problems", faults, citations, fixes=True)
+    repair = context.report.repair
+    if repair is None or not repair.patch:
+        yield from _headed("patch", _patch(faults, language, len(faults), words=False), language)
+        return
+    note = messages("one_patch", language, count=len(grouped(faults)))
+    diff = _diff(repair.patch, repair.clears, repair.appears, language)
+    yield from _headed("patch", (*_plain("change", note), *_plain("diff", diff)), language)
 
 
 def _confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
@@ -327,18 +372,30 @@ def _likely(cause: Cause | None, diagnosis: Diagnosis, context: Context, citatio
         return
     language, case = citations.language, cause.case
     marker = citations.case(case)
-    explained = _marked(case.section("cause", language), marker)
-    body = f"**{case.title.get(language)}** [{marker}]\n\n{_confidence(cause, language)}\n\n{explained}"
+    proofs = [f for f in context.report.fired if f in cause.findings]
+    body = f"**{case.title.get(language)}** [{marker}]\n\n{_confidence(cause, language)}"
     yield from _headed("likely", _plain("likely", body, marker), language)
-    fired = [f for f in context.report.fired if f in cause.findings or f in diagnosis.related]
-    yield from _headed("fix", _fix(case, fired, context, marker, language), language)
-    yield from _headed("confirm", _cited("confirm", case.section("confirm", language), marker), language)
-    yield from _headed("refuted", _refuted(case, marker, language), language)
+    because, why, said = _because(case, proofs, citations)
+    yield from because
+    fix, more = _fix(case, proofs, context, marker, language)
+    yield from _headed("fix", fix, language)
+    verify, confirm = _verify(case.section("confirm", language), marker, language)
+    yield from verify
+    others = [f for f in diagnosis.related if f not in proofs]
+    yield from _hidden(_headed("cause", why, language))
+    seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
+    yield from _hidden(_headed("seen", seen, language))
+    yield from _hidden(_headed("fix_full", more, language))
+    yield from _hidden(_headed("patch", _patch(others, language), language))
+    yield from _hidden(_headed("confirm", confirm, language))
+    yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
 
 
 def _refuted(case: Case, marker: int, language: str) -> Sections:
-    colon = "：" if language == "zh" else ": "
-    items = [f"{r.claim.get(language).rstrip('.。')}{colon}{r.why.get(language)} [{marker}]" for r in case.refutations]
+    stop = "。" if language == "zh" else "."
+    items = [
+        f"**{r.claim.get(language).rstrip('.。')}{stop}** {r.why.get(language)} [{marker}]" for r in case.refutations
+    ]
     return _list("refuted", items, [marker])
 
 
@@ -350,9 +407,16 @@ def _marked(text: str, marker: int) -> str:
     return f"{text}\n\n[{marker}]" if text.endswith("```") else f"{text} [{marker}]"
 
 
-def _fix(case: Case, fired: Sequence[Finding], context: Context, marker: int, language: str) -> Sections:
-    text = _cited("fix", case.section("fix", language), marker)
-    return (*text, *_names(case, context, language), *_patch(fired, language))
+def _fix(
+    case: Case, proofs: Sequence[Finding], context: Context, marker: int, language: str
+) -> tuple[Sections, Sections]:
+    """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text."""
+    text = case.section("fix", language)
+    change = _patch(proofs, language)
+    if change:
+        return change, (*_cited("fix", text, marker), *_names(case, context, language))
+    head, rest = split(text, FIX_WORDS)
+    return (*_cited("fix", head, marker), *_names(case, context, language)), _cited("fix", rest, marker)
 
 
 def _names(case: Case, context: Context, language: str) -> Sections:
@@ -362,31 +426,50 @@ def _names(case: Case, context: Context, language: str) -> Sections:
     return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
-def _patch(fired: Sequence[Finding], language: str, most: int = 1) -> Sections:
-    """The first fixes that edit the user's own text: in words, then as a diff with what it clears when applied."""
+def _patch(fired: Sequence[Finding], language: str, most: int = 1, *, words: bool = True) -> Sections:
+    """The first fixes in ``words``, those before others that edit the user's own text, each with its diff."""
     sections: list[Section] = []
-    for view in (finding_view(finding, language) for finding in fired):
-        if view.patch is None:
-            continue
-        note = messages("patch", language, clears=", ".join(view.clears)) if view.clears else ""
-        note += messages("appears", language, appears=", ".join(view.appears)) if view.appears else ""
-        fence = fence_around(view.patch)
-        diff = f"{fence}diff\n{view.patch.rstrip()}\n{fence}\n{note}".rstrip()
-        sections += (*_plain("change", view.fix), *_plain("diff", diff))
-        most -= 1
-        if most == 0:
-            break
+    fixable = sorted((f for f in fired if f.fixes), key=lambda f: not any(fix.patch for fix in f.fixes))
+    for finding in fixable[:most]:
+        view = finding_view(finding, language)
+        sections += _plain("change", _in_words(finding.fixes, language)) if words else ()
+        sections += _plain("diff", _diff(view.patch, view.clears, view.appears, language) if view.patch else "")
     return tuple(sections)
 
 
-def _seen(kind: str, findings: Sequence[Finding], citations: Citations) -> Sections:
+def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> str:
+    """The fixes in words as far as they are short, always with one that has a patch."""
+    texts = [fix.text.get(language) for fix in fixes]
+    needed = next((number for number, fix in enumerate(fixes) if fix.patch), 0)
+    chosen: list[str] = []
+    for number, text in enumerate(texts):
+        if number == needed or word_count(" ".join((*chosen, text, texts[needed]))) <= most:
+            chosen.append(text)
+    return joined(chosen, language)
+
+
+def _diff(patch: str, clears: Sequence[str], appears: Sequence[str], language: str) -> str:
+    """A fenced diff, and what the rules say once it is applied."""
+    note = messages("patch", language, count=len(clears)) if clears else ""
+    if appears:
+        note += messages("appears", language, appears=", ".join(f"`{rule}`" for rule in appears))
+    fence = fence_around(patch)
+    return f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip()
+
+
+def _seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:
+    """One entry for findings that say the same, with their places; with ``fixes`` each begins with its change."""
     language = citations.language
     lines, items, markers = [], [], []
-    for finding in findings:
+    for group in grouped(findings):
+        finding = group[0]
         markers.append(citations.rule(finding))
-        items.append(f"{finding.message.get(language)} [{markers[-1]}]")
+        message = finding.message.get(language)
+        if fixes and finding.fixes:
+            message = f"**{_in_words(finding.fixes, language, BOLD_WORDS)}** {split(message, CHANGE_WORDS)[0]}"
+        items.append(f"{message} [{markers[-1]}]" + (f" ({more})" if (more := _files(group, language)) else ""))
         lines.append(f"- {items[-1]}")
-        for span in finding.evidence[:MAX_EVIDENCE]:
+        for span in merged_evidence(group)[:MAX_EVIDENCE]:
             where = place(span, language)
             if span.default:
                 lines.append("  - " + messages("default", language, place=where))
@@ -411,30 +494,32 @@ def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citation
         confidence = messages(f"confidence.{cause.confidence}", language)
         item = f"{cause.case.title.get(language)} ({confidence}) [{markers[-1]}]"
         if diagnosis.verdict == "need_input":
-            item += _because(tuple(Reasons(cause, context, language).supports()), language)
-            item += messages("change", language, change=first_sentence(cause.case.section("fix", language)))
+            item += _basis(tuple(Reasons(cause, context, language).supports()), language)
+            item += messages("change", language, change=split(cause.case.section("fix", language), CHANGE_WORDS)[0])
         items.append(item)
     return _headed("other", _list("other", items, markers), language)
 
 
-def _asks(diagnosis: Diagnosis, language: str, *, headed: bool = False) -> Sections:
+def _asks(diagnosis: Diagnosis, language: str) -> Sections:
     views = [missing_view(item, language) for item in diagnosis.missing]
     items = [f"{view.ask} {view.why}" for view in views]
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
-    asks = _list("ask", items, (), body)
-    return asks if diagnosis.verdict == "need_input" and not headed else _headed("ask", asks, language)
+    name = "decide" if diagnosis.verdict == "need_input" else "ask"
+    return _headed(name, _list("ask", items, (), body), language)
 
 
 def _listed(
     diagnosis: Diagnosis, context: Context, lead: Cause | None, citations: Citations, shown: Sequence[Finding] = ()
-) -> Iterator[Section]:
+) -> Sections:
     """The findings that no section before shows."""
     if lead is not None or diagnosis.mechanism is not None:
         shown = (*shown, *diagnosis.related, *(lead.findings if lead is not None else ()))
-    related = [f for f in diagnosis.related if f not in shown]
-    others = [f for f in context.report.fired if f not in shown and f not in related]
-    yield from _headed("seen", _seen("seen", related, citations), citations.language)
-    yield from _headed("listed", _seen("listed", others, citations), citations.language)
+    others = [f for f in diagnosis.findings or context.report.fired if f not in shown]
+    return _headed("listed", _seen("listed", others, citations), citations.language)
+
+
+def _hidden(sections: Iterable[Section]) -> Sections:
+    return tuple(replace(section, folded=True) for section in sections)
 
 
 def _plain(kind: str, body: str, *markers: int) -> Sections:
@@ -497,39 +582,3 @@ def _mechanism_of(cause: Cause, diagnosis: Diagnosis, language: str) -> Mechanis
     if belief is None:
         return None
     return MechanismRef(id=belief.id, title=belief.weighed.mechanism.title.get(language))
-
-
-def place(span: Span, language: str) -> str:
-    """``train.sh:12:3``, or the question's own name."""
-    name = shown_name(span.attachment) if span.attachment is not None else messages("question", language)
-    return f"{name}:{span.line}:{span.column}"
-
-
-def shown_name(name: str) -> str:
-    """The name of a pasted text, safe in Markdown: unusual names become code without brackets.
-
-    The user chooses this name and every answer shows it: it must not look like a citation, a link or a tag.
-    """
-    if _ORDINARY.fullmatch(name) and not name.lower().startswith("www."):
-        return name
-    return f"`{' '.join(name.translate(_BRACKETS).split())}`"
-
-
-def quote(span: Span) -> str:
-    """The pasted text on one line, shortened."""
-    return _line(span.text)
-
-
-def harmless(text: str) -> str:
-    """Somebody else's text on one line, shortened, without what Markdown would take for a link, a tag or a citation."""
-    return _line(text.translate(_BRACKETS)).replace("*", "∗")
-
-
-def _line(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
-
-
-def plain_text(markdown: str) -> str:
-    """Markdown without its marks; links keep their text."""
-    return _MARKS.sub("", _LINK.sub(r"\1", markdown)).strip()

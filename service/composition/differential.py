@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.engine.facts import within
 from trainmedic.kb.engine.mechanism import COMMONNESS, OriginState, Statement, origin_id
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Status
@@ -15,7 +16,7 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import missing_view
 from trainmedic.service.ranking.candidates import REPORTED
 from trainmedic.service.ranking.diagnose import Diagnosis
-from trainmedic.service.ranking.features import ENOUGH, Context, in_range, remedies_for
+from trainmedic.service.ranking.features import ENOUGH, Context, remedies_for
 from trainmedic.service.ranking.fix_values import plain_name
 from trainmedic.service.ranking.inference import Cause, Differential, MechanismBelief
 from trainmedic.service.ranking.questions import deciding_facts
@@ -227,7 +228,8 @@ class Reasons:
             if clash is not None:
                 yield self._say("clash", [clash.span], here=clash.value, there=self._joined(known))
         for name in ("rule_clear", "denied", "healthy_log"):
-            if features[name]:
+            # A log without trouble is no reason against an explanation of why nothing is wrong.
+            if features[name] and not (name == "healthy_log" and self.cause.case.kind == "artefact"):
                 yield self._say(name)
         if features["symptom_missed"]:
             kinds = self._joined(self._meaning(kind) for kind in self.cause.case.signals[:1])
@@ -239,7 +241,7 @@ class Reasons:
     def _of_versions(self, *, inside: bool) -> Iterator[StatementView]:
         for package, affected in self.cause.case.affected.items():
             fact = self.context.evidence.versions.get(package)
-            if fact is not None and in_range(fact, affected) is inside:
+            if fact is not None and within(fact, affected) is inside:
                 version = fact.exact or "–".join(bound for bound in (fact.low, fact.high) if bound)
                 name = "version_inside" if inside else "version_outside"
                 yield self._say(name, [fact.span], package=package, version=version, affected=affected)

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.error_messages.tables import LOGGED
-from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.service.answer import (
@@ -20,7 +19,8 @@ from trainmedic.service.answer import (
     Section,
     markdown,
 )
-from trainmedic.service.composition.compose import Citations, place, quote
+from trainmedic.service.composition.brief import fold
+from trainmedic.service.composition.citations import Citations, code, place, quote
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import receipt_view
 
@@ -108,13 +108,6 @@ def _value(match: MessageMatch, number: int, language: str) -> str:
     )
 
 
-def code(text: str) -> str:
-    """Inline code, whatever characters it holds."""
-    ticks = fence_around(text, 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{ticks}{pad}{text}{pad}{ticks}"
-
-
 def messages_section(
     matches: Sequence[MessageMatch], cases: Mapping[str, Case], citations: Citations, language: str
 ) -> tuple[Section, ...]:
@@ -165,7 +158,9 @@ def with_messages(answer: Answer, matches: Sequence[MessageMatch], cases: Mappin
     citations = Citations(answer.language, found={(item.kind, item.id): item for item in answer.citations})
     printed = messages_section(matches, cases, citations, answer.language)
     at = len(sections)
-    if answer.verdict not in GROUNDED:
+    if answer.verdict in GROUNDED:
+        printed = tuple(replace(section, folded=True) for section in printed)
+    else:
         at = next((number for number, section in enumerate(sections) if section.heading), at)
-    sections = (*sections[:at], *printed, *sections[at:])
+    sections = fold((*sections[:at], *printed, *sections[at:]))
     return replace(answer, answer=markdown(sections), sections=sections, citations=citations.all(), messages=views)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from trainmedic.kb.threads.thread import Quote, SimilarThread
 from trainmedic.service.answer import Answer, QuoteView, Section, SimilarView, markdown
-from trainmedic.service.composition.compose import harmless
+from trainmedic.service.composition.citations import harmless
 from trainmedic.service.composition.messages import messages
 
 MOST_QUOTED = 2
@@ -25,6 +25,7 @@ def with_similar(answer: Answer, threads: Sequence[SimilarThread]) -> Answer:
         heading=messages("headings.similar", answer.language),
         body="\n".join(f"- {item}" for item in items),
         items=items,
+        folded=True,
     )
     sections = (*answer.sections, section)
     return replace(answer, answer=markdown(sections), sections=sections, similar=views)

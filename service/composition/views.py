@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import TypeVar
 
 from trainmedic.kb.model.evidence import Evidence, Receipt
+from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Missing, Report, Text
 from trainmedic.kb.model.run import Recognised, Setting
 from trainmedic.kb.parse.signal_kinds import KINDS
@@ -114,7 +117,25 @@ def report_view(evidence: Evidence, report: Report, language: str) -> ReportView
         receipt=receipt_view(evidence.receipt),
         ruleset_version=report.ruleset_version,
         failures=tuple(f"{failure.rule_id}: {failure.message}" for failure in report.failures),
+        patch=(report.repair.patch or "") if report.repair is not None else "",
     )
+
+
+F = TypeVar("F", Finding, FindingView)
+
+
+def grouped(findings: Iterable[F]) -> list[tuple[F, ...]]:
+    """Findings that say the same of several runs or files, together, in the order of the first of each."""
+    groups: dict[tuple[str, str, object], list[F]] = {}
+    for finding in findings:
+        groups.setdefault((finding.rule_id, finding.status, finding.message), []).append(finding)
+    return [tuple(group) for group in groups.values()]
+
+
+def merged_evidence(findings: Sequence[Finding] | Sequence[FindingView]) -> tuple[Span, ...]:
+    """The places of several findings, one of each finding before the further ones."""
+    ranks = zip_longest(*(finding.evidence for finding in findings))
+    return tuple(dict.fromkeys(span for places in ranks for span in places if span is not None))
 
 
 def settings_used(report: Report) -> frozenset[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from trainmedic.kb.engine.facts import within
 from trainmedic.kb.model.report import Finding, Status
 from trainmedic.service.answer import Section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.views import SEPARATOR
-from trainmedic.service.ranking.features import in_range
 from trainmedic.service.ranking.inference import Cause
 from trainmedic.service.what_if.apply import ALREADY, AppliedChange, Effect, WhatIf
 
@@ -61,7 +61,7 @@ def stands(what_if: WhatIf, lead: Cause) -> str:
     case = lead.case
     for change in what_if.changed:
         affected = case.affected.get(change.name)
-        if affected is not None and change.version is not None and in_range(change.version, affected) is False:
+        if affected is not None and change.version is not None and within(change.version, affected) is False:
             return "falls"
     return "touched" if {c.name for c in what_if.changed} & {*case.settings, *case.affected} else "open"
 

@@ -9,7 +9,8 @@ from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown
-from trainmedic.service.composition.compose import Citations, Sections, appended, opening, shown_name
+from trainmedic.service.composition.citations import Citations, shown_name
+from trainmedic.service.composition.compose import Sections, appended, opening
 from trainmedic.service.composition.error_messages import messages_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import Prompt, Source
@@ -50,7 +51,8 @@ def verified_answer(
     citations.use(checked.citations)
     printed = messages_section(prepared.printed, prepared.cases, citations, language)
     similar = (section for section in composed.sections if section.kind == "similar")
-    tail = (*appended(prepared.diagnosis, context, citations), *printed, *similar)
+    after = (*appended(prepared.diagnosis, context, citations), *printed, *similar)
+    tail = tuple(sorted(after, key=lambda section: section.folded))
     sections += tail
     answer = replace(
         composed,

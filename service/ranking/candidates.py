@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.engine.audit import condition_state
 from trainmedic.kb.engine.defect import Defect
-from trainmedic.kb.engine.facts import Facts, in_range
+from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.log_text import find
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles
@@ -20,7 +20,7 @@ from trainmedic.kb.pages.defect import framework_of, signs_of_packages
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.question.query import MAX_QUESTION, pasted_parts
-from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap
+from trainmedic.service.ranking.features import Candidate, Context, DefectState, below, overlap, said_concepts
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.retrieve import Hit
 from trainmedic.service.ranking.similar import reports_of
@@ -78,6 +78,7 @@ def context_of(
     knowledge: Knowledge,
     impossible: Collection[str] = (),
     similar: tuple[SimilarThread, ...] = (),
+    book: FactBook | None = None,
 ) -> Context:
     """What all candidates of one question share.
 
@@ -96,7 +97,7 @@ def context_of(
         for mechanism in knowledge.mechanisms.mechanisms
         if mechanism.id in mechanisms or overlap(mechanism.predicts, intent.symptoms)
     ]
-    facts = Facts(evidence, concepts=frozenset(intent.concepts) - intent.negated)
+    book = book or FactBook(evidence, said_concepts(intent))
     printed = _printed(knowledge.defect_of, evidence) - frozenset(impossible)
     return Context(
         evidence=evidence,
@@ -105,12 +106,12 @@ def context_of(
         concepts=rarity(intent.concepts, knowledge.concept_counts, len(knowledge.concepts)),
         case_concepts=knowledge.concepts,
         case_titles=knowledge.titles,
-        weighed=MappingProxyType(dict(weigh_all(weighed, facts))),
+        weighed=MappingProxyType(dict(weigh_all(weighed, book.main))),
         places=knowledge.places,
         fix_values=knowledge.fix_values,
         defects=MappingProxyType(
             {
-                name: _defect_state(knowledge.defect_of[name], name in printed, evidence)
+                name: _defect_state(knowledge.defect_of[name], name in printed, book)
                 for name in sorted((printed | named) & knowledge.defect_of.keys())
             }
         ),
@@ -122,6 +123,7 @@ def context_of(
         glossary=knowledge.glossary.concepts,
         similar=similar,
         reports=MappingProxyType(reports),
+        book=book,
     )
 
 
@@ -160,8 +162,8 @@ def _ruled_out(cause_id: str, context: Context) -> bool:
     return state is not None and state.value is False and not state.printed
 
 
-def _defect_state(defect: Defect, printed: bool, evidence: Evidence) -> DefectState:
-    runs = [Facts(evidence, run) for run in evidence.runs]
+def _defect_state(defect: Defect, printed: bool, book: FactBook) -> DefectState:
+    runs = book.runs if book.evidence.runs else ()
     value = condition_state(defect, runs)[0] if defect.when and runs else None
     return DefectState(value=value, printed=printed)
 
@@ -186,5 +188,5 @@ def impossible_defects(evidence: Evidence, intent: Intent, knowledge: Knowledge)
         if foreign and not (framework and owner in libraries):
             impossible.update(defect.id for defect in defects)
         elif (version := evidence.versions.get(package)) is not None:
-            impossible.update(d.id for d in defects if d.versions and in_range(version, d.versions) is False)
+            impossible |= knowledge.outside(package, version.exact, version.low, version.high)
     return frozenset(impossible)

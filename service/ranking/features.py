@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
 
-from trainmedic.kb.engine import facts
+from trainmedic.kb.engine.facts import FactBook, Facts, within
 from trainmedic.kb.engine.mechanism import COMMONNESS, Weighed
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.glossary.terms import Concept
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence, Remedy
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
-from trainmedic.kb.model.run import Recognised, VersionFact
+from trainmedic.kb.model.run import Recognised
 from trainmedic.kb.parse.signal_kinds import NON_FINITE
 from trainmedic.kb.threads.thread import Reported, SimilarThread
-from trainmedic.kb.versions import parse_range
 from trainmedic.service.question.intent import Intent
 from trainmedic.service.ranking.fix_values import FixValue, already_written
 from trainmedic.service.ranking.places import Place
@@ -119,6 +118,12 @@ class Context:
     defects: Mapping[str, DefectState] = field(default_factory=lambda: MappingProxyType({}))  # by cause id
     similar: tuple[SimilarThread, ...] = ()  # ingested threads like the question, most alike first
     reports: Mapping[str, Reported] = field(default_factory=lambda: MappingProxyType({}))  # by cause and mechanism id
+    book: FactBook | None = None  # the facts of the evidence, if they have been read
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of the run that the question is about, with what the question says."""
+        return (self.book or FactBook(self.evidence, said_concepts(self.intent))).main
 
     def placed(self, cause_id: str) -> tuple[Place, ...]:
         """Where a cause belongs; empty for one that no mechanism names."""
@@ -144,6 +149,11 @@ class Context:
     def observed(self) -> frozenset[str]:
         """The symptoms that a log or traceback shows; the others were only said."""
         return frozenset(s.kind for s in self.evidence.signals if not s.stated) & self.symptoms
+
+
+def said_concepts(intent: Intent) -> frozenset[str]:
+    """The concepts that the question names without denying them."""
+    return frozenset(intent.concepts) - intent.negated
 
 
 def overlap(left: Sequence[str] | frozenset[str], right: Sequence[str] | frozenset[str]) -> float:
@@ -280,9 +290,9 @@ def _of_versions(case: Case, evidence: Evidence) -> dict[str, float]:
     inside = outside = before = False
     for package, affected in case.affected.items():
         fact, good = evidence.versions.get(package), evidence.known_good.get(package)
-        verdict = None if fact is None else in_range(fact, affected)
+        verdict = None if fact is None else within(fact, affected)
         inside, outside = inside or verdict is True, outside or verdict is False
-        before = before or (good is not None and in_range(good, affected) is True)
+        before = before or (good is not None and within(good, affected) is True)
     return {"version_inside": float(inside), "version_outside": float(outside), "worked_before": float(before)}
 
 
@@ -322,11 +332,6 @@ def none_features(context: Context) -> Mapping[str, float]:
         "symptoms": float(bool(context.symptoms)),
     }
     return MappingProxyType({name: values[name] for name in NONE_NAMES})
-
-
-def in_range(fact: VersionFact, affected: str) -> bool | None:
-    """Whether a version, known exactly or between bounds, lies in a range; None where that cannot be told."""
-    return facts.in_range(fact, parse_range(affected))
 
 
 @cache

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from trainmedic.kb.engine.defect import Defect, DefectSet
+from trainmedic.kb.engine.facts import in_range
 from trainmedic.kb.engine.mechanism import MechanismSet, origin_id
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
@@ -85,6 +87,20 @@ class Knowledge:
     def defect_of(self) -> Mapping[str, Defect]:
         """The known defects by their ids."""
         return MappingProxyType({defect.id: defect for defect in self.defects.all})
+
+    def outside(self, package: str, exact: str | None, low: str | None, high: str | None) -> frozenset[str]:
+        """The known defects of a package that a version, or none between two, has."""
+        return self._outside(package, exact, low, high)
+
+    @cached_property
+    def _outside(self) -> Callable[[str, str | None, str | None, str | None], frozenset[str]]:
+        @lru_cache(maxsize=1024)  # the same few versions come again and again
+        def outside(package: str, exact: str | None, low: str | None, high: str | None) -> frozenset[str]:
+            fact = VersionFact(package=package, exact=exact, reason="", low=low, high=high)
+            defects = self.defects.by_package.get(package, ())
+            return frozenset(d.id for d in defects if d.versions and in_range(fact, d.versions) is False)
+
+        return outside
 
     @cached_property
     def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:

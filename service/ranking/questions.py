@@ -94,7 +94,7 @@ def next_questions(differential: Differential, context: Context) -> tuple[Missin
 
 def deciding_facts(cause: Cause, differential: Differential, context: Context) -> tuple[Missing, ...]:
     """The facts that this cause predicts and that are not known yet, each once."""
-    facts = Facts(context.evidence, concepts=frozenset(context.intent.concepts))
+    facts = context.facts
     predicted = {missing.fact: missing for missing in _asked_by(cause, differential, facts)}
     return tuple(
         missing
@@ -105,7 +105,7 @@ def deciding_facts(cause: Cause, differential: Differential, context: Context) -
 
 def _specific(differential: Differential, causes: Sequence[Cause], context: Context) -> Mapping[str, _Question]:
     """What some causes predict: facts that rules lack, versions, conditions of origins, a case's own questions."""
-    facts = Facts(context.evidence, concepts=frozenset(context.intent.concepts))
+    facts = context.facts
     questions: dict[str, _Question] = {}
     for number, cause in enumerate(causes):
         for missing in _asked_by(cause, differential, facts):

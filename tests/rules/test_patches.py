@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tests.incidents import SWIFT_COMMAND, SWIFT_LOG
@@ -11,11 +11,13 @@ from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check, fired_rules
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.patches import with_patches
-from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
+from trainmedic.kb.engine.reach import reached
+from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Fix
+from trainmedic.kb.model.report import Fix, Report
+from trainmedic.kb.pages.body import read_body
 from trainmedic.kb.parse.pipeline import parse
 
 COMMAND = """deepspeed --module openrlhf.cli.train_kto \\
@@ -36,6 +38,14 @@ SWIFT = (
 def fix_of(rule_id: str, given: Evidence, rules: RuleSet) -> Fix:
     report = with_patches(check(given, rules), given, rules, lambda q, a: parse(q, a))
     return next(found for found in report.fired if found.rule_id == rule_id).fixes[0]
+
+
+def reports_of_examples(rules: Sequence[Rule], ruleset: RuleSet) -> Iterator[tuple[Evidence, Report]]:
+    """What the rules' own examples are, and what all rules say of them."""
+    for each in rules:
+        for example in read_body(each).examples:
+            given = parse("", example.attachments)
+            yield given, check(given, ruleset)
 
 
 def test_the_log_of_the_unpatched_run_does_not_blame_the_patched_one() -> None:
@@ -126,3 +136,24 @@ def test_a_patch_that_nobody_can_read_is_left_out() -> None:
         fix = fix_of("has-vanilla", parse("", (Attachment(name="train.sh", content=command),)), rules)
         assert (fix.patch is not None) is is_shown
         assert fix.clears == ("has-vanilla",)
+
+
+def test_checking_only_the_rules_that_an_edit_can_reach_says_the_same_as_checking_all_of_them() -> None:
+    rules = shipped_rules()
+    compared = 0
+    for given, report in reports_of_examples(rules.rules[::5], rules):
+        before = unstarted(given)
+        for edits in {fix.edits for finding in report.findings for fix in finding.fixes if fix.edits}:
+            after = unstarted(reread(given, patched(edits, given.sources), parse))
+            every = fired_rules(after, rules) - fired_rules(before, rules)
+            among = fired_rules(after, rules, reached(before, after, rules))
+            assert among - fired_rules(before, rules, among) == every
+            compared += len(edits)
+    assert compared > 50
+
+
+def test_an_edit_that_changes_what_the_run_is_can_reach_every_rule() -> None:
+    before = parse("", (Attachment(name="a.sh", content="llamafactory-cli train --stage sft --do_train\n"),))
+    after = parse("", (Attachment(name="a.sh", content="llamafactory-cli train --stage dpo --do_train\n"),))
+    assert reached(before, after, shipped_rules()) is None
+    assert reached(before, before, shipped_rules()) is not None

@@ -11,7 +11,8 @@ from tests.service.values import WEIGHTS, case, context, evidence, finding, patc
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.service.answer import Citation, markdown
-from trainmedic.service.composition.compose import cause_views, compose, plain_text, receipt_lines
+from trainmedic.service.composition.citations import plain_text
+from trainmedic.service.composition.compose import cause_views, compose, receipt_lines
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause
@@ -36,15 +37,15 @@ def test_an_answer_holds_cause_evidence_fix_patch_and_refutations() -> None:
     text, _ = answered("en")
     for part in ("title of case-a", "cause of case-a", "rule-a says so", "train.sh:3:2", "drop --bad", "```diff"):
         assert part in text
-    assert "lower the LR: the gradient is NaN already" in text
-    assert "clears rule-a" in text
+    assert "**lower the LR.** the gradient is NaN already" in text
+    assert "Checked again with the patch: the problem is gone." in text
 
 
 def test_an_answer_in_chinese_has_chinese_words() -> None:
     text, _ = answered("zh")
-    for part in ("case-a 的原因", "中rule-a says so", "无效的做法", "中lower the LR：中the gradient is NaN already"):
+    for part in ("case-a 的原因", "中rule-a says so", "已排除", "**中lower the LR。** 中the gradient is NaN already"):
         assert part in text
-    assert "Does not help" not in text
+    assert "Ruled out" not in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -117,7 +118,7 @@ def test_an_answer_that_asks_back_says_what_is_most_likely_how_to_confirm_it_and
     diagnosis = diagnose([scored(case(rules=()))], shared, likely)
     assert diagnosis.verdict == "need_input"
     text, _ = text_of(diagnosis, shared, "en")
-    parts = ("### Most likely so far", "### How to confirm", "lower the LR: the gradient is NaN")
+    parts = ("### Most likely so far", "### Fix", "**Verify:** look at", "**lower the LR.** the gradient is NaN")
     order = [text.index(part) for part in parts]
     assert order == sorted(order)
 
@@ -171,7 +172,9 @@ def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> N
     )
     sections, _ = compose(diagnosis, shared, language)
     kinds = [section.kind for section in sections]
-    assert kinds == ["receipt", "lead", "confidence", "cause", "seen", "fix", "change", "diff", "refuted", "confirm"]
+    before = ["receipt", "lead", "confidence", "because", "change", "diff", "verify"]
+    assert kinds == [*before, "cause", "fix", "refuted"]
+    assert [section.kind for section in sections if not section.folded] == before
     for section in sections:
         assert {f"[{marker}]" for marker in section.markers} == set(re.findall(r"\[\d+\]", section.body))
 
@@ -180,12 +183,12 @@ def test_a_section_without_a_heading_continues_the_one_before_it() -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     headings = {section.kind: section.heading for section in sections}
-    assert (headings["fix"], headings["change"], headings["diff"]) == ("Fix", "", "")
+    assert (headings["change"], headings["diff"], headings["fix"]) == ("Fix", "", "More about the fix")
 
 
 def test_the_items_of_a_list_stand_alone() -> None:
-    shared = context(evidence("loss_nan"), finding())
+    shared = context(evidence("loss_nan"), finding(), finding("rule-b", cases=()))
     sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     items = {section.kind: section.items for section in sections}
     assert items["receipt"] == ("Read: train.sh (command, 3 lines).",)
-    assert items["seen"] == ("rule-a says so [2]",)
+    assert items["seen"] == ("rule-b says so [4]",)

@@ -103,10 +103,10 @@ def test_what_is_going_on_leads_when_its_origin_is_open(advisor: Advisor) -> Non
         assert answer.causes[0].confidence == "low"
         assert answer.causes[0].mechanism is not None
         assert answer.causes[0].mechanism.title in section(answer, "lead")
-        origins = next(section for section in answer.sections if section.kind == "origins")
-        assert len(origins.items) >= 2
+        origins = [item for section in answer.sections if section.kind == "origins" for item in section.items]
+        assert len(origins) >= 2
         changes = "Change: " if language == "en" else "改法："
-        assert all(changes in item for item in origins.items)
+        assert all(changes in item for item in origins)
 
 
 def test_faults_of_a_config_that_nobody_complains_about_lead_the_answer(advisor: Advisor) -> None:
@@ -125,7 +125,7 @@ def test_a_healthy_run_gets_a_check_up_with_values(advisor: Advisor) -> None:
     assert "30 log rows read" in items
     assert "`loss` 2 → 1.13" in items
     assert "`grad_norm` 0.6–0.64" in items
-    assert "findings: 0" in items
+    assert "0 findings" in items
     assert any(item.startswith("not checked") for item in items)
 
 

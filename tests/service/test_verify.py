@@ -15,11 +15,12 @@ from tests.shipped import shipped_cases
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case, Refutation
 from trainmedic.kb.model.report import Fix, Safety, Status
+from trainmedic.kb.sentences import sentences
 from trainmedic.service.llm.prompts import system_text
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, content, denials_of, verify
 from trainmedic.service.llm.verify.against import advises, changed, claimed, clauses, denied, line_denied
-from trainmedic.service.llm.verify.blocks import blocks, complete, sentences
+from trainmedic.service.llm.verify.blocks import blocks, complete
 from trainmedic.service.llm.verify.check import LABEL
 from trainmedic.service.llm.verify.words import REDACTED, names, occurs, spellings, visible
 

@@ -100,7 +100,7 @@ def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Answer) -> 
     check_blocks(list(reply.blocks))
     shown = json.dumps(reply.blocks, ensure_ascii=False)
     for part in (
-        "Cause found", "confidence: high", "In your input", "Fix", "```diff", "Does not help", "Read:",
+        "Cause found", "confidence: high", "In your input", "Fix", "```diff", "Ruled out", "Read:",
         "https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Helped", "Ask a human",
         "Share", "Mark resolved", "(openrlhf-kto-vanilla-loss",
     ):  # fmt: skip

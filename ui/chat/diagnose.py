@@ -309,9 +309,8 @@ class DiagnosePage:
 
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
-        rules = len(self._context.advisor.knowledge.rules.rules)
         return {
-            self._panel: evidence.panel(answer, texts, self._language, rules),
+            self._panel: evidence.panel(answer, texts, self._language),
             self._steps: evidence.steps(answer.steps, self._language),
             self._tail: evidence.tail(answer, self._language),
         }
@@ -339,6 +338,7 @@ class DiagnosePage:
         causes = answer.causes
         case = self._context.advisor.case(causes[0].case_id) if causes else None
         model = bool(self._context.settings.model_base_url)
+        session.language = evidence.spoken(answer, self._language)
         session.title = answer_title(answer, self._language)
         session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
         return self._under(answer.id, session, vote)
@@ -347,7 +347,7 @@ class DiagnosePage:
         has_history = self._context.advisor.history is not None
         return evidence.render(
             "after.html",
-            self._language,
+            session.language,
             answer_id=answer_id,
             title=session.title,
             follow=session.follow,

@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmedic.service.answer import Answer
-from trainmedic.ui.chat.evidence import first_sentences, render
+from trainmedic.ui.chat.evidence import first_sentences, render, spoken
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.context import AppContext
@@ -78,7 +78,7 @@ def preview(context: AppContext, language: Language, query: Mapping[str, str]) -
 
 def answer_title(answer: Answer, language: Language) -> str:
     """An answer in one line: its cause, or else its verdict."""
-    verdict = words(language)[f"verdict_{shown_verdict(answer)}"]
+    verdict = words(spoken(answer, language))[f"verdict_{shown_verdict(answer)}"]
     name = answer.causes[0].title if answer.verdict in ("answered", "no_fault") and answer.causes else verdict
     return f"{name} · trainmedic"
 

@@ -23,9 +23,10 @@ from trainmedic.service.answer import (
     SignalView,
     StepView,
 )
+from trainmedic.service.composition.views import grouped, merged_evidence
 from trainmedic.ui.chat.excerpt import Excerpt, excerpts
 from trainmedic.ui.chat.spark import spark
-from trainmedic.ui.chat.texts import HERE, Language, Words, path_of, words
+from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.chat.uploads import WaitingFile
 
 STEPS = {"high": 3, "medium": 2, "low": 1}
@@ -41,20 +42,24 @@ PACKAGES = {
 """Display names of packages that are not frameworks."""
 # GRPO, DAPO and the like are written in capitals, longer names are words.
 LONGEST_ACRONYM = 5
+MAX_FILES = 3
+"""Files that one finding shows excerpts of."""
 MAX_PATCHES = 1
 """Patches shown open; the others are folded."""
 EMPHASIS = re.compile(r"(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])")
 TICKED = re.compile(r"`([^`\n]+)`")
 SETTLED = ("answered", "no_fault")
+HEALTHY = ("healthy_log", "no_fault")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingExcerpts:
-    """One finding with excerpts of the user's text; ``defaulted``: it rests on a default too."""
+    """One finding with excerpts of the user's text; ``defaulted``: it rests on a default too; ``files`` have it."""
 
     finding: FindingView
     excerpts: tuple[Excerpt, ...]
     defaulted: bool
+    files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,7 @@ def environment() -> Environment:
     env.filters["size"] = size
     env.filters["inline"] = inline
     env.filters["lines"] = lines
+    env.filters["shortened"] = shortened
     env.filters["fact"] = fact_name
     env.filters["framework"] = framework_name
     return env
@@ -88,11 +94,17 @@ def render(template: str, language: Language, **values: object) -> str:
     return page.render(t=words(language), language=language, path=path_of, **values).strip()
 
 
-def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, rules: int = 0) -> str:
+def spoken(answer: Answer, language: Language) -> Language:
+    """The language of an answer and of everything beside it; the page's for one in neither of ours."""
+    return answer.language if answer.language in LANGUAGES else language
+
+
+def panel(answer: Answer, texts: Mapping[str | None, str], language: Language) -> str:
     """The evidence above the sources: facts of the run, findings, patch, metrics, causes, refutations.
 
-    ``texts`` are the masked input texts by name (None: the question). ``rules`` is the number of rules.
+    ``texts`` are the masked input texts by name (None: the question).
     """
+    language = spoken(answer, language)
     related, aside, unsure = sorted_findings(answer)
     causes = answer.causes
     return render(
@@ -100,20 +112,18 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, r
         language,
         a=answer,
         facts=facts(answer.run),
-        findings=[with_excerpts(finding, texts) for finding in related],
-        aside=[with_excerpts(finding, texts) for finding in aside],
+        findings=[with_excerpts(group, texts) for group in grouped(related)],
+        aside=[with_excerpts(group, texts) for group in grouped(aside)],
         unsure=unsure,
         patches=patches((*related, *aside)),
         max_patches=MAX_PATCHES,
         signals=signals(answer.signals),
         sparks=sparks(answer, language),
         tree=Markup(tree(answer, language)),
-        causes=[(cause, reasons(cause, language)) for cause in causes],
+        causes=[(cause, reasons(cause, answer.verdict, language)) for cause in causes],
         steps=STEPS,
         refuted=refuted(answer),
         refuted_shown=REFUTED_SHOWN,
-        rules=rules,
-        counts=counts(answer.findings),
         pasted=any(item.name is not None for item in answer.receipt.inputs)
         or any(not signal.stated for signal in answer.signals),
     )
@@ -143,6 +153,7 @@ def spans_of(node: DifferentialNode) -> Iterator[Span]:
 
 def tail(answer: Answer, language: Language) -> str:
     """The evidence that depends on the answer's text: its sources, the receipt, how it was made."""
+    language = spoken(answer, language)
     return render("tail.html", language, a=answer, citations=cited(answer))
 
 
@@ -173,9 +184,17 @@ def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView
     return related, [finding for finding in fired if finding not in related], unsure
 
 
-def with_excerpts(finding: FindingView, texts: Mapping[str | None, str]) -> FindingExcerpts:
-    defaulted = any(span.default for span in finding.evidence)
-    return FindingExcerpts(finding=finding, excerpts=excerpts(finding.evidence, texts), defaulted=defaulted)
+def with_excerpts(findings: Sequence[FindingView], texts: Mapping[str | None, str]) -> FindingExcerpts:
+    """Findings that say the same of several files, with excerpts of the first of them."""
+    evidence = merged_evidence(findings)
+    names = list(dict.fromkeys(span.attachment for span in evidence))
+    shown = [span for span in evidence if span.attachment in names[:MAX_FILES]]
+    return FindingExcerpts(
+        finding=findings[0],
+        excerpts=excerpts(shown, texts),
+        defaulted=any(span.default for span in evidence),
+        files=len(names) if len(findings) > 1 else 1,
+    )
 
 
 def patches(findings: Iterable[FindingView]) -> list[FindingView]:
@@ -185,11 +204,6 @@ def patches(findings: Iterable[FindingView]) -> list[FindingView]:
         if finding.patch:
             by_patch.setdefault(finding.patch, finding)
     return list(by_patch.values())
-
-
-def counts(findings: Iterable[FindingView]) -> dict[str, int]:
-    statuses = [finding.status for finding in findings]
-    return {"fired": statuses.count("fired"), "unsure": statuses.count("cannot_tell")}
 
 
 def facts(run: RunView) -> list[str]:
@@ -219,11 +233,11 @@ def sparks(answer: Answer, language: Language) -> list[object]:
     return [chart for chart in charts if chart is not None]
 
 
-def reasons(cause: CauseView, language: Language) -> tuple[list[str], list[str]]:
-    """The reasons for a cause, and those against it."""
+def reasons(cause: CauseView, verdict: str, language: Language) -> tuple[list[str], list[str]]:
+    """The reasons for a cause, and those against it: for a healthy run a log without trouble is none."""
     t = words(language)
     why = [t["why_for"][name] for name in cause.why if name in t["why_for"]]
-    against = [t["why_against"][name] for name in cause.why if name in t["why_against"]]
+    against = [t["why_against"][name] for name in cause.why if name in t["why_against"] and (name, verdict) != HEALTHY]
     return why, against
 
 
@@ -271,6 +285,12 @@ def inline(text: str) -> Markup:
 
 def lines(count: int, t: Words) -> str:
     return str(t["read_line"] if count == 1 else t["read_lines"].format(count=f"{count:,}"))
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """A pasted text on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def size(count: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.answer import Answer
-from trainmedic.ui.chat.evidence import fact_name, patches, sorted_findings
+from trainmedic.ui.chat.evidence import fact_name, patches, sorted_findings, spoken
 from trainmedic.ui.chat.texts import Language, words
 
 MAX_LABEL = 64
@@ -40,9 +40,9 @@ def follow_ups(
 ) -> tuple[FollowUp, ...]:
     """The buttons under an answer, the most useful first. ``case`` is that of the first cause.
 
-    Labels are in the page's language, questions in the answer's, so that the next answer keeps it.
+    All of them are in the answer's language, so that the next answer keeps it.
     """
-    t, t_answer = words(language), words("zh" if answer.language == "zh" else "en")
+    t = words(spoken(answer, language))
     buttons: list[FollowUp] = []
     if answer.verdict in ("need_input", "not_in_kb"):
         buttons += [
@@ -53,18 +53,16 @@ def follow_ups(
     related, aside, _ = sorted_findings(answer)
     files = next((c for f in patches((*related, *aside)) if (c := applied(f.patch or "", sources))), ())
     if files:
-        buttons.append(
-            FollowUp(id="patch", label=t["follow_patch"], question=t_answer["patched_question"], files=files)
-        )
+        buttons.append(FollowUp(id="patch", label=t["follow_patch"], question=t["patched_question"], files=files))
     if case is not None and answer.verdict == "answered":
-        buttons += _upgrades(answer, case, (t["follow_upgrade"], t_answer["follow_upgrade"]))
-        buttons.append(FollowUp(id="still", label=t["follow_still"], question=t_answer["follow_still"]))
+        buttons += _upgrades(answer, case, t["follow_upgrade"])
+        buttons.append(FollowUp(id="still", label=t["follow_still"], question=t["follow_still"]))
     if model and answer.verdict != "no_fault" and not answer.steps:
         buttons.append(
             FollowUp(
                 id="investigate",
                 label=t["follow_investigate"],
-                question=t_answer["investigate_question"],
+                question=t["investigate_question"],
                 investigate=True,
             )
         )
@@ -117,7 +115,7 @@ def applied(patch: str, sources: Sequence[Source]) -> tuple[Attachment, ...]:
     return tuple(Attachment(name=name, content="\n".join(body)) for name, body in changed.items())
 
 
-def _upgrades(answer: Answer, case: Case, texts: tuple[str, str]) -> list[FollowUp]:
+def _upgrades(answer: Answer, case: Case, template: str) -> list[FollowUp]:
     """What if a package had the version in which the first cause is fixed?"""
     versions = answer.run.versions
     for package, fixed in case.fixed.items():
@@ -125,6 +123,6 @@ def _upgrades(answer: Answer, case: Case, texts: tuple[str, str]) -> list[Follow
         number = fixed.lstrip(">=~ ").split(",")[0].strip()
         if package not in versions or not re.fullmatch(r"\d[\w.+!-]*", number) or versions[package] == number:
             continue
-        label, question = (text.format(package=package, version=number) for text in texts)
-        return [FollowUp(id="upgrade", label=label, question=question)]
+        question = template.format(package=package, version=number)
+        return [FollowUp(id="upgrade", label=question, question=question)]
     return []

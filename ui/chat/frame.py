@@ -27,5 +27,4 @@ def header(context: AppContext, language: Language, page: str) -> str:
         max_mb=settings.max_request_mb,
         other="en" if language == "zh" else "zh",
         model=(settings.model_name or "LLM") if settings.model_base_url else "",
-        version=context.advisor.knowledge.cases.version,
     )

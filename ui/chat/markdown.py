@@ -7,12 +7,12 @@ shown character for character; a model's text can neither load anything nor cove
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.service.answer import Answer, Section, markdown
-from trainmedic.ui.chat.evidence import lines, sorted_findings
+from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.present.verdict import shown_verdict
 
@@ -109,14 +109,16 @@ def code(text: str) -> str:
 def answer(view: Answer, language: Language) -> str:
     """The whole answer: its verdict, then its sections except those that the evidence shows better.
 
-    ``language`` is the page's; the text stays in the answer's own.
+    ``language`` is the page's; every word of an answer is in its own. Details come after a link that unfolds them.
     """
-    parts = _under_headings(view, language)
-    fix = next((part for part in parts[1:] if part[0].kind == "fix"), None)
-    if fix is not None and view.verdict == "answered":  # what to do comes before why: people act on it first
-        parts.remove(fix)
-        parts.insert(1, fix)
-    text = markdown(section for part in parts for section in part)
+    language = spoken(view, language)
+    sections = list(_sections(view, language))
+    details = [section for section in sections if section.folded]
+    shown = [section for section in sections if not section.folded]
+    if details and shown:
+        names = " · ".join(dict.fromkeys(section.heading for section in details if section.heading))
+        shown.append(Section(kind="fold", heading=f"[{names}](#tm-fold)", body=""))
+    text = markdown((*shown, *details))
     name = "" if any(section.kind == "lead" for section in view.sections) else title(view, text, markers(view))
     return f"{heading(view, language)}\n\n{safe(f'{name}{text}', markers(view))}"
 
@@ -134,7 +136,7 @@ def title(view: Answer, text: str, known: frozenset[int]) -> str:
 
 def heading(view: Answer, language: Language) -> str:
     """The verdict as the first line, which the page's style turns into a chip."""
-    t = words(language)
+    t = words(spoken(view, language))
     name = shown_verdict(view)
     line = t[f"verdict_{name}"]
     if name in ("answered", "no_fault") and view.causes:
@@ -157,12 +159,11 @@ def markers(view: Answer) -> frozenset[int]:
     return frozenset(citation.marker for citation in view.citations)
 
 
-def _under_headings(view: Answer, language: Language) -> list[list[Section]]:
-    """The sections as the chat shows them: each heading with the sections that continue it."""
+def _sections(view: Answer, language: Language) -> Iterator[Section]:
+    """The sections as the chat shows them."""
     t = words(language)
     related, aside, _ = sorted_findings(view)
     patched = any(section.kind == "diff" for section in view.sections)
-    parts: list[list[Section]] = [[]]
     for section in view.sections:
         if section.kind in ("receipt", "confidence"):
             continue  # the page shows the receipt in its own place, and the heading says the confidence
@@ -171,18 +172,13 @@ def _under_headings(view: Answer, language: Language) -> list[list[Section]]:
             section = replace(section, body="\n".join([*_bullets(section.items), "", link]))
         elif section.kind == "listed" and aside:
             link = f"[{t['see_listed'].format(count=len(aside))}](#tm-findings)"
-            section = replace(section, heading="", body=link)
+            section = replace(section, body=link)
         elif section.kind == "refuted" and len(section.items) > REFUTED + 1:
             link = f"[{t['see_refuted'].format(count=len(section.items) - REFUTED)}](#tm-refuted)"
             section = replace(section, body="\n".join([*_bullets(section.items[:REFUTED]), "", link]))
-        elif section.kind == "diff":
-            section = replace(section, body=f"**[{t['see_patch']}](#tm-patch)**")
         elif section.kind == "fix" and patched:  # the user's own text is a better example than the case's
             section = replace(section, body=EXAMPLE.sub(lambda match: f" {match[1] or ''}", section.body).strip())
-        if section.heading or section.kind == "listed":
-            parts.append([])
-        parts[-1].append(section)
-    return [part for part in parts if part]
+        yield section
 
 
 def _bullets(items: Sequence[str]) -> list[str]:

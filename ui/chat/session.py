@@ -32,6 +32,8 @@ class Session:
     answers: list[str] = field(default_factory=list)
     """The id of the answer behind each message of the assistant; empty if it has none, as after a failure."""
     follow: tuple[FollowUp, ...] = ()
+    language: Language = "en"
+    """The language of the last answer."""
     title: str = ""
     """The page's title while its last answer is shown."""
     has_evidence: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from trainmedic.kb.model.place import Span
 from trainmedic.service.answer import (
@@ -15,6 +15,7 @@ from trainmedic.service.answer import (
     ReportView,
     StatementView,
 )
+from trainmedic.service.composition.views import grouped, merged_evidence
 from trainmedic.ui.present.messages import messages
 
 # A finding over many lines of a log is clear after a few of them.
@@ -23,24 +24,33 @@ COLOURS = {"error": "31", "warning": "33", "info": "36", "cannot_tell": "35"}
 
 
 def report(view: ReportView, language: str = "en", *, colour: bool = False, patches: bool = False) -> str:
-    blocks = [finding(item, language, colour=colour, patches=patches) for item in view.findings]
+    """One block for findings that say the same. ``patches``: one patch for all if there is one, else each its own."""
+    each = patches and not view.patch
+    blocks = [finding(group, language, colour=colour, patches=each) for group in grouped(view.findings)]
+    if patches and view.patch:
+        blocks.append("\n".join((messages("one_patch", language), "", view.patch.rstrip())))
     blocks += [f"{messages('failed', language)}: {failure}" for failure in view.failures]
     blocks += list(problems(view.receipt, language))
     blocks.append(summary(view, language))
     return "\n\n".join(blocks) + "\n"
 
 
-def finding(view: FindingView, language: str, *, colour: bool, patches: bool) -> str:
+def finding(group: Sequence[FindingView], language: str, *, colour: bool, patches: bool) -> str:
+    """Findings that say the same of one or more files."""
+    view, spans = group[0], merged_evidence(group)
+    files = len({span.attachment for span in spans}) if len(group) > 1 else 1
     level = view.severity if view.status == "fired" else "cannot_tell"
     lines = [f"{paint(level, COLOURS[level], colour)} {view.rule_id}: {view.title}"]
     if view.status == "fired":  # otherwise the message only repeats what is missing
         lines.append(f"  {view.message}")
-    lines += [f"  {line}" for span in view.evidence[:MAX_PLACES] for line in pointed(span, language)]
+    lines += [f"  {line}" for span in spans[:MAX_PLACES] for line in pointed(span, language)]
+    lines += [f"  {messages('in_files', language, count=files)}"] if files > 1 else []
     lines += [f"  {messages('missing', language)}: {item.ask}" for item in view.missing]
     if view.fix:
         lines.append(f"  {messages('fix', language)}: {view.fix}")
     if patches and view.patch:
-        lines += ["", *(f"  {line}" for line in view.patch.splitlines())]
+        for patch in dict.fromkeys(item.patch for item in group if item.patch):
+            lines += ["", *(f"  {line}" for line in patch.splitlines())]
         if view.clears:
             lines.append(f"  {messages('clears', language)}: {', '.join(view.clears)}")
         if view.appears:
@@ -120,8 +130,9 @@ def problems(receipt: ReceiptView, language: str) -> Iterable[str]:
 
 def summary(view: ReportView, language: str) -> str:
     """The number of findings of each severity, on one line."""
-    fired = [item.severity for item in view.findings if item.status == "fired"]
-    unsure = sum(item.status == "cannot_tell" for item in view.findings)
+    groups = [group[0] for group in grouped(view.findings)]
+    fired = [item.severity for item in groups if item.status == "fired"]
+    unsure = sum(item.status == "cannot_tell" for item in groups)
     if not fired and not unsure:
         return clean(view, language)
     counts = {"errors": fired.count("error"), "warnings": fired.count("warning"), "notes": fired.count("info")}

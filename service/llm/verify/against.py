@@ -15,8 +15,9 @@ from typing import NamedTuple
 from trainmedic.kb import negation
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Finding
+from trainmedic.kb.sentences import sentences
 from trainmedic.service.llm.verify import vocabulary
-from trainmedic.service.llm.verify.blocks import blocks, sentences
+from trainmedic.service.llm.verify.blocks import blocks
 from trainmedic.service.llm.verify.vocabulary import option_named
 from trainmedic.service.llm.verify.words import content
 

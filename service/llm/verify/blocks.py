@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from trainmedic.kb.sentences import sentence_ends
+
 _LEAD = re.compile(r"^(\s*(?:>\s*)*(?:(?:[-*+]|\d{1,3}[.)])\s+)*)(.*)$", re.DOTALL)
-_SENTENCE_END = re.compile(
-    r"(?:[.!?]{1,8}[\"'”’)*_]{0,4}(?=\s|\[\d|$)|[。！？]{1,8}[”’」』）\"*_]{0,4})"
-    r"(?:[ \t]{0,4}\[\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20}\]){0,20}\s*"
-)
-# Their full stop ends no sentence.
-_ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "w.r.t", "vs", "cf", "approx", "resp", "ca", "al"}) | frozenset(
-    {"Fig", "Figs", "No", "Eq", "Sec", "Dr", "St"}
-)
 _LONGEST_HEADING = 120
 _CJK = "\u2e80"
 """The first code point of the scripts that put no spaces between words."""
@@ -115,17 +109,6 @@ def _joined(lines: list[str]) -> str:
     return "".join(parts)
 
 
-def sentences(body: str) -> Iterator[str]:
-    """The sentences of a paragraph, each with its markers. Code, decimals, versions, file names and abbreviations do
-    not end a sentence."""
-    start = 0
-    for end in _sentence_ends(body):
-        yield body[start:end].strip()
-        start = end
-    if rest := body[start:].strip():
-        yield rest
-
-
 def complete(draft: str) -> str:
     """A draft that broke off, without its last, unfinished sentence, list item, table row or fenced block."""
     start, fence = 0, ""
@@ -148,23 +131,5 @@ def complete(draft: str) -> str:
         return draft[:start].rstrip()
     # "4." at the very end may be the beginning of 4.46.
     may_go_on = re.search(r"\d\.$", last) is not None
-    ends = [end for end in _sentence_ends(last) if end < len(last) or not may_go_on]
+    ends = [end for end in sentence_ends(last) if end < len(last) or not may_go_on]
     return draft[: start + max(ends, default=0)].rstrip()
-
-
-def _sentence_ends(body: str) -> Iterator[int]:
-    """The positions after each sentence of a paragraph; an unfinished last one has none."""
-    end = position = ticks = 0
-    for match in _SENTENCE_END.finditer(body):
-        ticks += body.count("`", position, match.start())
-        position = match.start()
-        # Inside inline code a full stop ends nothing.
-        if ticks % 2 or (body[position] == "." and _ends_abbreviated(body[max(end, position - 8) : position])):
-            continue
-        end = match.end()
-        yield end
-
-
-def _ends_abbreviated(text: str) -> bool:
-    words = f"{text}.".replace("(", " ").split()
-    return words[-1].removesuffix(".") in _ABBREVIATIONS

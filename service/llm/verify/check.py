@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from trainmedic.kb.sentences import sentences
 from trainmedic.service.llm.prompts.sources import Source
 from trainmedic.service.llm.verify.against import Denial, denied, line_denied
-from trainmedic.service.llm.verify.blocks import Block, blocks, sentences
+from trainmedic.service.llm.verify.blocks import Block, blocks
 from trainmedic.service.llm.verify.words import (
     CODE_SPAN,
     REDACTED,

@@ -168,7 +168,7 @@ def test_a_slow_browser_ends_with_the_whole_answer(tab: Open) -> None:
     page.page.context.new_cdp_session(page.page).send("Emulation.setCPUThrottlingRate", {"rate": 8})
     page.page.click('[data-tm-example="kto"]')
     page.answered()
-    page.page.wait_for_selector('#bot a[href="#tm-patch"]')
+    page.page.wait_for_selector("#bot pre code.language-diff")
     assert page.page.locator('#bot a[href="#tm-c1"]').count() > 0
     assert page.page.locator(NAN).count() > 0
 

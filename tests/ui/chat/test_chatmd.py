@@ -153,20 +153,26 @@ def test_an_open_code_block_is_closed_while_it_streams(advisor: Advisor) -> None
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_verdict_stands_first_in_the_pages_language(language: Language, advisor: Advisor) -> None:
+def test_the_verdict_comes_first_in_the_answers_language(language: Language, advisor: Advisor) -> None:
     found = answer_of(advisor)
-    t = words(language)
+    t = words("en")
     first = markdown.answer(found, language).split("\n")[0]
     assert first == f"## [{t['verdict_answered']} · {t['confidence_high']}](#tm-v-answered)"
 
 
-def test_the_patch_is_a_link_to_the_evidence_and_the_fix_comes_before_the_reason(advisor: Advisor) -> None:
+def test_the_patch_comes_before_the_link_that_unfolds_the_details(advisor: Advisor) -> None:
     found = answer_of(advisor)
-    assert "```diff" in found.answer
     shown = markdown.answer(found, "en")
-    assert "```diff" not in shown
-    assert shown.count("(#tm-patch)") == 1
-    assert shown.index("### Fix") < shown.index("### Why") < shown.index("### Does not help")
+    assert shown.count("(#tm-fold)") == shown.count("```diff") == 1
+    order = [
+        shown.index(part) for part in ("### Fix", "```diff", "**Verify:**", "(#tm-fold)", "### Why", "### Ruled out")
+    ]
+    assert order == sorted(order)
+
+
+def test_an_answer_without_details_has_no_link_to_unfold_them(advisor: Advisor) -> None:
+    found = replace(answer_of(advisor), sections=(Section(kind="lead", body="Nothing."),))
+    assert "#tm-fold" not in markdown.answer(found, "en")
 
 
 def test_no_marker_of_the_answer_is_lost_but_those_of_places_shown_beside(advisor: Advisor) -> None:

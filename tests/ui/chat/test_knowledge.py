@@ -109,6 +109,10 @@ def test_a_snippet_is_the_line_with_the_words_in_the_language_of_the_reader_if_i
     assert cut.endswith("…")
 
 
+def test_a_short_word_is_marked_where_it_stands_alone() -> None:
+    assert [piece.text for piece in marked("this is precision", ("is",)) if piece.mark] == ["is"]
+
+
 def test_marking_keeps_every_character() -> None:
     for text in ("loss is NaN, loss", "İstanbul loss", "损失 loss 损失", ""):
         assert "".join(piece.text for piece in marked(text, ("loss", "损失", "os"))) == text

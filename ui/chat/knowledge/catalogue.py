@@ -22,6 +22,8 @@ Kind = Literal["cases", "mechanisms", "rules", "defects"]
 KINDS: tuple[Kind, ...] = ("cases", "mechanisms", "rules", "defects")
 SNIPPET = 170
 """Characters of a snippet."""
+SHORTEST_PART = 3
+"""Letters from which on a word is marked within longer ones."""
 NEAR = 8
 """Entries that are near in meaning but contain other words than those searched for."""
 _CJK = ("\u3400", "\u9fff")
@@ -197,9 +199,12 @@ def marked(text: str, terms: Sequence[str]) -> tuple[Piece, ...]:
         return (Piece(text=text),)
     hits = bytearray(len(text))
     for term in terms:
+        is_word = len(term) < SHORTEST_PART and term.isascii()
         at = folded.find(term)
         while at >= 0:
-            hits[at : at + len(term)] = b"\x01" * len(term)
+            end = at + len(term)
+            if not (is_word and (folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum())):
+                hits[at:end] = b"\x01" * len(term)
             at = folded.find(term, at + 1)
     pieces: list[Piece] = []
     start = 0

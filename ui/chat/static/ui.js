@@ -151,6 +151,10 @@
       event.preventDefault();
       hide();
       if (hit.getAttribute("href") === "#tm-question") { box()?.focus(); return; }
+      if (hit.getAttribute("href") === "#tm-fold") {
+        hit.setAttribute("aria-expanded", String(hit.closest(".message-row").toggleAttribute("data-tm-open")));
+        return;
+      }
       if (!isShown(hit)) { lookBack(hit); return; }
       const target = targetOf(hit);
       if (target) jump(target);
