@@ -241,7 +241,12 @@
     .catch(() => null);
   const reached = async () => { for (;;) { const id = await run(); if (id !== null) return id; await wait(1000); } };
   const begin = (again) => { draft.again = again; save(); location.reload(); };
-  const recover = async (again) => { await reached(); begin(again); };
+  const recover = async (again) => {
+    draft.again = again; // already now: the framework too begins anew when it finds another server
+    save();
+    await reached();
+    begin(again);
+  };
   let lost = false, going = false;
   addEventListener("pagehide", () => { going = true; });
   // After a short break the page goes on as it is; a server that was started again knows none of its files.
