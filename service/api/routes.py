@@ -40,11 +40,13 @@ from trainmedic.service.api.schemas import (
     AttachmentIn,
     AuditIn,
     CheckIn,
+    DiffIn,
     ErrorOut,
     ExplainIn,
     FeedbackIn,
     SearchIn,
 )
+from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
@@ -118,9 +120,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         parts = answerer.stream(body.value(), trace_id_of(request), worker.run)
         if body.stream:
             first = await anext(parts)  # errors of the request must come before the stream begins
-            return StreamingResponse(
-                events(first, parts), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-            )
+            return event_stream(events(first, parts))
         return json_response(await until_disconnect(request, final_answer(parts)))
 
     @router.get("/answers/{answer_id}", response_model=Answer)
@@ -156,6 +156,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
     add_audit_route(router, advisor, worker, bounded)
+    add_diff_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)
     add_knowledge_routes(router, advisor)
     return router
@@ -177,6 +178,19 @@ def add_audit_route(
             )
         )
         return json_response(view)
+
+
+def add_diff_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What differs between two runs."""
+
+    @router.post("/diff", response_model=DiffView)
+    async def diff(body: DiffIn) -> Response:
+        """What differs between a run that works and one that fails, and what each difference does."""
+        bounded([*body.good, *body.bad])
+        good, bad = ([item.value() for item in items] for items in (body.good, body.bad))
+        return json_response(await worker.run(lambda: advisor.diff(good, bad, body.language)))
 
 
 def add_message_route(
@@ -295,6 +309,12 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
 def json_response(value: object, status: int = 200) -> Response:
     """A frozen value as JSON, without a second validation."""
     return Response(to_json(value), status, media_type="application/json")
+
+
+def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
+    """Server-sent events that no cache keeps and no proxy collects: nginx would hold the answer back to its end."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(texts, media_type="text/event-stream", headers=headers)
 
 
 async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:

@@ -14,7 +14,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -28,6 +28,7 @@ from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.context import AppContext
 
@@ -43,12 +44,13 @@ log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN = "/login"
 PAGES = {path_of(language): language for language in LANGUAGES}
+REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
-API_PREFIXES = ("/v1/", "/mcp", "/slack")
+API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
@@ -66,11 +68,8 @@ HEADERS = (
 def attach(app: FastAPI, context: AppContext, load_pages: LoadPages) -> None:
     """Serve the pages for every path without a route in ``app``. Call it last, after all other routes.
 
-    Loading begins when the application starts. Nothing is attached if Gradio is not installed.
+    Loading begins when the application starts.
     """
-    if find_spec("gradio") is None:
-        log.warning("no pages: install the extra 'ui' for them")
-        return
     shell = Shell(context, load_pages)
     app.router.routes.append(LastMount("/", shell, app))
     before = app.router.lifespan_context
@@ -106,8 +105,11 @@ class Shell:
     def __init__(self, context: AppContext, load_pages: LoadPages) -> None:
         self._context = context
         self._load_pages = load_pages
-        self._entry = Entry(context.settings.keys)
+        settings = context.settings
+        self._entry = Entry(settings.keys | settings.administrators if settings.keys else frozenset())
+        self._administrators = Entry(settings.administrators)
         self._static = static_files()
+        self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
@@ -170,7 +172,7 @@ class Shell:
             return
         await pages(scope, receive, send)
 
-    async def _response(self, scope: Scope, receive: Receive) -> Response | None:
+    async def _response(self, scope: Scope, receive: Receive) -> Response | Asgi | None:
         """The response to a request that needs no page; None if the pages respond."""
         path, headers = scope["path"], dict(scope["headers"])
         if path.startswith(STATIC):
@@ -180,6 +182,8 @@ class Shell:
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403)
         if path == LOGIN:
             return await self._login(scope, receive)
+        if f"{path}/".startswith(REVIEW):
+            return self._review_response(scope, headers)
         if not self._entry.admits(headers):
             return self._refusal(scope)
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
@@ -202,6 +206,22 @@ class Shell:
         html = await self._context.executor(lambda: document(self._context, language, query, url, addresses))
         return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
+    def _review_response(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | Asgi:
+        """The curator's pages, for administrators; without any keys, for browsers on this machine."""
+        if self._administrators.asked:
+            if not self._administrators.admits(headers):
+                return self._refusal(scope)
+        elif self._entry.asked or not from_this_machine(scope, headers):
+            return HTMLResponse(self._plain(scope, closed=True), status_code=403)
+        if scope["path"] in ("/review", "/zh/review"):
+            return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
+        return self._review.app
+
+    @property
+    def _asked(self) -> bool:
+        """Whether any page requires a key."""
+        return self._entry.asked or self._administrators.asked
+
     async def _knowledge_page(self, scope: Scope) -> Response:
         if scope["method"] not in ("GET", "HEAD"):
             return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
@@ -210,12 +230,12 @@ class Shell:
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] == "GET":
-            return self._form(scope, "/", status=200) if self._entry.asked else RedirectResponse("/", status_code=303)
+            return self._form(scope, "/", status=200) if self._asked else RedirectResponse("/", status_code=303)
         if scope["method"] != "POST":
             return JSONResponse(error("method_not_allowed", "GET or POST"), status_code=405)
         key, target = form_of(await body_of(receive))
-        value = self._entry.session(key)
-        if value is None and self._entry.asked:
+        value = self._entry.session(key) or self._administrators.session(key)
+        if value is None and self._asked:
             return self._form(scope, target, wrong=True)
         # 303, so that the browser follows with GET and a reload does not send the key again.
         response = RedirectResponse(target, status_code=303)
@@ -240,7 +260,14 @@ class Shell:
     def _plain(self, scope: Scope, **values: object) -> str:
         chinese = scope["path"].startswith("/zh/") or wants_chinese(dict(scope["headers"]))
         language: Language = "zh" if chinese else "en"
-        defaults: dict[str, object] = {"form": False, "missing": False, "refresh": False, "wrong": False, "hours": 0}
+        defaults: dict[str, object] = {
+            "form": False,
+            "missing": False,
+            "closed": False,
+            "refresh": False,
+            "wrong": False,
+            "hours": 0,
+        }
         defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
         return render("plain.html", language, **(defaults | values))
 
@@ -300,6 +327,16 @@ def wants_chinese(headers: dict[bytes, bytes]) -> bool:
     if chosen in LANGUAGES:
         return chosen == "zh"
     return headers.get(b"accept-language", b"").strip().lower().startswith(b"zh")
+
+
+def from_this_machine(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether the client runs on this machine, and is no proxy for another one."""
+    host, _ = scope.get("client") or ("", 0)
+    try:
+        local = ip_address(host).is_loopback
+    except ValueError:
+        return False
+    return local and not headers.keys() & {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"}
 
 
 async def body_of(receive: Receive) -> bytes:
