@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.kb.suggest import closest
@@ -31,11 +37,16 @@ SECRET_FIELDS = (
     "admin_keys",
     "api_keys",
     "database_url",
+    "dingtalk_client_secret",
     "embedder_api_key",
+    "feishu_app_secret",
+    "feishu_encrypt_key",
+    "feishu_verification_token",
     "model_api_key",
     "webhook_url",
     "webhook_secret",
 )
+LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
 
 
@@ -144,6 +155,28 @@ class Settings(BaseSettings):
         False, description="show the model's text in Slack before it is verified; the message is replaced at the end"
     )
 
+    feishu_app_id: str = Field("", description="id of the Feishu or Lark app, cli_… ([feishu.md](feishu.md))")
+    feishu_app_secret: SecretStr = Field(SecretStr(""), description="secret of that app")
+    feishu_encrypt_key: SecretStr = Field(
+        SecretStr(""), description="its Encrypt Key, which encrypts and signs the events; required with `feishu_app_id`"
+    )
+    feishu_verification_token: SecretStr = Field(
+        SecretStr(""), description="its Verification Token; if set, each event must carry it"
+    )
+    feishu_api_url: str = Field(
+        "https://open.feishu.cn",
+        pattern="^https?://",
+        description="Feishu's API; for Lark `https://open.larksuite.com`",
+    )
+    dingtalk_client_id: str = Field(
+        "", description="Client ID (AppKey) of the DingTalk app ([dingtalk.md](dingtalk.md))"
+    )
+    dingtalk_client_secret: SecretStr = Field(
+        SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
+    )
+    dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
+    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -154,7 +187,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags, then the environment, then secrets named by ``*_FILE``, then the TOML file."""
-        sources = [init_settings, env_settings, SecretFiles(settings_cls)]
+        sources = [init_settings, WithoutServiceLinks(settings_cls), SecretFiles(settings_cls)]
         path = os.environ.get(CONFIG_VARIABLE, "trainmedic.toml")
         if Path(path).is_file():
             try:
@@ -189,6 +222,14 @@ class Settings(BaseSettings):
 
 def _keys(listed: SecretStr) -> frozenset[str]:
     return frozenset(key.strip() for key in listed.get_secret_value().split(",") if key.strip())
+
+
+class WithoutServiceLinks(EnvSettingsSource):
+    """The environment, of which `is_service_link` is no setting: ``TRAINMEDIC_PORT=tcp://10.0.0.1:8000``."""
+
+    def __call__(self) -> dict[str, Any]:
+        values = super().__call__()
+        return {name: value for name, value in values.items() if not is_service_link(PREFIX + name.upper(), str(value))}
 
 
 class SecretFiles(PydanticBaseSettingsSource):
@@ -235,8 +276,18 @@ def unknown_variables(environ: Mapping[str, str]) -> None:
     known = {PREFIX + name.upper() for name in Settings.model_fields} | {CONFIG_VARIABLE}
     known |= {PREFIX + name.upper() + FILE_SUFFIX for name in SECRET_FIELDS}
     for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in known and not is_service_link(name, environ[name]):
             raise InvalidSettings(f"unknown setting {name}", hint=_suggest(name, known))
+
+
+def is_service_link(name: str, value: str) -> bool:
+    """Whether Kubernetes set this variable: each pod gets some for every Service, also one called ``trainmedic``.
+
+    https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+    """
+    if name.endswith("_PORT") and value.startswith(LINK_SCHEMES):
+        return True
+    return any(part in f"{name}_" for part in ("_SERVICE_HOST_", "_SERVICE_PORT_", "_TCP_", "_UDP_", "_SCTP_"))
 
 
 def is_loopback(host: str) -> bool:

@@ -77,6 +77,7 @@ READS_ENVIRONMENT = {
     "service/settings.py",
     "ui/chat/app.py",
     "ui/cli/_input.py",
+    "ui/watch/launch.py",
     "kb/store/embedder.py",
     "ingest/tools/export_model.py",
 }

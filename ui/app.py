@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.store.embedder import OpenAIEmbedder
@@ -17,13 +19,14 @@ from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
-from trainmedic.ui import slack
+from trainmedic.ui import bots, slack
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
 from trainmedic.ui.reload import Reloader, state_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+    from httpx import AsyncBaseTransport
     from mcp.server import MCPServer
 
     from trainmedic.service.api.app import Background
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
+    from trainmedic.ui.bots.channel import Channel
+    from trainmedic.ui.bots.http import BotService
+
+log = logging.getLogger("trainmedic")
 
 
 def build_advisor(settings: Settings, *, with_history: bool = True, observers: Sequence[Observer] = ()) -> Advisor:
@@ -93,7 +100,6 @@ def build_app(settings: Settings) -> FastAPI:
     from trainmedic.kb.frameworks.canonical import warm
     from trainmedic.service.api.app import create_app
     from trainmedic.service.api.metrics import Metrics
-    from trainmedic.ui.chat import app as pages
     from trainmedic.ui.mcp import http as mcp
 
     metrics = Metrics()
@@ -106,6 +112,8 @@ def build_app(settings: Settings) -> FastAPI:
 
         slack_service = SlackService(context)
         background = (*background, slack_service.running)
+    channels = bots_of(context)
+    background = (*background, *(channel.running for channel in channels))
     # Tables and embedder load on first use; the first question must not wait for them.
     warm()
     context.advisor.search("loss is nan", top_k=1)
@@ -123,9 +131,35 @@ def build_app(settings: Settings) -> FastAPI:
     mcp.attach(app, context, load_mcp_server)
     if slack_service is not None:
         slack_service.attach(app)
-    if settings.pages:
+    for channel in channels:
+        channel.attach(app)
+    if settings.pages and find_spec("gradio") is not None:
+        from trainmedic.ui.chat import app as pages
+
         pages.attach(app, context, load_pages)  # last: it takes all remaining paths
+    elif settings.pages:
+        log.warning("no pages: install the extra 'ui' for them")
     return app
+
+
+def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:
+    """The channels besides Slack that are configured, which call their platforms through ``transport``.
+
+    Raises `InvalidSettings` for half a configuration.
+    """
+    from trainmedic.ui.bots.http import BotService
+
+    settings = context.settings
+    channels: list[Channel] = []
+    if bots.feishu_configured(settings):
+        from trainmedic.ui.bots.feishu.channel import FeishuChannel
+
+        channels.append(FeishuChannel(settings, transport))
+    if bots.dingtalk_configured(settings):
+        from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
+
+        channels.append(DingTalkChannel(settings, transport))
+    return tuple(BotService(context, channel) for channel in channels)
 
 
 def load_agent() -> Investigate:

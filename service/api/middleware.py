@@ -24,8 +24,8 @@ OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
 GUARDED_PREFIXES = ("/v1/", "/mcp", "/metrics", "/openapi.json")
 ADMIN_PREFIX = "/v1/admin"
-SIGNED_PREFIX = "/slack/"
-"""Signed requests; a service that Slack calls has a public name."""
+SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/")
+"""Signed requests; a service that a chat platform calls has a public name."""
 TRACE_HEADER = b"x-trace-id"
 
 
@@ -125,7 +125,7 @@ class OwnHost:
 
     def _admits(self, scope: Scope) -> bool:
         path = scope["path"]
-        if path in OPEN_PATHS or path.startswith(SIGNED_PREFIX):
+        if path in OPEN_PATHS or path.startswith(SIGNED_PREFIXES):
             return True
         try:
             # latin-1 decodes any byte; a header need not be ASCII.

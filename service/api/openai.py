@@ -17,16 +17,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
-from trainmedic.service.api.routes import ERRORS, Worker, chained, pieces
+from trainmedic.service.api.routes import ERRORS, Worker, chained, event_stream, pieces
 from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.question.request import Ask
@@ -115,14 +115,21 @@ class ModelList(BaseModel):
 
 
 def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
-    """The two routes."""
+    """The routes of the protocol."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
-    started = int(time.time())
+    card = ModelCard(id=MODEL, created=int(time.time()), owned_by=MODEL)
 
     @router.get("/models")
     async def models() -> ModelList:
         """The names allowed as ``model``."""
-        return ModelList(data=[ModelCard(id=MODEL, created=started, owned_by=MODEL)])
+        return ModelList(data=[card])
+
+    @router.get("/models/{model_id}")
+    async def model(model_id: str) -> ModelCard:
+        """One of these names; some clients ask for it before they send anything."""
+        if model_id != MODEL:
+            raise NotFound(f"no model {model_id[:MAX_KIND]!r}", hint=f"the only one is {MODEL}")
+        return card
 
     @router.post("/chat/completions", response_model=CompletionOut, responses=COMPLETION_EVENTS)
     async def completions(body: Completion, request: Request) -> Response:
@@ -132,11 +139,9 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
         if body.stream:
             # Only on request, as in the protocol: some clients fail on a chunk without choices.
             usage = body.stream_options is not None and body.stream_options.include_usage
-            headers = {"Cache-Control": "no-store"}
             # An invalid question must become an HTTP error, which is impossible once the stream has begun.
             first = await anext(parts)
-            streamed = chunks(first, parts, usage, unread)
-            return StreamingResponse(streamed, media_type="text/event-stream", headers=headers)
+            return event_stream(chunks(first, parts, usage, unread))
         answer = with_notice(await until_disconnect(request, final_answer(parts)), unread)
         choice = {
             "index": 0,

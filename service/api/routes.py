@@ -118,9 +118,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         parts = answerer.stream(body.value(), trace_id_of(request), worker.run)
         if body.stream:
             first = await anext(parts)  # errors of the request must come before the stream begins
-            return StreamingResponse(
-                events(first, parts), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-            )
+            return event_stream(events(first, parts))
         return json_response(await until_disconnect(request, final_answer(parts)))
 
     @router.get("/answers/{answer_id}", response_model=Answer)
@@ -295,6 +293,12 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
 def json_response(value: object, status: int = 200) -> Response:
     """A frozen value as JSON, without a second validation."""
     return Response(to_json(value), status, media_type="application/json")
+
+
+def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
+    """Server-sent events that no cache keeps and no proxy collects: nginx would hold the answer back to its end."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(texts, media_type="text/event-stream", headers=headers)
 
 
 async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:

@@ -189,6 +189,7 @@ def test_the_streamed_answer_is_the_whole_one_and_its_pieces_add_up(client: Test
     whole = client.post("/v1/ask", json=body(incident, "zh")).json()
     response = client.post("/v1/ask", json=body(incident, "zh", stream=True))
     assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["x-accel-buffering"] == "no"
     sent = events(response.text)
     assert [name for name, _ in sent] == ["answer.delta"] * (len(sent) - 1) + ["answer"]
     assert "".join(data["text"] for name, data in sent if name == "answer.delta") == whole["answer"]

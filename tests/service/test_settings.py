@@ -48,6 +48,25 @@ def test_an_unknown_variable_is_an_error_with_a_suggestion(monkeypatch: pytest.M
     assert caught.value.hint == "did you mean TRAINMEDIC_PORT?"
 
 
+def test_what_kubernetes_sets_for_services_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("trainmedic.toml").write_text("port = 9000\n", encoding="utf-8")
+    for service in ("TRAINMEDIC", "TRAINMEDIC_DB"):
+        monkeypatch.setenv(f"{service}_PORT", "tcp://10.0.0.1:8000")
+        for name, value in {
+            "SERVICE_HOST": "10.0.0.1",
+            "SERVICE_PORT": "8000",
+            "SERVICE_PORT_HTTP": "8000",
+            "PORT_8000_TCP": "tcp://10.0.0.1:8000",
+            "PORT_8000_TCP_PROTO": "tcp",
+            "PORT_8000_TCP_PORT": "8000",
+            "PORT_8000_TCP_ADDR": "10.0.0.1",
+        }.items():
+            monkeypatch.setenv(f"{service}_{name}", value)
+    assert load_settings().port == 9000
+    monkeypatch.setenv("TRAINMEDIC_PORT", "9001")
+    assert load_settings().port == 9001
+
+
 def test_an_unknown_key_of_the_file_is_an_error_with_a_suggestion() -> None:
     Path("trainmedic.toml").write_text("prot = 1\n")
     with pytest.raises(InvalidSettings, match=r"unknown setting prot \(did you mean port\?\)"):

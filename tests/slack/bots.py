@@ -139,5 +139,5 @@ class Failing:
 
 async def settled(bot: SlackBot) -> None:
     """Wait until the bot has nothing to do."""
-    while bot.questions.running:
+    while bot.questions.tasks.running:
         await asyncio.sleep(0.005)

@@ -12,8 +12,8 @@ from tests.slack.fake import ANN, BEN, DM, GENERAL, LocalSlack, Message
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.storage.history import Feedback
+from trainmedic.ui.bots.seen import SeenEvents
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.memory import SeenEvents
 from trainmedic.ui.slack.post import ChannelPace
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"

@@ -12,10 +12,10 @@ from tests.slack.fake import ANN, GENERAL, LocalSlack
 from tests.slack.fake.blocks import check_blocks
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
+from trainmedic.ui.bots.question import wants_audit
 from trainmedic.ui.present.slack_audit import MOST, known_defects, render_audit
 from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.question_handler import wants_audit
 
 ENVIRONMENTS = Path(__file__).parents[1] / "defects" / "environments"
 REQUIREMENTS = (ENVIRONMENTS / "trl-grpo-2025.txt").read_text("utf-8")

@@ -194,8 +194,25 @@ def test_what_is_too_large_is_refused_before_it_is_read(advisor: Advisor) -> Non
 
 @both
 @pytest.mark.parametrize(
+    "arguments",
+    [{"question": "why", "files": [{"name": "a", "content": TOKEN}]}, {"question": "why", TOKEN: "x"}],
+)
+def test_an_argument_that_a_tool_does_not_have_is_refused(
+    advisor: Advisor, arguments: dict[str, Any], mode: str
+) -> None:
+    async def use(client: Client) -> None:
+        text = refused(await client.call_tool("diagnose", arguments))
+        assert text.startswith("invalid_request: an unknown argument (this tool takes: question, attachments,")
+        assert TOKEN not in text
+
+    in_process(advisor, use, mode)
+
+
+@both
+@pytest.mark.parametrize(
     ("tool", "arguments", "code"),
     [
+        ("check_config", {"attachments": [{"name": "a", "content": "b", "path": "/x"}]}, "invalid_request"),
         ("diagnose", {}, "invalid_request"),
         ("diagnose", {"question": 5}, "invalid_request"),
         ("diagnose", {"question": "q", "language": TOKEN}, "invalid_request"),

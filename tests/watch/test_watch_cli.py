@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -212,3 +215,152 @@ def test_a_service_that_is_away_is_replaced_by_what_is_installed(
 def test_a_log_that_is_not_there_cannot_be_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["watch", str(tmp_path / "none.log"), "--once"]) == 3
     assert "none.log is not a file" in capsys.readouterr().err
+
+
+START = "import sys; from trainmedic.ui.cli import main; sys.exit(main())"
+STEADY = """
+import os, signal, sys, time
+mark = open(sys.argv[1], "ab", buffering=0)
+def note(number, frame):
+    mark.write(f"{number}\\n".encode())
+    if number in (signal.SIGINT, signal.SIGTERM):
+        ending.append(number)
+ending = []
+for name in ("SIGUSR1", "SIGUSR2", "SIGINT", "SIGTERM", "SIGHUP"):
+    if signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
+        signal.signal(getattr(signal, name), note)
+print("started")
+until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until and not ending:
+    time.sleep(0.02)
+print("finished")
+mark.write(b"finished\\n")
+sys.exit(42 if ending else 0)
+"""
+"""A trainer that saves at a signal, stops gently at an interrupt, and notes what it receives."""
+
+
+class Watched:
+    """A watched command in a process group of its own."""
+
+    def __init__(self, folder: Path, seconds: float, *before: str) -> None:
+        program = folder / "steady.py"
+        program.write_text(STEADY, encoding="utf-8")
+        self.mark = folder / "mark"
+        self.mark.touch()
+        watch = [*before, sys.executable, "-c", START, "watch", "--language", "en", "--"]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        self.process = subprocess.Popen(
+            [*watch, sys.executable, str(program), str(self.mark), str(seconds)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=environment,
+        )
+        assert self.process.stdout is not None
+        # Unbuffered: the line is there long before the end.
+        assert self.process.stdout.readline() == b"started\n"
+
+    def noted(self, lines: int = 0) -> list[str]:
+        """What the command received, as soon as it is so many lines."""
+        until = time.monotonic() + 30
+        while len(noted := self.mark.read_text(encoding="utf-8").split()) < lines:
+            assert time.monotonic() < until, noted
+            time.sleep(0.02)
+        return noted
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_a_signal_reaches_the_run_once_and_ends_nothing(
+    tmp_path: Path, number: signal.Signals, send: Callable[[int, int], None]
+) -> None:
+    run = Watched(tmp_path, 3.0)
+    send(run.process.pid, number)
+    out, _ = run.process.communicate(timeout=60)
+    assert run.process.returncode == 0
+    assert run.noted() == [str(int(number)), "finished"]
+    assert out == b"finished\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_an_interrupt_comes_once_and_the_exit_code_is_the_runs(
+    tmp_path: Path, number: signal.Signals, send: Callable[[int, int], None]
+) -> None:
+    run = Watched(tmp_path, 60.0)
+    send(run.process.pid, number)
+    run.process.communicate(timeout=60)
+    assert run.process.returncode == 42
+    assert run.noted() == [str(int(number)), "finished"]
+
+
+def test_a_killed_watcher_takes_neither_the_run_nor_its_output_with_it(tmp_path: Path) -> None:
+    run = Watched(tmp_path, 1.0)
+    run.process.kill()
+    assert run.process.stdout is not None
+    assert run.process.stdout.read() == b"finished\n"
+    assert run.noted(1) == ["finished"]
+    run.process.communicate(timeout=60)
+
+
+def test_nohup_stays_effective(tmp_path: Path) -> None:
+    run = Watched(tmp_path, 2.0, "nohup")
+    os.killpg(run.process.pid, signal.SIGHUP)
+    run.process.communicate(timeout=60)
+    assert run.process.returncode == 0
+    assert run.noted() == ["finished"]
+
+
+def test_a_stopped_watcher_does_not_hold_the_run_up(tmp_path: Path) -> None:
+    program, done = tmp_path / "talkative.py", tmp_path / "done"
+    program.write_text(f"for _ in range(40):\n    print('x' * 65536)\nopen({str(done)!r}, 'w')\n", encoding="utf-8")
+    watch = [sys.executable, "-c", START, "watch", "--language", "en", "--", sys.executable, str(program)]
+    with subprocess.Popen(watch, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        process.stdout.read(65536)
+        process.send_signal(signal.SIGSTOP)
+        process.stdout.read(39 * 65537)
+        until = time.monotonic() + 30
+        while not done.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        assert done.exists()
+        process.send_signal(signal.SIGCONT)
+        process.stdout.read()
+    assert process.returncode == 0
+
+
+def test_standard_input_is_followed_to_its_end(tmp_path: Path, kto: list[str]) -> None:
+    watch = [sys.executable, "-c", START, "watch", "-", *kto, "--language", "en"]
+    done = subprocess.run(watch, input=HEALTHY + BROKEN, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert "stdin, step 12: a loss is NaN" in done.stderr
+
+
+def test_a_pipe_is_followed_to_its_end(tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    pipe = tmp_path / "train.fifo"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(HEALTHY + BROKEN,))
+    writer.start()
+    assert main(["watch", str(pipe), *kto, "--once", "--language", "en"]) == 0
+    writer.join()
+    assert "step 12: a loss is NaN" in capsys.readouterr().err
+
+
+def test_standard_input_belongs_to_a_launched_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["watch", "-", "--", "true"]) == 2
+    assert "belongs to the command" in capsys.readouterr().err
+
+
+def test_a_failure_of_the_diagnosis_changes_nothing_for_the_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr("trainmedic.ui.watch.watcher.alarm", failing)
+    assert main(["watch", "--", sys.executable, "-c", "print('error'); raise SystemExit(5)"]) == 5
+    shown = capsys.readouterr().err
+    assert "RuntimeError while the log was read" in shown
+    assert "secret" not in shown

@@ -142,6 +142,31 @@ def test_another_cause_is_told_too() -> None:
     assert len(run.told) == 2
 
 
+def test_a_failure_after_a_recovery_is_told_without_the_first_one_and_its_consequences_are_not() -> None:
+    run = Run("not_in_kb", "")
+    run.writes(HEALTHY + BROKEN)
+    run.waits(QUIET_S + 0.1)
+    run.writes("restarting\n" + HEALTHY)
+    run.waits(EVERY_S + 0.1)
+    run.writes("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n")
+    run.waits(QUIET_S + 0.1)
+    run.writes(TRACE)
+    run.waits(QUIET_S + 0.1)
+    assert ["oom" in diagnosis.alarm.kinds for diagnosis in run.told] == [False, True]
+    log = str(run.asked[1][-1].content).split("\n")
+    assert "nan" not in "\n".join(log)
+    assert log.index("restarting") == 40, "line numbers are those of the log"
+
+
+def test_a_log_that_goes_on_with_nan_has_not_recovered() -> None:
+    run = Run("not_in_kb", "")
+    run.writes(HEALTHY + BROKEN)
+    run.waits(QUIET_S + 0.1)
+    run.writes("".join(BROKEN.replace("40", str(step)) for step in range(41, 60)) + TRACE)
+    run.waits(QUIET_S + 0.1)
+    assert len(run.told) == 1
+
+
 def test_a_doubtful_sign_is_told_only_where_a_case_explains_it() -> None:
     expected: tuple[tuple[Verdict, str, int], ...] = (("need_input", "", 0), ("answered", "a-case", 1))
     for verdict, case, times in expected:

@@ -14,7 +14,6 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -45,7 +44,7 @@ PAGES = tuple(path_of(language) for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
-API_PREFIXES = ("/v1/", "/mcp", "/slack")
+API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
@@ -63,11 +62,8 @@ HEADERS = (
 def attach(app: FastAPI, context: AppContext, load_pages: LoadPages) -> None:
     """Serve the pages for every path without a route in ``app``. Call it last, after all other routes.
 
-    Loading begins when the application starts. Nothing is attached if Gradio is not installed.
+    Loading begins when the application starts.
     """
-    if find_spec("gradio") is None:
-        log.warning("no pages: install the extra 'ui' for them")
-        return
     shell = Shell(context, load_pages)
     app.router.routes.append(LastMount("/", shell, app))
     before = app.router.lifespan_context

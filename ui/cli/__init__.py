@@ -6,6 +6,7 @@ Heavy imports go inside ``run``, so that ``trainmedic check`` does not load the 
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import pkgutil
@@ -18,6 +19,13 @@ from trainmedic.kb.errors import TrainmedicError
 
 CLEAN, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 """Exit codes."""
+EXTRAS = {
+    **dict.fromkeys(("gradio", "jinja2", "markupsafe"), "ui"),
+    **dict.fromkeys(("aiohttp", "slack_bolt", "slack_sdk"), "slack"),
+    **dict.fromkeys(("bs4", "markitdown"), "ingest"),
+    "mcp": "mcp",
+}
+"""Optional packages and the extra of ours that installs each."""
 
 
 def verbs() -> tuple[str, ...]:
@@ -85,9 +93,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TrainmedicError as error:
         print(f"trainmedic: {error.message}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
         return USAGE if error.kind == "invalid" else FAILED
-    except BrokenPipeError:
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        print(
+            f"trainmedic: the package {package} is not installed (pip install 'trainmedic[{EXTRAS[package]}]')",
+            file=sys.stderr,
+        )
+        return FAILED
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        if error.errno == errno.ENOSPC:
+            print("trainmedic: no space left for the output", file=sys.stderr)
         # The reader (head, less) closed the pipe. That is not a failure, but the interpreter would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLEAN
+        return CLEAN if error.errno == errno.EPIPE else FAILED
     except KeyboardInterrupt:
         return FAILED

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmedic.kb.model.place import Attachment
@@ -24,6 +25,14 @@ LEVELS = ("error", "warning", "info")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="files of one run; - reads standard input")
+    parser.add_argument(
+        "--with",
+        dest="beside",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="further file of the run, such as requirements.txt where only changed files are given; may be absent",
+    )
     parser.add_argument("--format", choices=("text", "json", "sarif", "github"), default="text")
     change = parser.add_mutually_exclusive_group()
     change.add_argument("--diff", action="store_true", help="show the patches")
@@ -39,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ui.checking import examine
 
     language = language_of(options.language)
-    files = attachments(tuple(dict.fromkeys(options.files)))
+    beside = [name for name in options.beside if Path(name).is_file()]
+    files = attachments(tuple(dict.fromkeys((*options.files, *beside))))
     folders = folders_of(options.kb)
     evidence, report = examine(files, folders)
     # Checked again after fixing: the exit code is about what is left.

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.suggest import closest
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY")
@@ -15,10 +18,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from trainmedic.kb.language import language_of
     from trainmedic.kb.serialization import to_json
     from trainmedic.ui.cli._service import advisor_of
 
+    if not options.query.strip():
+        raise InvalidRequest("nothing to search for")
     advisor = advisor_of(options)
+    frameworks = sorted({name for case in advisor.knowledge.cases.published for name in case.frameworks})
+    if options.framework and options.framework not in frameworks:
+        near = closest(options.framework, frameworks)
+        hint = f"did you mean {near}?" if near else f"known: {', '.join(frameworks)}"
+        raise InvalidRequest(f"no case is about {options.framework!r}", hint=hint)
+    language = language_of(options.query) if options.language == "auto" else options.language
     filters = {"framework": options.framework} if options.framework else None
     hits = advisor.search(options.query, options.top_k, filters)
     if options.json:
@@ -26,6 +38,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for hit in hits:
         case = advisor.case(hit.case_id)
-        title = case.title.get(options.language) if case is not None else hit.case_id
+        title = case.title.get(language) if case is not None else hit.case_id
         sys.stdout.write(f"{hit.score:.4f}  {hit.case_id}  {title}\n        {'; '.join(hit.why)}\n")
     return 0

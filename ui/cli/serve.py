@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
 import socket
 import sys
 
@@ -28,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
     # The knowledge is never freed; without this, each full garbage collection scans all of it for 0.1 s.
     gc.collect()
     gc.freeze()
+    # uvicorn raises the signal again when it has shut down: an orderly end is a success.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
     uvicorn.run(
         app,

@@ -1,6 +1,7 @@
 """Watch a run: follow its log, or launch it, and report a failure as soon as it appears.
 
 Examples: trainmedic watch train.log --config train.sh --config ds.json
+          kubectl logs -f POD | trainmedic watch -
           trainmedic watch --config env.txt --slack '#runs' -- accelerate launch train.py --config cfg.yaml
 
 The configuration is checked before the launch. Each failure is reported once, with its step: on standard error, and to
@@ -13,7 +14,7 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.ui.cli import FAILED, FINDINGS
-from trainmedic.ui.cli._input import attachments, language_of
+from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, language_of
 
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
@@ -38,7 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "trainmedic watch [LOG] [options] [-- COMMAND ...]"
     parser.set_defaults(command=[])
     parser.add_argument(
-        "log", nargs="?", metavar="LOG", help="log to follow; with a command, its output is watched too"
+        "log",
+        nargs="?",
+        metavar="LOG",
+        help="log to follow, - for standard input; with a command, its output is watched too",
     )
     parser.add_argument("--config", action="append", default=[], metavar="FILE", help="file that belongs to the run")
     parser.add_argument("--strict", action="store_true", help="do not launch if the check finds an error")
@@ -58,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     log, command = options.log, options.command
     if not log and not command:
         raise InvalidRequest("nothing to watch", hint="trainmedic watch LOG, or: trainmedic watch -- COMMAND")
+    if log == STDIN and command:
+        raise InvalidRequest("standard input belongs to the command", hint="trainmedic watch -- COMMAND")
     language = language_of(options.language)
     settings = load_settings()
     configuration = [*attachments(tuple(dict.fromkeys((*options.config, *launch.configs(command)))))]
@@ -72,7 +78,8 @@ def run(options: argparse.Namespace) -> int:
     diagnose = diagnosing.source(partial(_load_advisor, settings), language, options.server, key)
     notify = notifier(options, settings)
     if not command:
-        return follow(Path(log), Watcher(log, configuration, diagnose, notify), once=options.once)
+        name = STDIN_NAME if log == STDIN else log
+        return follow(Path(log), Watcher(name, configuration, diagnose, notify), once=options.once)
     return launch_and_watch(
         command, Watcher(log or OUTPUT, configuration, diagnose, notify), Path(log) if log else None
     )
@@ -100,25 +107,26 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
 
 
 def follow(path: Path, watcher: Watcher, *, once: bool) -> int:
-    """Follow a log until interrupted, or with ``once`` to its end."""
-    from trainmedic.ui.watch.follow import GrowingFile
+    """Follow a log until interrupted, or with ``once`` to its end. Standard input and pipes end by themselves."""
+    from trainmedic.ui.watch.follow import GrowingFile, GrowingStream, is_stream
 
-    if once and not path.is_file():
+    if once and not path.exists() and str(path) != STDIN:
         raise NotFound(f"{path} is not a file", hint="without --once, trainmedic waits for it")
-    file = GrowingFile(path)
+    stream = str(path) == STDIN or is_stream(path)
+    file = GrowingStream(path) if stream else GrowingFile(path)
     try:
         while True:
             while text := file.read():
                 watcher.add(text)
-            if once:
+            if file.ended or (once and not stream):
                 break
-            watcher.look()
+            guarded(watcher.look)
             time.sleep(POLL_S)
     except KeyboardInterrupt:
         pass
     finally:
         file.close()
-    watcher.end()
+    guarded(watcher.end)
     return 0
 
 
@@ -136,7 +144,7 @@ def launch_and_watch(command: Sequence[str], watcher: Watcher, log: Path | None)
             last = ended.wait(POLL_S)
             while file is not None and (text := file.read()):
                 watcher.add(text)
-            watcher.look()
+            guarded(watcher.look)
 
     poller = Thread(target=look, daemon=True)
     poller.start()
@@ -147,8 +155,19 @@ def launch_and_watch(command: Sequence[str], watcher: Watcher, log: Path | None)
         return FAILED
     finally:
         ended.set()
+    try:
         poller.join()
         if file is not None:
             file.close()
-    watcher.end()
+        guarded(watcher.end)
+    except KeyboardInterrupt:
+        sys.stderr.write("trainmedic: the last diagnosis was interrupted\n")
     return code
+
+
+def guarded(examine: Callable[[], None]) -> None:
+    """Call it; a failure of ours is reported and never ends what is watched, nor changes its exit code."""
+    try:
+        examine()
+    except Exception as error:
+        sys.stderr.write(f"trainmedic: {type(error).__name__} while the log was read\n")

@@ -58,6 +58,9 @@ def read_files(*paths: str | Path) -> dict[str, str]:
 
 
 def files(attachments: Mapping[str, str] | None) -> list[dict[str, str]]:
+    """Attachments as the API takes them. Raises `ServiceError` for a list of paths."""
+    if attachments is not None and not isinstance(attachments, Mapping):
+        raise ServiceError("invalid_request", "attachments map names to texts", hint="read_files reads paths")
     return [{"name": name, "content": content} for name, content in (attachments or {}).items()]
 
 

@@ -18,7 +18,7 @@ from mcp.server import MCPServer
 from mcp.server.caching import CacheHint
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
-from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 from pydantic import Field, ValidationError
 
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
@@ -76,12 +76,25 @@ Id = Annotated[str, Field(json_schema_extra={"maxLength": MAX_ID})]
 
 
 class Server(MCPServer[Any]):
-    """The library's server, with errors in our vocabulary."""
+    """The library's server, with errors in our vocabulary. It refuses arguments that a tool does not have."""
+
+    async def list_tools(self) -> list[Tool]:
+        """The tools, whose schemas admit no further arguments; the library leaves that open."""
+        tools = await super().list_tools()
+        for tool in tools:
+            tool.input_schema = {**tool.input_schema, "additionalProperties": False}
+        return tools
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call the tool. Raises `ToolError` with ``code: message`` and nothing of the input."""
+        for tool in await self.list_tools():
+            # A misnamed argument, such as `files`, would lose what it holds without a word.
+            if tool.name == name and (unknown := arguments.keys() - tool.input_schema["properties"].keys()):
+                known = ", ".join(tool.input_schema["properties"])
+                count = "an unknown argument" if len(unknown) == 1 else f"{len(unknown)} unknown arguments"
+                raise ToolError(error_line(InvalidRequest(count, hint=f"this tool takes: {known}")))
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -21,6 +21,8 @@ class Part(BaseModel):
 class File(BaseModel):
     """A pasted file."""
 
+    model_config = ConfigDict(extra="forbid")
+
     name: str = Field(description="its name, such as train.sh")
     content: str = Field(description="its text")
 

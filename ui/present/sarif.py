@@ -112,6 +112,7 @@ def _log(
                 "tool": {
                     "driver": {
                         "name": "trainmedic",
+                        "version": package_version("trainmedic"),
                         "semanticVersion": package_version("trainmedic"),
                         "informationUri": INFORMATION,
                         "rules": rules,
@@ -185,8 +186,9 @@ def location(span: Span) -> dict[str, Any]:
 
 
 def uri(name: str) -> str:
-    """A file's name as a relative URI reference; the bytes of a name that is no UTF-8 stay what they are."""
-    return quote(name.replace("\\", "/").removeprefix("./"), safe="/-._~", errors="surrogateescape")
+    """A file's name as a URI: relative, or a file URI if it is absolute. Bytes that are no UTF-8 stay what they are."""
+    start = "file://" if name.startswith("/") else ""
+    return start + quote(name.replace("\\", "/").removeprefix("./"), safe="/-._~", errors="surrogateescape")
 
 
 def fingerprint(item: FindingView) -> str:

@@ -5,6 +5,8 @@ slack_bolt is imported only with a token: this package by itself imports nothing
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.settings import Settings
 
@@ -22,4 +24,6 @@ def configured(settings: Settings) -> bool:
             "SLACK_BOT_TOKEN alone is not enough",
             hint="set SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)",
         )
+    if bot and find_spec("slack_bolt") is None:
+        raise InvalidSettings("the package slack_bolt is not installed", hint="pip install 'trainmedic[slack]'")
     return bot

@@ -24,6 +24,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from trainmedic.kb.mask import mask
 from trainmedic.service.settings import MEBIBYTE, is_loopback
+from trainmedic.ui.bots.seen import SeenEvents
+from trainmedic.ui.bots.tasks import SHUTDOWN_S
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.clicks import Clicks, place_of
@@ -31,10 +33,9 @@ from trainmedic.ui.slack.files import Downloads
 from trainmedic.ui.slack.gather import Gatherer, Place
 from trainmedic.ui.slack.incoming import is_written, mentions
 from trainmedic.ui.slack.live import StreamLimits
-from trainmedic.ui.slack.memory import SeenEvents
 from trainmedic.ui.slack.messages import messages
 from trainmedic.ui.slack.post import Poster
-from trainmedic.ui.slack.question_handler import SHUTDOWN_S, QuestionHandler, Workspace
+from trainmedic.ui.slack.question_handler import QuestionHandler, Workspace
 from trainmedic.ui.slack.scopes import Identity, check_app_token, identify
 from trainmedic.ui.slack.status import status_lines
 
@@ -157,7 +158,7 @@ class SlackBot:
             await self._handler.leave()
             self._handler = None
         if hasattr(self, "questions"):
-            await self.questions.drain(self._leaving_s)
+            await self.questions.tasks.drain(self._leaving_s)
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -247,7 +248,7 @@ class SlackBot:
 
         async def clicked(ack: AsyncAck, body: dict[str, Any]) -> None:
             await ack()
-            self.questions.start(clicks.handle(body))
+            self.questions.tasks.start(clicks.handle(body))
 
         async def acknowledge(ack: AsyncAck) -> None:
             await ack()
@@ -305,13 +306,13 @@ class SlackBot:
     def _accept(self, place: Place, message: Json, *, in_thread: bool, addressed: bool = True, url: str = "") -> None:
         question = self.questions.workspace.gatherer.incoming(dict(message))
         # Refused at once rather than queued: an answer after many minutes helps nobody.
-        if self.questions.full:
+        if self.questions.tasks.full:
             language = self.questions.language(place.channel, question.text)
             log.warning("too many questions at once; one was refused")
             if addressed:
-                self.questions.start(self.questions.say(place, messages("busy", language), url=url))
+                self.questions.tasks.start(self.questions.say(place, messages("busy", language), url=url))
             return
-        self.questions.start(
+        self.questions.tasks.start(
             self.questions.in_thread(place, question, in_thread=in_thread, addressed=addressed, url=url)
         )
 
@@ -333,13 +334,13 @@ class SlackBot:
         )
         url = str(command.get("response_url") or "")
         if text.lower() in STATUS_WORDS:
-            self.questions.start(self._status(place, language, url))
+            self.questions.tasks.start(self._status(place, language, url))
         else:
-            self.questions.start(self.questions.alone(text, place, url))
+            self.questions.tasks.start(self.questions.alone(text, place, url))
 
     async def _status(self, place: Place, language: str, url: str) -> None:
         how = f"Socket Mode ({self.connections})" if self.by_socket else "HTTP"
-        lines = await status_lines(self.context, self.identity, language, how, self.questions.running)
+        lines = await status_lines(self.context, self.identity, language, how, self.questions.tasks.running)
         await self.questions.say(place, "\n".join(lines), url=url, alone=True)
 
     async def _shortcut(self, ack: AsyncAck, body: dict[str, Any]) -> None:
@@ -351,7 +352,7 @@ class SlackBot:
 
     async def _opened(self, event: dict[str, Any]) -> None:
         if event.get("tab") == "messages" and self.identity.may("assistant:write"):
-            self.questions.start(self._prompts(str(event.get("channel", "")), str(event.get("user", ""))))
+            self.questions.tasks.start(self._prompts(str(event.get("channel", "")), str(event.get("user", ""))))
 
     async def _prompts(self, channel: str, user: str) -> None:
         """Suggest questions. The call has no effect under agent_view if it names a thread."""
@@ -383,4 +384,4 @@ class SlackBot:
         return "zh" if str((response.get("user") or {}).get("locale", "")).startswith("zh") else "en"
 
     async def _stopped(self, event: dict[str, Any]) -> None:
-        self.questions.start(self.questions.stop(str(event.get("channel", "")), str(event.get("thread_ts", ""))))
+        self.questions.tasks.start(self.questions.stop(str(event.get("channel", "")), str(event.get("thread_ts", ""))))

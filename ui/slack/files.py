@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.ui.bots.channel import NotRead
+from trainmedic.ui.bots.files import is_binary
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.messages import messages
 
@@ -39,15 +41,6 @@ class Fetched:
 
     attachments: tuple[Attachment, ...] = ()
     not_read: tuple[str, ...] = ()
-
-
-class NotRead(Exception):
-    """Why a file is skipped: a name under ``not_read`` in messages.toml."""
-
-    def __init__(self, reason: str, **values: object) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.values = values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +89,7 @@ class Downloads:
         # Slack sometimes answers with its login page in place, instead of redirecting to it.
         if is_page(content) and not name.lower().endswith((".html", ".htm")):
             raise NotRead("login")
-        # UTF-16, which Windows tools write, is full of zero bytes but starts with a byte order mark.
-        if b"\0" in content[:4096] and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if is_binary(content):
             raise NotRead("binary")
         return name, content
 

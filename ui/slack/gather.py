@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.storage.history import Turn
+from trainmedic.ui.bots.question import has_words, is_repeated, prose_language
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.files import Downloads
-from trainmedic.ui.slack.incoming import IncomingMessage, has_words, incoming_message, prose_language
+from trainmedic.ui.slack.incoming import IncomingMessage, incoming_message
 from trainmedic.ui.slack.messages import messages
 
 PAGE = 200
@@ -83,7 +83,7 @@ class Gatherer:
         parts: list[str] = []
         replies: list[Attachment] = []
         for number, item in enumerate(thread, start=1):
-            if item.ours or item.ts == message.ts or not item.text or _among(item.text, questions):
+            if item.ours or item.ts == message.ts or not item.text or is_repeated(item.text, questions):
                 continue
             # The thread's first message is the asker's problem; what others replied is evidence only.
             if number == 1:
@@ -127,10 +127,3 @@ def _language(parts: Sequence[str]) -> Literal["auto", "en", "zh"]:
     if not prose:
         return "auto"
     return "zh" if prose_language(prose[-1]) == "zh" else "en"
-
-
-def _among(text: str, questions: Sequence[str]) -> bool:
-    """Whether an earlier question contains this text. Stored questions are masked."""
-    # Otherwise a question of an earlier turn would be read again as part of this one.
-    masked = mask(text).text.strip()
-    return any(masked in question for question in questions)

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmedic.kb.fences import fence_around
-from trainmedic.kb.language import language_of
 
 Json = Mapping[str, Any]
 KEPT_SUBTYPES = frozenset({None, "", "file_share", "thread_broadcast"})
 """Kinds of message with content of their own. Others are edits, deletions, joins and the like."""
 _LINK = re.compile(r"<(?P<url>(?:https?|ftp|mailto):[^|>]*)(?:\|(?P<label>[^>]*))?>")
 _REFERENCE = re.compile(r"<(?P<kind>[@#!])(?P<id>[^|>]*)(?:\|(?P<label>[^>]*))?>")
-_FENCED = re.compile(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 # Slack's fence may open and close in the middle of a line; Markdown's stands alone on one.
 _MRKDWN_FENCE = re.compile(r"```(?!\n)(?P<code>[^`]+?)(?<!\n)```")
 
@@ -78,24 +76,6 @@ def unescaped(text: str, bot_user: str = "") -> str:
 
 def mentions(message: Json, bot_user: str) -> bool:
     return f"<@{bot_user}>" in str(message.get("text") or "") or f"<@{bot_user}|" in str(message.get("text") or "")
-
-
-def prose(text: str) -> str:
-    """What is written outside of code blocks."""
-    return _FENCED.sub("", text).strip()
-
-
-def prose_language(text: str) -> str:
-    """The language of the prose: of all of it, or of its first line.
-
-    Code blocks are left out: a pasted command would turn a Chinese question into English.
-    """
-    words = prose(text)
-    return "zh" if "zh" in (language_of(words), language_of(words.partition("\n")[0])) else "en"
-
-
-def has_words(text: str) -> bool:
-    return bool(prose(text))
 
 
 def is_written(message: Json) -> bool:

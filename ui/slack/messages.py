@@ -1,5 +1,5 @@
-"""The bot's own messages, in both languages; see messages.toml."""
+"""The bot's own messages, in both languages: those of every bot, and messages.toml."""
 
-from trainmedic.kb.messages import load_messages
+from trainmedic.kb.messages import Messages, load_messages
 
-messages = load_messages("trainmedic.ui.slack")
+messages = Messages({**load_messages("trainmedic.ui.bots"), **load_messages("trainmedic.ui.slack")})

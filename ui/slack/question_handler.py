@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +16,13 @@ from cachetools import LRUCache
 from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.answer import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import SlackChannel
 from trainmedic.service.storage.history import Turn
+from trainmedic.ui.bots.question import prose_language, wants_audit
+from trainmedic.ui.bots.tasks import Tasks
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.slack import GROUNDED, Block, Extras, Reply, render_answer, section, verdict_name
 from trainmedic.ui.present.slack_audit import known_defects, lists_packages, render_audit
@@ -29,7 +30,7 @@ from trainmedic.ui.present.slack_text import escape
 from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.slack.calls import Calls, SlackLost, SlackRefused
 from trainmedic.ui.slack.gather import Gatherer, Place, ThreadContext
-from trainmedic.ui.slack.incoming import IncomingMessage, prose, prose_language
+from trainmedic.ui.slack.incoming import IncomingMessage
 from trainmedic.ui.slack.live import LiveAnswer, StreamLimits
 from trainmedic.ui.slack.memory import ANSWERS, THREADS, PostedAnswer
 from trainmedic.ui.slack.messages import messages
@@ -37,15 +38,8 @@ from trainmedic.ui.slack.post import RESPONSE_USES, Poster
 from trainmedic.ui.slack.scopes import Identity
 
 log = logging.getLogger("trainmedic.slack")
-CONCURRENCY = 16
-"""Questions answered at once; the advisor's own bound is lower."""
-MAX_PENDING = 200
-"""Accepted questions; beyond this the bot says that it is busy."""
 NOT_A_MEMBER = frozenset({"not_in_channel", "channel_not_found"})
 """Slack's errors if the bot was not invited."""
-AUDIT_WORDS = ("audit", "审计", "已知缺陷")
-SHUTDOWN_S = 20.0
-"""Time left to questions in progress at shutdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,33 +60,8 @@ class QuestionHandler:
         self.workspace = workspace
         self.posted: LRUCache[str, PostedAnswer] = LRUCache(ANSWERS)
         self._awaited: LRUCache[tuple[str, str], str] = LRUCache(THREADS)
-        # asyncio keeps only weak references to tasks: without this set one could vanish half-way.
-        self._tasks: set[asyncio.Task[None]] = set()
         self._lives: dict[tuple[str, str], tuple[LiveAnswer, asyncio.Task[Any]]] = {}
-        self._slots = asyncio.Semaphore(CONCURRENCY)
-
-    @property
-    def running(self) -> int:
-        """Questions accepted but not answered yet."""
-        return len(self._tasks)
-
-    @property
-    def full(self) -> bool:
-        return len(self._tasks) >= MAX_PENDING
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run ``work`` as a task; `drain` waits for it."""
-        task = asyncio.create_task(self._bounded(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def drain(self, within_s: float) -> None:
-        """Wait for the questions in progress, then cancel the rest."""
-        if self._tasks:
-            await asyncio.wait(set(self._tasks), timeout=within_s)
-        for task in set(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.tasks = Tasks()
 
     def options(self, channel: str) -> SlackChannel:
         channels = self.workspace.context.settings.slack_channels
@@ -392,23 +361,6 @@ class QuestionHandler:
         text = messages("failed", language, message=escape(reason), hint=escape(hint), trace_id=trace_id)
         if addressed:
             await self.say(place, text, url=url, alone=alone)
-
-    async def _bounded(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            async with self._slots:
-                await work
-        finally:
-            work.close()  # if it was cancelled before it started
-
-
-def wants_audit(question: str, attachments: Sequence[Attachment]) -> bool:
-    """Whether a message asks for the known defects: by word, or by a list of packages and nothing else."""
-    words = prose(question).lower().split()
-    if words:
-        return words[0] in AUDIT_WORDS
-    evidence = parse(question, tuple(attachments))
-    run = any(run.options for run in evidence.runs) or evidence.rows or evidence.tracebacks or evidence.signals
-    return bool(evidence.versions) and not run
 
 
 def short_reply(text: str) -> Reply:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from trainmedic.kb.model.evidence import Signal
+from trainmedic.kb.model.evidence import Evidence, Signal
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.metrics import finite_except
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
@@ -27,19 +28,23 @@ CERTAIN = frozenset(
     }
 )
 """A run that shows one of these is broken, even if no case explains it."""
+HEALTHY_ROWS = 3
+"""Rows of finite numbers after a failure that show a run in progress again, as after a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
     """Signs of a failure, earliest first. ``certain``: at least one is in `CERTAIN`, or an exception ended the run.
 
-    ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row.
+    ``step`` is the training step of the first sign that has one, ``row`` the number of its logged row. ``after`` is the
+    line of the last known failure from which the run recovered before these signs, 0 if there is none.
     """
 
     kinds: tuple[str, ...]
     step: int | None
     certain: bool
     row: int | None = None
+    after: int = 0
 
 
 def alarm(text: str, name: str, known: Collection[str] = (), every: int | None = None) -> Alarm | None:
@@ -55,7 +60,9 @@ def alarm(text: str, name: str, known: Collection[str] = (), every: int | None =
     if not new and not crashes:
         return None
     ordered = sorted(new, key=_first)
-    kinds = dict.fromkeys([signal.kind for signal in ordered] + [trace.exception for trace in crashes])
+    # A line that only looks like a traceback's last one has no exception to name.
+    names = [trace.exception for trace in crashes if trace.exception]
+    kinds = dict.fromkeys([signal.kind for signal in ordered] + names)
     certain = bool(crashes) or any(signal.kind in CERTAIN for signal in new)
     lines = [row.span.line for row in evidence.rows if not row.evaluation]
     row = next((lines.index(sign.span.line) + 1 for sign in ordered if sign.span.line in lines), None)
@@ -63,7 +70,23 @@ def alarm(text: str, name: str, known: Collection[str] = (), every: int | None =
     # Hugging Face's rows hold an epoch and no step; with `logging_steps` the row number gives it.
     if step is None and row is not None and every is not None:
         step = row * every
-    return Alarm(kinds=tuple(kinds), step=step, certain=certain, row=row)
+    decisive = [sign.span.line for sign in new if sign.kind in CERTAIN] + [trace.span.line for trace in crashes]
+    first = min(decisive or [sign.span.line for sign in new])
+    return Alarm(kinds=tuple(kinds), step=step, certain=certain, row=row, after=_recovered(evidence, known, first))
+
+
+def _recovered(evidence: Evidence, known: Collection[str], first: int) -> int:
+    """The line of the last known failure before line ``first`` if enough healthy rows lie between them, else 0."""
+    failures = CERTAIN.intersection(known)
+    signs = [signal.span.line for signal in evidence.signals if signal.kind in failures and not signal.stated]
+    crashes = [trace.span.line for trace in evidence.tracebacks if trace.exception in known]
+    last = max((line for line in (*signs, *crashes) if line < first), default=0)
+    # A log that goes on with NaN has not recovered: every row counts, and so does the last broken one.
+    rows = [row for row in evidence.rows if not row.evaluation and last < row.span.line < first]
+    broken = [row.span.line for row in rows if not finite_except(row)]
+    last = max((last, *broken))
+    healthy = sum(row.span.line > last for row in rows)
+    return last if healthy >= HEALTHY_ROWS else 0
 
 
 def _first(signal: Signal) -> tuple[bool, int, int]:

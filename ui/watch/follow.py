@@ -1,13 +1,25 @@
-"""A file that grows, read as it grows; through rotation and truncation, like ``tail -F``."""
+"""A log read as it grows: a file, through rotation and truncation like ``tail -F``, or a stream such as a pipe."""
 
 from __future__ import annotations
 
 import codecs
 import os
+import stat
+import sys
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import BinaryIO
 
 PIECE = 1 << 20
+
+
+def is_stream(path: Path) -> bool:
+    """Whether the path is a pipe, a terminal or the like, which can be read only once."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 class GrowingFile:
@@ -15,6 +27,8 @@ class GrowingFile:
 
     ``from_end`` skips the present content, which is from an earlier run.
     """
+
+    ended = False
 
     def __init__(self, path: Path, *, from_end: bool = False) -> None:
         self._path = path
@@ -56,3 +70,41 @@ class GrowingFile:
         except OSError:
             return False
         return (current.st_dev, current.st_ino) != (opened.st_dev, opened.st_ino)
+
+
+class GrowingStream:
+    """Standard input (``-``), or a path that `is_stream`, read in a thread to its end."""
+
+    def __init__(self, path: Path) -> None:
+        self._pieces: SimpleQueue[str | None] = SimpleQueue()
+        self.ended = False
+        Thread(target=self._fill, args=(path,), daemon=True).start()
+
+    def read(self) -> str:
+        """The text that has arrived since the last call, possibly empty."""
+        texts: list[str] = []
+        while not self.ended:
+            try:
+                piece = self._pieces.get_nowait()
+            except Empty:
+                break
+            if piece is None:
+                self.ended = True
+            else:
+                texts.append(piece)
+        return "".join(texts)
+
+    def close(self) -> None:
+        """Nothing to close: the thread ends with the stream, or with the process."""
+
+    def _fill(self, path: Path) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        try:
+            descriptor = sys.stdin.fileno() if str(path) == "-" else os.open(path, os.O_RDONLY)
+            # Not a buffered read, which would wait until its buffer is full.
+            while piece := os.read(descriptor, PIECE):
+                self._pieces.put(decoder.decode(piece))
+        except OSError as error:
+            sys.stderr.write(f"trainmedic: {path} cannot be read: {error.strerror}\n")
+        finally:
+            self._pieces.put(None)

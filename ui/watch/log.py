@@ -20,6 +20,12 @@ class Log:
         self._open = ""
         self._lines = 0
 
+    def copy(self) -> Log:
+        other = Log()
+        other._head, other._tail, other._open = self._head.copy(), self._tail.copy(), self._open
+        other._lines = self._lines
+        return other
+
     @property
     def lines(self) -> int:
         """Complete lines so far."""
@@ -47,10 +53,16 @@ class Log:
         """The head and the tail, without a gap."""
         return "\n".join((*self._head, *self._tail))
 
-    def whole(self) -> str:
-        """The head and the tail, with empty lines between, so that line numbers are right."""
+    def whole(self, *, after: int = 0) -> str:
+        """The head and the tail, with empty lines between, so that line numbers are right.
+
+        The first ``after`` lines of `recent` are empty too.
+        """
         missing = self._lines - len(self._head) - len(self._tail)
-        return "\n".join((*self._head, *[""] * missing, *self._tail))
+        head = [line if number >= after else "" for number, line in enumerate(self._head)]
+        cut = max(after - len(self._head), 0)
+        tail = [line if number >= cut else "" for number, line in enumerate(self._tail)]
+        return "\n".join((*head, *[""] * missing, *tail))
 
 
 def _displayed(line: str) -> str:

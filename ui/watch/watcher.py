@@ -34,7 +34,7 @@ class Diagnosis:
 class Watcher:
     """One run. `add` may be called from several threads; `look` from one, periodically.
 
-    A failure is reported once; a second one only if its first cause is different.
+    A failure is reported once; a second one if its first cause is different, or if the run had recovered in between.
     """
 
     def __init__(
@@ -102,19 +102,25 @@ class Watcher:
     def _diagnose(self) -> None:
         self._since = None
         with self._lock:
-            recent, whole, self._suspicious = self._log.recent(), self._log.whole(), False
-            self._lines_seen = self._log.lines
+            # A copy: the run must not wait in `add` while its log is read.
+            log, self._suspicious = self._log.copy(), False
+            self._lines_seen = log.lines
+        recent, whole = log.recent(), log.whole()
         signs = alarm(recent, self._name, self._known, self._every if recent == whole else None)
         if signs is None:
             return
+        if signs.after:
+            # The earlier failure would explain everything; this is a new one.
+            whole = log.whole(after=signs.after)
         answer = self._diagnose_files((*self._configuration, Attachment(name=self._name, content=whole)))
         self._known.update(signs.kinds)
         cause = answer.causes[0].case_id if answer.verdict == "answered" and answer.causes else ""
         # A doubtful sign is reported only if a case explains it: there must be no alarm for a healthy run.
-        if cause in self._reported or not (signs.certain or cause):
+        if not (signs.certain or cause):
             return
-        if not cause and self._reported:
-            return  # a consequence of the failure already reported
+        # The same again, or a consequence of the failure already reported.
+        if cause in self._reported if cause else self._reported and not signs.after:
+            return
         self._reported.add(cause)
         self._notify(Diagnosis(alarm=signs, answer=answer, name=self._name))
 
