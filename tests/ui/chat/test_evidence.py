@@ -77,7 +77,7 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
     code = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
     made = re.compile(
-        "^(verdict|confidence|grade|reason|kb|state|level|effect|review)_|^(error|warning|info|cannot_tell)$"
+        "^(verdict|confidence|grade|reason|kb|review|state|level|effect)_|^(error|warning|info|cannot_tell)$"
     )
     used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
     unused = [name for name in words("en") if name not in used]
