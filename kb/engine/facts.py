@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from trainmedic.kb.engine.graphics_cards import cards
-from trainmedic.kb.engine.log_text import find, literal_of
+from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
@@ -43,17 +43,21 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_cache", "_concepts", "_options", "_shared", "_text", "evidence", "run")
+    __slots__ = ("_cache", "_concepts", "_haystack", "_options", "_shared", "evidence", "run")
 
     def __init__(
-        self, evidence: Evidence, run: RunConfig | None = None, concepts: Collection[str] = frozenset()
+        self,
+        evidence: Evidence,
+        run: RunConfig | None = None,
+        concepts: Collection[str] = frozenset(),
+        haystack: Haystack | None = None,
     ) -> None:
         self.evidence = evidence
         self._concepts = concepts
         self.run = run if run is not None else evidence.run
         self._cache: dict[Key, Fact] = {}
         self._options: dict[str, tuple[Option, ...]] | None = None
-        self._text: str | None = None
+        self._haystack = haystack or Haystack(evidence)
         self._shared: dict[str, Any] = {}
 
     def once(self, name: str, compute: Callable[[Facts], T]) -> T:
@@ -334,11 +338,8 @@ class Facts:
 
         Never false: a log is mostly an excerpt, so the absence of a line proves nothing.
         """
-        if self._text is None:
-            self._text = "\n".join(source.text for source in self.evidence.sources)
-        # Nearly all of the hundreds of texts that one question is searched for are not there at all.
-        there = (text for text in texts if literal_of(text) in self._text)
-        span = next((place for text in there if (place := find(self.evidence, text)) is not None), None)
+        places = (self._haystack.find(text) for text in texts)
+        span = next((place for place in places if place is not None), None)
         if span is None:
             return _unknown(f"no line with {texts[0]!r}", "log")
         return Fact(value=True, spans=(span,), seen=f"the log says {span.text!r}", user_provided=True)
@@ -502,9 +503,11 @@ def _ordered(row: Row) -> list[tuple[str, Metric]]:
 class FactBook:
     """The facts of every run of some evidence, each read once however many rules, mechanisms and defects need it."""
 
-    __slots__ = ("evidence", "main", "runs")
+    __slots__ = ("evidence", "haystack", "main", "runs")
 
     def __init__(self, evidence: Evidence, concepts: Collection[str] = frozenset()) -> None:
         self.evidence = evidence
-        self.runs = tuple(Facts(evidence, run, concepts) for run in evidence.runs or (evidence.run,))
+        self.haystack = Haystack(evidence)
+        runs = evidence.runs or (evidence.run,)
+        self.runs = tuple(Facts(evidence, run, concepts, self.haystack) for run in runs)
         self.main = self.runs[0]

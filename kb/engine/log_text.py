@@ -23,6 +23,7 @@ _CODE = frozenset({"python", "json", "toml", "command"})
 _PAIRS = frozenset({"yaml", "ini"})
 _FILES = (".yaml", ".yml", ".ini", ".cfg", ".conf")
 """Lines of the form ``name: words`` are a configuration in such a file; elsewhere a log may look like that."""
+_WORD = re.compile(r"\w+")
 _WILDCARDS = re.compile(r"(\*|\?|\[[^\]]+\])")
 
 
@@ -42,9 +43,36 @@ def find(evidence: Evidence, text: str) -> Span | None:
     return first(evidence, *compiled(text))
 
 
-def literal_of(text: str) -> str:
-    """The literal part that any line with this text has."""
-    return compiled(text)[0]
+class Haystack:
+    """All text of some evidence, in which hundreds of texts are looked for that are hardly ever there.
+
+    A text with a whole word that the evidence does not have is not looked for any further.
+    """
+
+    __slots__ = ("_evidence", "_text", "_words")
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._text: str | None = None
+        self._words: frozenset[str] = frozenset()
+
+    def find(self, text: str) -> Span | None:
+        """As `find`."""
+        if self._text is None:
+            self._text = "\n".join(source.text for source in self._evidence.sources)
+            self._words = frozenset(_WORD.findall(self._text))
+        literal, words = _needle(text)
+        if not words <= self._words or literal not in self._text:
+            return None
+        return find(self._evidence, text)
+
+
+@cache  # bounded: the texts are those of the pages
+def _needle(text: str) -> tuple[str, frozenset[str]]:
+    """The literal part of a text, and the words that are whole in it: those at its ends may be parts of longer ones."""
+    literal, _ = compiled(text)
+    inner = (match[0] for match in _WORD.finditer(literal) if match.start() > 0 and match.end() < len(literal))
+    return literal, frozenset(inner)
 
 
 @cache  # bounded: the texts are those of the pages

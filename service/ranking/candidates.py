@@ -11,7 +11,6 @@ from types import MappingProxyType
 from trainmedic.kb.engine.audit import condition_state
 from trainmedic.kb.engine.defect import Defect
 from trainmedic.kb.engine.facts import FactBook
-from trainmedic.kb.engine.log_text import find
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.model.evidence import Evidence
@@ -98,7 +97,7 @@ def context_of(
         if mechanism.id in mechanisms or overlap(mechanism.predicts, intent.symptoms)
     ]
     book = book or FactBook(evidence, said_concepts(intent))
-    printed = _printed(knowledge.defect_of, evidence) - frozenset(impossible)
+    printed = _printed(knowledge.defect_of, book) - frozenset(impossible)
     return Context(
         evidence=evidence,
         report=report,
@@ -168,11 +167,10 @@ def _defect_state(defect: Defect, printed: bool, book: FactBook) -> DefectState:
     return DefectState(value=value, printed=printed)
 
 
-def _printed(defects: Mapping[str, Defect], evidence: Evidence) -> frozenset[str]:
+def _printed(defects: Mapping[str, Defect], book: FactBook) -> frozenset[str]:
     """The known defects whose message was pasted."""
-    return frozenset(
-        defect.id for defect in defects.values() if defect.message and find(evidence, defect.message) is not None
-    )
+    find = book.haystack.find
+    return frozenset(defect.id for defect in defects.values() if defect.message and find(defect.message) is not None)
 
 
 def impossible_defects(evidence: Evidence, intent: Intent, knowledge: Knowledge) -> frozenset[str]:

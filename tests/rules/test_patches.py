@@ -16,7 +16,7 @@ from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
-from trainmedic.kb.model.report import Fix, Report
+from trainmedic.kb.model.report import Fix, Report, Safety
 from trainmedic.kb.pages.body import read_body
 from trainmedic.kb.parse.pipeline import parse
 
@@ -157,3 +157,35 @@ def test_an_edit_that_changes_what_the_run_is_can_reach_every_rule() -> None:
     after = parse("", (Attachment(name="a.sh", content="llamafactory-cli train --stage dpo --do_train\n"),))
     assert reached(before, after, shipped_rules()) is None
     assert reached(before, before, shipped_rules()) is not None
+
+
+def test_a_run_more_can_reach_every_rule_and_a_version_only_those_that_read_it() -> None:
+    command = "llamafactory-cli train --stage sft --do_train\n"
+    one = parse("", (Attachment(name="a.sh", content=command),))
+    other = Attachment(name="b.sh", content="swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B\n")
+    two = parse("", (Attachment(name="a.sh", content=command), other))
+    assert reached(one, two, shipped_rules()) is None
+    old = parse("", (Attachment(name="pip.txt", content="trl==0.9.6\n"),))
+    new = parse("", (Attachment(name="pip.txt", content="trl==0.18.0\n"),))
+    possible = reached(old, new, shipped_rules())
+    assert possible is not None
+    assert any("trl" in rule for rule in possible)
+    assert len(possible) < len(shipped_rules().rules) / 2
+
+
+def test_one_patch_repairs_every_fault_and_a_single_fault_needs_none() -> None:
+    rules = ruleset(
+        rule("has-vanilla", when="vanilla_loss", fix=UNSET),
+        rule("has-micro", when="micro_batch == 1", fix="[{set: {micro_batch: 2}, safety: unsafe}]"),
+        rule("remark", when="vanilla_loss", fix=UNSET, severity="info"),
+    )
+    given = parse("", WITH_LOG)
+    repair = with_patches(check(given, rules), given, rules, lambda q, a: parse(q, a)).repair
+    assert repair is not None
+    assert repair.patch is not None
+    assert "-   --vanilla_loss" in repair.patch
+    assert "+   --micro_train_batch_size 2" in repair.patch
+    assert set(repair.clears) == {"has-vanilla", "has-micro", "remark"}
+    assert repair.safety is Safety.UNSAFE
+    alone = ruleset(rule("has-vanilla", when="vanilla_loss", fix=UNSET))
+    assert with_patches(check(given, alone), given, alone, lambda q, a: parse(q, a)).repair is None

@@ -39,6 +39,9 @@ def client(http: TestClient) -> OpenAI:
 
 def test_the_client_lists_the_one_model(client: OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["trainmedic"]
+    assert client.models.retrieve("trainmedic").id == "trainmedic"
+    with pytest.raises(openai.NotFoundError, match="no model 'another'"):
+        client.models.retrieve("another")
 
 
 def test_the_client_gets_the_answer_with_its_citations(client: OpenAI) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_app
+from trainmedic.ui.cli import main
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -86,3 +89,46 @@ def test_a_model_that_is_down_degrades_and_its_answers_are_written_when_it_is_up
 def test_half_a_set_of_slack_tokens_is_refused_at_start(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="SLACK_BOT_TOKEN"), serving(folder, tmp_path, slack_bot_token="xoxb-1"):
         pass
+
+
+BARE = """
+import os
+import sys
+from pathlib import Path
+for name in ("gradio", "jinja2", "mcp", "slack_bolt", "slack_sdk", "aiohttp", "bs4", "markitdown"):
+    sys.modules[name] = None  # importing it fails, as without the extra
+from fastapi.testclient import TestClient
+from trainmedic.service.settings import Settings
+from trainmedic.ui.app import build_app
+from trainmedic.ui.cli import main
+with TestClient(build_app(Settings(data_dir=Path(sys.argv[1])))) as client:
+    assert client.post("/v1/ask", json={"question": "KTO loss is nan"}).status_code == 200
+    assert client.get("/").json()["error"]["code"] == "not_found"
+    assert client.post("/mcp", json={}).json()["error"]["hint"] == "pip install 'trainmedic[mcp]'"
+from trainmedic.ui.cli import main
+os.environ |= {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
+sys.exit(main(["slack"]))
+"""
+
+
+def test_without_extras_the_api_runs_alone_and_the_rest_says_what_to_install(folder: Path) -> None:
+    bare = subprocess.run(
+        [sys.executable, "-c", BARE, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert "Traceback" not in bare.stderr
+    assert "pip install 'trainmedic[slack]'" in bare.stderr
+    assert "install the extra 'ui'" in bare.stderr
+    assert bare.returncode == 2
+
+
+def test_a_package_of_an_extra_is_named_with_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.html").write_text("<h1>Loss</h1><p>The loss is NaN.</p>", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "bs4", None)
+    assert main(["ingest", str(tmp_path / "a.html")]) == 3
+    assert "pip install 'trainmedic[ingest]'" in capsys.readouterr().err
