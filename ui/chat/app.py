@@ -14,6 +14,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,6 +27,7 @@ from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.context import AppContext
 
@@ -41,6 +43,7 @@ log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN = "/login"
 PAGES = tuple(path_of(language) for language in LANGUAGES)
+REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
@@ -99,8 +102,11 @@ class Shell:
     def __init__(self, context: AppContext, load_pages: LoadPages) -> None:
         self._context = context
         self._load_pages = load_pages
-        self._entry = Entry(context.settings.keys)
+        settings = context.settings
+        self._entry = Entry(settings.keys | settings.administrators if settings.keys else frozenset())
+        self._administrators = Entry(settings.administrators)
         self._static = static_files()
+        self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
@@ -167,7 +173,7 @@ class Shell:
             return
         await pages(scope, receive, send)
 
-    async def _response(self, scope: Scope, receive: Receive) -> Response | None:
+    async def _response(self, scope: Scope, receive: Receive) -> Response | Asgi | None:
         """The response to a request that needs no page; None if the pages respond."""
         path, headers = scope["path"], dict(scope["headers"])
         if path.startswith(STATIC):
@@ -177,6 +183,8 @@ class Shell:
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403)
         if path == LOGIN:
             return await self._login(scope, receive)
+        if f"{path}/".startswith(REVIEW):
+            return self._review_response(scope, headers)
         if not self._entry.admits(headers):
             return self._refusal(scope)
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
@@ -189,6 +197,22 @@ class Shell:
             return RedirectResponse(with_query("/zh/", scope), status_code=302, headers={"Vary": "Accept-Language"})
         return None
 
+    def _review_response(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | Asgi:
+        """The curator's pages, for administrators; without any keys, for browsers on this machine."""
+        if self._administrators.asked:
+            if not self._administrators.admits(headers):
+                return self._refusal(scope)
+        elif self._entry.asked or not from_this_machine(scope, headers):
+            return HTMLResponse(self._plain(scope, closed=True), status_code=403)
+        if scope["path"] in ("/review", "/zh/review"):
+            return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
+        return self._review.app
+
+    @property
+    def _asked(self) -> bool:
+        """Whether any page requires a key."""
+        return self._entry.asked or self._administrators.asked
+
     async def _knowledge_page(self, scope: Scope) -> Response:
         if scope["method"] not in ("GET", "HEAD"):
             return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
@@ -197,12 +221,12 @@ class Shell:
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] == "GET":
-            return self._form(scope, "/", status=200) if self._entry.asked else RedirectResponse("/", status_code=303)
+            return self._form(scope, "/", status=200) if self._asked else RedirectResponse("/", status_code=303)
         if scope["method"] != "POST":
             return JSONResponse(error("method_not_allowed", "GET or POST"), status_code=405)
         key, target = form_of(await body_of(receive))
-        value = self._entry.session(key)
-        if value is None and self._entry.asked:
+        value = self._entry.session(key) or self._administrators.session(key)
+        if value is None and self._asked:
             return self._form(scope, target, wrong=True)
         # 303, so that the browser follows with GET and a reload does not send the key again.
         response = RedirectResponse(target, status_code=303)
@@ -227,7 +251,14 @@ class Shell:
     def _plain(self, scope: Scope, **values: object) -> str:
         chinese = scope["path"].startswith("/zh/") or wants_chinese(dict(scope["headers"]))
         language: Language = "zh" if chinese else "en"
-        defaults: dict[str, object] = {"form": False, "missing": False, "refresh": False, "wrong": False, "hours": 0}
+        defaults: dict[str, object] = {
+            "form": False,
+            "missing": False,
+            "closed": False,
+            "refresh": False,
+            "wrong": False,
+            "hours": 0,
+        }
         defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
         return render("plain.html", language, **(defaults | values))
 
@@ -279,6 +310,16 @@ def wants_chinese(headers: dict[bytes, bytes]) -> bool:
     if chosen in LANGUAGES:
         return chosen == "zh"
     return headers.get(b"accept-language", b"").strip().lower().startswith(b"zh")
+
+
+def from_this_machine(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether the client runs on this machine, and is no proxy for another one."""
+    host, _ = scope.get("client") or ("", 0)
+    try:
+        local = ip_address(host).is_loopback
+    except ValueError:
+        return False
+    return local and not headers.keys() & {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"}
 
 
 async def body_of(receive: Receive) -> bytes:

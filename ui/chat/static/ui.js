@@ -217,15 +217,16 @@
       if (!code.closest("pre")) code.dataset.tm = code.textContent.length > LONG ? "long" : "short";
     }
   };
-  // Diffs of the knowledge pages, line by line; the text itself stays what it is.
+  // Diffs of answers and knowledge pages, line by line; the text itself stays what it is.
   const colour = () => {
-    for (const code of document.querySelectorAll("#tm-kb-body code.language-diff:not([data-tm])")) {
+    for (const code of document.querySelectorAll(":is(#tm-kb-body, #bot) code.language-diff:not([data-tm])")) {
       code.dataset.tm = "";
       const lines = code.textContent.replace(/\n$/, "").split("\n");
       code.replaceChildren(...lines.flatMap((line) => {
         const row = document.createElement("span");
         row.textContent = line;
-        row.className = line[0] === "+" ? "ins" : line[0] === "-" ? "del" : "";
+        const file = /^(---|\+\+\+) /.test(line);
+        row.className = file ? "" : line[0] === "+" ? "ins" : line[0] === "-" ? "del" : "";
         return [row, "\n"];
       }));
     }
