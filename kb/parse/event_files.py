@@ -50,7 +50,8 @@ def read(content: bytes) -> RunHistory | None:
         kind, rows = "TensorBoard events", _tensorboard_rows(content[:MOST_BYTES])
     else:
         return None
-    lines, complete = [], len(content) <= MOST_BYTES
+    lines: list[str] = []
+    complete = len(content) <= MOST_BYTES
     try:
         for row in rows:
             if len(lines) == MOST_ROWS:
