@@ -1,66 +1,146 @@
 """What identifies persons and machines in a write-up → asterisks. Secrets and e-mail addresses are `kb.mask`'s.
 
-Only what words around it tell to be a name, a telephone number or an address is replaced: a log is full of numbers
-with dots, and code of words with an at sign.
+Only what the words around it show to be a name, a number or an address is hidden: a log is full of numbers with dots,
+and code of words with an at sign. An account or machine found in one place is hidden wherever the write-up names it.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from importlib.resources import files
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
 from trainmedic.ingest.document import Discussion, Document
+from trainmedic.kb.fences import fence_after
+from trainmedic.kb.mask import mask
 
 HIDDEN = "***"
-_LATIN = r"[A-Z][a-z]+(?:[ -][A-Z][a-z]+){0,2}"
-_HAN = r"[\u4e00-\u9fff]{2,4}"
-_NAME = re.compile(
-    rf"((?:作者|报告人|负责人|联系人|提交人|值班人?|经办人|[Aa]uthors?|[Rr]eporter|[Oo]wner|[Aa]ssignee|[Cc]ontact|[Oo]n-?call)\s*[:：]\s*)"
-    rf"(?:{_LATIN}|{_HAN}(?![\u4e00-\u9fff]))"
-    rf"|((?:[Rr]eported|[Ww]ritten|[Ff]ound|[Ff]ixed|[Rr]eviewed) by |[Tt]hanks to |感谢|同事)"
-    rf"(?:{_LATIN}(?![\w.]))"
-)
-_PATH = re.compile(r"(?<![\w:/.])((?:/[\w.-]+)*/(?:home|Users|users)/|[A-Za-z]:\\Users\\)(?![<${*])[^/\\\s:\"'`,;)]+")
-_PROMPT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]*@[A-Za-z][\w.-]*(?=:[~/]|[ \]][^\n]{0,60}[#$] )")
-_PHONE = re.compile(
-    r"(?<![\w.+])(?:\+\d{1,3}[ -]?)(?:\d[ -]?){7,12}\d(?!\w)|((?:电话|手机|微信|[Tt]el|[Pp]hone)\D{0,4})1[3-9]\d{9}"
-)
-_ADDRESS = re.compile(
-    r"((?:\b(?:ip|host|addr|address|node|server|master|endpoint)\w*\W{1,3}|地址|机器|节点|://|@)\s?)"
-    r"(?!127\.0\.0\.1|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"
-    r"|()(?<![\w.=-])(?!127\.0\.0\.1|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?=:\d{2,5}\b)",
-    re.IGNORECASE,
-)
-_HOST = re.compile(
-    r"(?<![\w@.-])[A-Za-z0-9][\w-]*(?:\.[\w-]+)*\.(?:corp|internal|intranet|intra|lan|local|localdomain|svc)(?:\.[a-z]{2,6}){0,2}(?![\w.])"
-)
-_HANDLE = re.compile(r"(?<![\w/`.@*])@[A-Za-z][\w-]{1,38}(?![\w.(/`*-])")
+_TABLE = tomllib.loads(files(__package__).joinpath("personal.toml").read_text(encoding="utf-8"))
+_SHAPES = tuple((re.compile(shape["pattern"]), shape.get("prose", False)) for shape in _TABLE["shapes"])
+_ACCOUNTS = frozenset(_TABLE["words"]["accounts"])
+_WORDS = frozenset((*_TABLE["words"]["accounts"], *_TABLE["words"]["names"]))
+_ADDRESS = re.compile(r"(?<![\w.+])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)|(?=[\w:]*::?\w)[0-9A-Fa-f:]{4,39}(?![\w:.]))")
+_PRIVATE = tuple(ip_network(block) for block in ("10.0.0.0/8", "100.64.0.0/10"))
+_LOCAL = tuple(ip_network(block) for block in ("172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"))
+_VERSIONED = ("version", "nvidia", "cu", "lib", "driver", "release", "tensorrt")
+_LEAST_NAME = 3
+"""Characters of an account or machine that is looked for elsewhere."""
 
 
 def without_persons(document: Document) -> Document:
     """The write-up without names, handles, telephone numbers, user folders, hosts and addresses of machines."""
-    blocks = tuple(replace(block, text=hidden(block.text, code=block.kind == "code")) for block in document.blocks)
-    return replace(document, title=hidden(document.title), blocks=blocks)
+    # Once more without secrets: in the raw text, markup may have stood between a key and its value.
+    title, *texts = (mask(text).text for text in (document.title, *(block.text for block in document.blocks)))
+    names = names_in((title, *texts))
+    blocks = tuple(
+        replace(block, text=hidden(text, code=block.kind == "code", names=names))
+        for block, text in zip(document.blocks, texts, strict=True)
+    )
+    return replace(document, title=hidden(title, names=names), blocks=blocks)
 
 
 def discussion_without_persons(discussion: Discussion) -> Discussion:
     """The same of a discussion, whose messages are Markdown."""
-    messages = tuple(replace(message, text=_hidden_markdown(message.text)) for message in discussion.messages)
-    return replace(discussion, title=hidden(discussion.title), messages=messages)
+    names = names_in((discussion.title, *(message.text for message in discussion.messages)))
+    messages = tuple(replace(message, text=hidden_markdown(message.text, names)) for message in discussion.messages)
+    return replace(discussion, title=hidden(discussion.title, names=names), messages=messages)
 
 
-def hidden(text: str, *, code: bool = False) -> str:
-    for pattern in (_NAME, _PATH, _PROMPT, _PHONE, _ADDRESS, _HOST):
-        text = pattern.sub(_keep_lead, text)
-    # In code an at sign is a decorator or an operator.
-    return text if code else _HANDLE.sub(f"@{HIDDEN}", text)
+def names_in(texts: Iterable[str]) -> frozenset[str]:
+    """The accounts and the first labels of machines that the texts show to be such."""
+    names: set[str] = set()
+    for text in texts:
+        for pattern, _ in _SHAPES:
+            groups = pattern.groupindex.keys() & {"account", "machine"}
+            for match in pattern.finditer(text) if groups else ():
+                account, machine = match.groupdict().get("account"), match.groupdict().get("machine")
+                if account and account.lower() not in _ACCOUNTS:
+                    names.add(account)
+                # "node" or "gpu0" is a word of the log; "gpu-17" is one machine.
+                label = (machine or "").partition(".")[0]
+                if len(label) > len("rank0") and any(character.isdigit() for character in label):
+                    names.add(label)
+    return frozenset(name for name in names if len(name) >= _LEAST_NAME)
 
 
-def _hidden_markdown(text: str) -> str:
-    parts = text.split("```")
-    return "```".join(hidden(part, code=number % 2 == 1) for number, part in enumerate(parts))
+def hidden(text: str, *, code: bool = False, names: Collection[str] = ()) -> str:
+    """``names`` are also hidden as parts of paths and addresses, machines among them everywhere."""
+    for pattern, prose in _SHAPES:
+        if not (prose and code):
+            text = pattern.sub(_replacement, text)
+    text = _ADDRESS.sub(_address, text)
+    present = sorted((name for name in names if name in text), key=len, reverse=True)
+    return _without_names(text, present) if present else text
 
 
-def _keep_lead(match: re.Match[str]) -> str:
-    """The words that tell what it is remain."""
-    return next((group for group in match.groups() if group), "") + HIDDEN
+def hidden_markdown(text: str, names: Collection[str] = ()) -> str:
+    """The same of Markdown: what is between fences is code."""
+    parts: list[str] = []
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        before, fence = fence, fence_after(line, fence)
+        if bool(before) != bool(fence):
+            parts.append(hidden("\n".join(lines), code=bool(before), names=names))
+            lines = []
+        lines.append(line)
+    parts.append(hidden("\n".join(lines), code=bool(fence), names=names))
+    return "\n".join(parts)
+
+
+def people(names: Iterable[str]) -> frozenset[str]:
+    """What the members of a workspace are called in messages: their names, and the parts of these that are no words."""
+    called = {name.strip() for name in names}
+    called |= {part for name in called for part in name.split()}
+    return frozenset(
+        name for name in called if len(name) >= (_LEAST_NAME if name.isascii() else 2) and name.lower() not in _WORDS
+    )
+
+
+def without_people(text: str, names: Collection[str]) -> str:
+    """The text without the `people` that it names."""
+    present = sorted((name for name in names if name in text), key=len, reverse=True)
+    if not present:
+        return text
+    # Chinese has no blanks around a name.
+    patterns = (re.escape(name) if not name.isascii() else rf"(?<![\w-]){re.escape(name)}(?![\w-])" for name in present)
+    return re.sub("|".join(patterns), HIDDEN, text)
+
+
+def _replacement(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return f"{groups.get('lead') or ''}{HIDDEN}{groups.get('tail') or ''}"
+
+
+def _without_names(text: str, names: Iterable[str]) -> str:
+    alternatives = "|".join(map(re.escape, names))
+    machines = "|".join(re.escape(name) for name in names if any(character.isdigit() for character in name))
+    anywhere = rf"|(?<![\w-])(?:{machines})(?![\w-])" if machines else ""
+    return re.sub(rf"(?<=[/\\@=])(?:{alternatives})(?=[/\\@:\s\"',;)]|$){anywhere}", HIDDEN, text)
+
+
+def _address(match: re.Match[str]) -> str:
+    """Hides private addresses; a version may look like one of them."""
+    found = match[0]
+    try:
+        if ":" in found:
+            IPv6Address(found)
+            # Shorter ones are slices of code: x[1::2].
+            return HIDDEN if found.count(":") > 2 or found.lower().startswith(("fe80", "fd")) else found
+        address = IPv4Address(found)
+    except AddressValueError:
+        return found
+    if any(address in block for block in _LOCAL):
+        return HIDDEN
+    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    return HIDDEN if any(address in block for block in _PRIVATE) and not _names_version(line) else found
+
+
+def _names_version(before: str) -> bool:
+    """Whether a number after this start of a line is a version: in a list of packages, or after a package's name."""
+    *_, word = before.strip(" \t|:=(`\"'").lower().split() or [""]
+    listed = before.endswith("  ") and len(before.split()) == 1
+    return listed or word == "v" or word.endswith("-") or any(part in word for part in _VERSIONED)

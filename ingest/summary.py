@@ -56,17 +56,26 @@ def of_discussion(
     discussion: Discussion, evidence: Evidence
 ) -> tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]:
     """(symptom, resolution, who resolved it); ``evidence`` is of the title and the messages, one below the other."""
-    first, *replies = discussion.messages
+    first = discussion.messages[0]
     end = 1 + discussion.title.count("\n") + 1 + first.text.count("\n")
     symptom = (Quote(text=_cut(discussion.title), role="reporter"), *_failure(first, evidence, end))
-    weighed = [(weight(message, discussion.resolved), -number) for number, message in enumerate(replies)]
-    best = max(weighed, default=(0.0, 0))
-    if best[0] < ENOUGH:
+    number = answer_of(discussion)
+    if number is None:
         return symptom, (), None
-    number = -best[1]
-    message = replies[number]
-    quotes = tuple(Quote(text=text, role=message.role, message=number + 2) for text in telling(message.text))
+    message = discussion.messages[number]
+    quotes = tuple(Quote(text=text, role=message.role, message=number + 1) for text in telling(message.text))
     return symptom, quotes, message.role if quotes else None
+
+
+def answer_of(discussion: Discussion) -> int | None:
+    """The index of the message that most speaks for telling what resolved the discussion; None if none does."""
+    weighed = [
+        (weight(message, discussion.resolved), -number)
+        for number, message in enumerate(discussion.messages)
+        if number > 0
+    ]
+    most, number = max(weighed, default=(0.0, 0))
+    return -number if most >= ENOUGH else None
 
 
 def of_document(document: Document) -> tuple[tuple[Quote, ...], tuple[Quote, ...], Role | None]:

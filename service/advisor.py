@@ -12,6 +12,7 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
+from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.mask import mask
@@ -25,7 +26,9 @@ from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView, SightingsView
 from trainmedic.service.composition.audit import audited, defects_beside
+from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.composition.error_messages import explained, with_messages
+from trainmedic.service.composition.run_diff import diff_view, side_of
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
@@ -222,6 +225,15 @@ class Advisor:
         defects = self.knowledge.defects.of(evidence.versions)
         return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
 
+    def diff(self, good: Sequence[Attachment], bad: Sequence[Attachment], language: str = "en") -> DiffView:
+        """A failing run against one that works. Nothing is stored."""
+        works, fails = (self._side(attachments) for attachments in (good, bad))
+        return diff_view(works, fails, self.knowledge.mechanisms.mechanisms, language)
+
+    def _side(self, attachments: Sequence[Attachment]) -> Side:
+        evidence = parse("", safely_named(attachments))
+        return side_of(evidence, self._check(evidence), self.knowledge.defects.of(evidence.versions))
+
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""
         return explained(parse(text, safely_named(attachments)), "zh" if language == "zh" else "en")
@@ -267,6 +279,10 @@ class Advisor:
     def answer(self, answer_id: str) -> StoredAnswer | None:
         """A stored answer with its conversation; None if it is unknown or no history is kept."""
         return self.history.stored_answer(answer_id) if self.history is not None else None
+
+    def branch(self, answer_id: str) -> str | None:
+        """The conversation to go on with after an answer, as `History.branch` has it; None without a history."""
+        return self.history.branch(answer_id) if self.history is not None else None
 
     def give_feedback(self, feedback: Feedback) -> None:
         """Store feedback about an answer. Raises `NotFound` for an unknown one."""

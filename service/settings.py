@@ -76,7 +76,8 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="port to listen on")
     api_keys: SecretStr = Field(SecretStr(""), description="bearer keys that clients must send, comma-separated")
     admin_keys: SecretStr = Field(
-        SecretStr(""), description="bearer keys for `/v1/admin`, which there is only with them; they open the rest too"
+        SecretStr(""),
+        description="bearer keys for `/review` and for `/v1/admin`, which there is only with them; they open the rest",
     )
     data_dir: Path = Field(
         default_factory=default_data_dir,

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from trainmedic.service.answer import FindingView as Finding
     from trainmedic.service.answer import ReportView as Report
     from trainmedic.service.answer import DefectView as Defect
+    from trainmedic.service.composition.diff_views import DiffView as Diff
     from trainmedic.ui.auditing import audit
     from trainmedic.ui.checking import check
+    from trainmedic.ui.diffing import diff
     from trainmedic.ui.client import AsyncClient, Client, ServiceError, read_files
     from trainmedic.ui.watch.callback import TrainmedicCallback
 
@@ -33,6 +35,7 @@ __all__ = [
     "Cause",
     "Client",
     "Defect",
+    "Diff",
     "Finding",
     "Report",
     "ServiceError",
@@ -41,6 +44,7 @@ __all__ = [
     "__version__",
     "audit",
     "check",
+    "diff",
     "read_files",
 ]
 _HOMES = {
@@ -51,6 +55,7 @@ _HOMES = {
     "Cause": ("service.answer", "CauseView"),
     "Client": ("ui.client", "Client"),
     "Defect": ("service.answer", "DefectView"),
+    "Diff": ("service.composition.diff_views", "DiffView"),
     "Finding": ("service.answer", "FindingView"),
     "Report": ("service.answer", "ReportView"),
     "ServiceError": ("ui.client", "ServiceError"),
@@ -58,6 +63,7 @@ _HOMES = {
     "TrainmedicError": ("kb.errors", "TrainmedicError"),
     "audit": ("ui.auditing", "audit"),
     "check": ("ui.checking", "check"),
+    "diff": ("ui.diffing", "diff"),
     "read_files": ("ui.client", "read_files"),
 }
 

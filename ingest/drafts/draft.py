@@ -20,6 +20,7 @@ FieldName = Literal[
     "version",
     "setting",
     "signal",
+    "error",
     "symptom",
     "cause",
     "fix",

@@ -16,6 +16,8 @@ from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.pages.case import HEADINGS, REQUIRED
 
 TO_WRITE = {"en": "To be written by the reviewer.", "zh": "待审核者撰写。"}
+SHORT_HEADING = 12
+"""Characters of "Root cause" or "解决方案"."""
 
 
 def page_of(draft: Draft) -> str:
@@ -25,7 +27,7 @@ def page_of(draft: Draft) -> str:
 def front_matter(draft: Draft) -> str:
     data = {
         "id": draft.id,
-        "title": {"en": draft.title, "zh": draft.title},
+        "title": {"en": _Edited(draft.title), "zh": _Edited(draft.title)},
         "kind": "fault",
         "family": "unsorted",
         "frameworks": list(draft.values("framework")),
@@ -36,7 +38,10 @@ def front_matter(draft: Draft) -> str:
         "settings": sorted(
             {name for value in draft.values("setting") if (name := value.partition(" = ")[0]) in specs()}
         ),
-        "symptoms": {"en": [draft.title], "zh": [draft.title]},
+        "symptoms": {
+            language: list(map(_Edited, dict.fromkeys((draft.title, *draft.values("error")))))
+            for language in ("en", "zh")
+        },
         "no_rule": TO_WRITE["en"],
         "evidence": "reported",
         "reviewed": "never",
@@ -45,7 +50,20 @@ def front_matter(draft: Draft) -> str:
         "status": "draft",
     }
     filled = {key: value for key, value in data.items() if key in REQUIRED or value not in ([], {}, "")}
-    return yaml.safe_dump(filled, allow_unicode=True, sort_keys=False, width=110)
+    return yaml.dump(filled, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)
+
+
+class _Edited(str):
+    """A text that reviewers rewrite: in quotes from the start, so that a colon in it needs no care."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Knows `_Edited`, which the dumper of everybody must not."""
+
+
+_Dumper.add_representer(
+    _Edited, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
+)
 
 
 def _version(draft: Draft) -> Mapping[str, str]:
@@ -75,7 +93,9 @@ def sections(blocks: Sequence[Block]) -> Mapping[str, str]:
             named = section_of(block.text)
             # A page has its refutations in the front matter, where the reviewer writes them.
             current = "cause" if named == "no_help" else named or current
-            parts.setdefault(current, []).append(f"**{block.text}**")
+            # A short one that begins a section says no more than the heading of the page.
+            if named is None or current in parts or len(block.text) > SHORT_HEADING:
+                parts.setdefault(current, []).append(f"**{block.text}**")
         else:
             parts.setdefault(current, []).append(markdown(block))
     return {name: "\n\n".join(lines) for name, lines in parts.items()}

@@ -19,6 +19,8 @@ from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Recognised
 
 MOST_SENTENCES = {"symptom": 4, "cause": 5, "fix": 6, "no_help": 6}
+LONGEST_ERROR = 200
+"""Code points of an error message that is searched for."""
 NARRATED: tuple[FieldName, ...] = ("symptom", "cause", "fix", "no_help")
 """The fields that are sentences, which a model may choose."""
 Choose = Callable[[Sequence[str]], Iterable[tuple[str, str]]]
@@ -40,6 +42,7 @@ def fields_of(draft: Draft, evidence: Evidence) -> tuple[DraftField, ...]:
         *_versions(evidence),
         *_settings(evidence, said),
         *_signals(evidence),
+        *_errors(evidence),
         *_narrated(draft, evidence, said),
     ]
     return tuple(sorted(dict.fromkeys(found), key=lambda field: FIELDS.index(field.name)))
@@ -105,6 +108,15 @@ def _signals(evidence: Evidence) -> Iterator[DraftField]:
         places.setdefault(signal.kind, {})[passage_of(signal.span)] = None
     for kind, passages in sorted(places.items()):
         yield DraftField(name="signal", value=kind, passages=tuple(passages))
+
+
+def _errors(evidence: Evidence) -> Iterator[DraftField]:
+    """The exceptions that began the failures, as users paste them."""
+    for trace in evidence.tracebacks:
+        message = next(iter(trace.message.strip().splitlines()), "")
+        if trace.root and message:
+            passage = Passage(first_line=trace.span.line, last_line=trace.span.end_line, text=message)
+            yield DraftField(name="error", value=f"{trace.exception}: {message}"[:LONGEST_ERROR], passages=(passage,))
 
 
 def _settings(evidence: Evidence, said: Sequence[Statement]) -> Iterator[DraftField]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from trainmedic.ingest.authoring.case_lint import Profile, lint_case
 from trainmedic.ingest.authoring.skeleton import rule_of_draft
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.store import digest_of, load_drafts
+from trainmedic.ingest.drafts.store import digest_of, load_drafts, page_path
 from trainmedic.ingest.review.checkout import Commit, commit_page, history
 from trainmedic.ingest.review.duplicates import Duplicate, duplicates, incident_of_case, incident_of_draft
 from trainmedic.ingest.review.page_text import case_of, merged_text, published_text, related_text
@@ -33,6 +34,7 @@ class QueueItem:
 
     id: str
     title: str
+    source: str
     state: State
     source_state: str
     marks: int
@@ -42,13 +44,14 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One draft with its page. ``problems`` keep the page from being published; ``missing`` is what a page of the
-    built-in knowledge has beyond it."""
+    """One draft with its page, which is the file ``path``. ``problems`` keep the page from being published; ``missing``
+    is what a page of the built-in knowledge has beyond it."""
 
     draft: Draft
     review: Review
     changed: bool
     page: str
+    path: str
     problems: tuple[str, ...]
     missing: tuple[str, ...]
     duplicates: tuple[Duplicate, ...]
@@ -82,28 +85,41 @@ class Desk:
 
     def entry(self, draft_id: str) -> Entry:
         """Raises `NotFound`."""
-        drafts = load_drafts(self._folder)
         draft = self._draft(draft_id)
         text = page_text(self._folder, draft)
         review = load_review(self._folder, draft.id)
         problems, missing = self._problems(text)
-        others = [incident_of_draft(other, self._mechanisms) for other in drafts if other.id != draft.id]
-        published = {self._published_id(review), review.merged_into}
-        cases = (
-            incident_of_case(case, draft.language, self._mechanisms)
-            for case in self._cases.published
-            if case.level == "case" and case.id not in published
-        )
         return Entry(
             draft=draft,
             review=current(review, digest_of(text)),
             changed=changed_since(review, digest_of(text)),
             page=text,
+            path=str(page_path(self._folder, draft) or ""),
             problems=problems,
             missing=missing,
-            duplicates=duplicates(incident_of_draft(draft, self._mechanisms), (*others, *cases)),
+            duplicates=self.duplicates([draft.id])[draft.id],
             history=history(Path(review.published_as)) if review.published_as else (),
         )
+
+    def duplicates(self, draft_ids: Collection[str]) -> Mapping[str, tuple[Duplicate, ...]]:
+        """Of each of these drafts the other drafts and published cases that are probably the same."""
+        drafts = {draft.id: draft for draft in load_drafts(self._folder)}
+        incidents = {draft.id: incident_of_draft(draft, self._mechanisms) for draft in drafts.values()}
+        cases = {
+            language: [
+                incident_of_case(case, language, self._mechanisms)
+                for case in self._cases.published
+                if case.level == "case"
+            ]
+            for language in {drafts[draft_id].language for draft_id in draft_ids}
+        }
+        found = {}
+        for draft_id in draft_ids:
+            review = load_review(self._folder, draft_id)
+            published = {self._published_id(review), review.merged_into}
+            others = (case for case in cases[drafts[draft_id].language] if case.id not in published)
+            found[draft_id] = duplicates(incidents[draft_id], (*incidents.values(), *others))
+        return found
 
     def edit(self, draft_id: str, text: str, at: datetime) -> tuple[str, ...]:
         """Replace the page; the problems and what is missing are returned, the text is stored in any case."""
@@ -184,6 +200,7 @@ class Desk:
         return QueueItem(
             id=draft.id,
             title=draft.title,
+            source=draft.url or draft.origin,
             state=current(review, digest_of(text)).state,
             source_state=draft.source_state,
             marks=len(draft.marks),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ import yaml
 
 from trainmedic.ingest.drafts.draft import Draft
 from trainmedic.ingest.drafts.page import TO_WRITE
+from trainmedic.ingest.personal import hidden, hidden_markdown, names_in
+from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.page import Page
 from trainmedic.kb.pages.case import HEADINGS, read_case
@@ -31,8 +33,8 @@ def case_of(text: str) -> tuple[Case, Page]:
 def published_text(text: str, today: date) -> str:
     """The page of a draft as it is published. Raises `PageError`.
 
-    A section that is written in one language is shown in both. The placeholders of a draft are removed, and the date of
-    the review is set where there was none.
+    A section that is written in one language is shown in both. The placeholders of a draft are removed, the date of the
+    review is set where there was none, and what identifies persons and machines is hidden.
     """
     case, _ = case_of(text)
     front, _ = _split(text)
@@ -88,7 +90,29 @@ def _split(text: str) -> tuple[dict[str, Any], str]:
 
 
 def _page(front: Mapping[str, Any], body: str) -> str:
+    """The page, without the secrets and persons that an edit may have brought in."""
+    names = names_in((*_texts(front), body))
+    front = _without_persons(front, names)
+    body = hidden_markdown(mask(body).text, names)
     return f"---\n{yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=110)}---\n{body}"
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
+
+
+def _without_persons(value: Any, names: Collection[str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_persons(part, names) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_persons(part, names) for part in value]
+    text = mask(value).text
+    # The address of a source leads to it, also on a machine of the team.
+    return text if text.startswith(("https://", "http://")) else hidden(text, names=names)
 
 
 def _body(case: Case) -> str:

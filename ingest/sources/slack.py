@@ -11,12 +11,14 @@ import html
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
 from trainmedic.ingest.document import Discussion, Failure, Item, Message
+from trainmedic.ingest.personal import people, without_people
 from trainmedic.ingest.tree import File, files
 from trainmedic.kb.threads.thread import Role
 
@@ -25,19 +27,24 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.json$")
 _DONE = frozenset({"white_check_mark", "heavy_check_mark", "ballot_box_with_check", "done", "resolved", "solved"})
 _MARKS = re.compile(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
 LONGEST_TITLE = 120
+USERS = "users.json"
+_PARTS_OF_NAMES = ("name", "real_name", "display_name", "first_name", "last_name")
 
 
 def recognises(location: str) -> bool:
     names = {PurePosixPath(file.origin).name for file in files(location) if isinstance(file, File)}
-    return {"channels.json", "users.json"} <= names
+    return {"channels.json", USERS} <= names
 
 
 def read(location: str, since: str = "") -> Iterator[Item]:
     """The threads of every channel, in the order of channels and first messages."""
     days: list[File] = []
+    people: frozenset[str] = frozenset()
     for file in files(location):
         if isinstance(file, Failure):
             yield file
+        elif PurePosixPath(file.origin).name == USERS:
+            people = _people(file)
         elif _DAY.search(PurePosixPath(file.origin).name):
             days.append(file)
     if not days:
@@ -50,7 +57,7 @@ def read(location: str, since: str = "") -> Iterator[Item]:
                 yield found
             else:
                 messages += found
-        yield from _threads(channel, messages)
+        yield from (_without_people(thread, people) for thread in _threads(channel, messages))
 
 
 def plain(text: str) -> str:
@@ -67,6 +74,24 @@ def plain(text: str) -> str:
         return f"[{label}]({target})" if label and label != target else target
 
     return html.unescape(_MARKS.sub(resolved, text)).strip()
+
+
+def _people(file: File) -> frozenset[str]:
+    """The names and handles of the workspace's members; none if the list cannot be read."""
+    data = file.content(MAX_BYTES)
+    try:
+        listed = json.loads(data) if isinstance(data, bytes) else []
+    except (ValueError, RecursionError):
+        return frozenset()
+    members = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
+    profiles = [profile for item in members if isinstance(profile := item.get("profile"), Mapping)]
+    names = (item.get(part) for item in (*members, *profiles) for part in _PARTS_OF_NAMES)
+    return people(name for name in names if isinstance(name, str))
+
+
+def _without_people(thread: Discussion, names: frozenset[str]) -> Discussion:
+    messages = tuple(replace(message, text=without_people(message.text, names)) for message in thread.messages)
+    return replace(thread, title=without_people(thread.title, names), messages=messages)
 
 
 def _messages(day: File) -> list[Mapping[str, Any]] | Failure:

@@ -197,7 +197,10 @@ def read_yaml(text: str, name: str, first: int = 1) -> Field | None:
         return None if node is None else Field(name, "", node, first)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise PageError(PageProblem(name, mark.line + first if mark else 1, f"not YAML: {error.problem}")) from None
+        reason = f"not YAML: {error.problem}"
+        if error.problem and "mapping values are not allowed" in error.problem:
+            reason += "; a text with a colon and a blank in it needs quotes"
+        raise PageError(PageProblem(name, mark.line + first if mark else 1, reason)) from None
     except yaml.YAMLError as error:
         raise PageError(PageProblem(name, 1, f"not YAML: {error}")) from None
 

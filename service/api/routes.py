@@ -40,11 +40,13 @@ from trainmedic.service.api.schemas import (
     AttachmentIn,
     AuditIn,
     CheckIn,
+    DiffIn,
     ErrorOut,
     ExplainIn,
     FeedbackIn,
     SearchIn,
 )
+from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
@@ -154,6 +156,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
     add_audit_route(router, advisor, worker, bounded)
+    add_diff_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)
     add_knowledge_routes(router, advisor)
     return router
@@ -175,6 +178,19 @@ def add_audit_route(
             )
         )
         return json_response(view)
+
+
+def add_diff_route(
+    router: APIRouter, advisor: Advisor, worker: Worker, bounded: Callable[[list[AttachmentIn]], None]
+) -> None:
+    """What differs between two runs."""
+
+    @router.post("/diff", response_model=DiffView)
+    async def diff(body: DiffIn) -> Response:
+        """What differs between a run that works and one that fails, and what each difference does."""
+        bounded([*body.good, *body.bad])
+        good, bad = ([item.value() for item in items] for items in (body.good, body.bad))
+        return json_response(await worker.run(lambda: advisor.diff(good, bad, body.language)))
 
 
 def add_message_route(

@@ -95,6 +95,14 @@ class AuditIn(Body):
     language: Literal["en", "zh"] = "en"
 
 
+class DiffIn(Body):
+    """The files of a run that works and of one that fails: configuration, command, log, package list."""
+
+    good: list[AttachmentIn] = Field(min_length=1)
+    bad: list[AttachmentIn] = Field(min_length=1)
+    language: Literal["en", "zh"] = "en"
+
+
 class ExplainIn(Body):
     """A message, or files with messages, or both."""
 

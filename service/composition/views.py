@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
-from trainmedic.kb.model.evidence import Evidence, Receipt
+from trainmedic.kb.model.evidence import Evidence, Receipt, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Missing, Report, Text
 from trainmedic.kb.model.run import Recognised, Setting
@@ -64,16 +64,17 @@ def joined(sentences: Sequence[str], language: str) -> str:
 
 
 def signal_views(evidence: Evidence, language: str) -> tuple[SignalView, ...]:
-    return tuple(
-        SignalView(
-            kind=signal.kind,
-            meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
-            value=signal.value,
-            step=signal.step,
-            stated=signal.stated,
-            evidence=signal.span,
-        )
-        for signal in evidence.signals
+    return tuple(signal_view(signal, language) for signal in evidence.signals)
+
+
+def signal_view(signal: Signal, language: str) -> SignalView:
+    return SignalView(
+        kind=signal.kind,
+        meaning=KINDS.get(signal.kind, Text(en=signal.kind, zh=signal.kind)).get(language),
+        value=signal.value,
+        step=signal.step,
+        stated=signal.stated,
+        evidence=signal.span,
     )
 
 

@@ -15,6 +15,7 @@ from trainmedic.ingest.document import Raw
 from trainmedic.ingest.drafts.page import TO_WRITE
 from trainmedic.ingest.review.desk import Desk
 from trainmedic.ingest.review.page_text import case_of, published_text
+from trainmedic.ingest.review.questions import draft_of_questions
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import InvalidRequest, NotFound
@@ -225,6 +226,25 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, page_id: str) -> None:
     assert "must be the file's name" in reviewer.entry(made).problems[0]
 
 
+def test_what_an_edit_brings_in_of_persons_and_secrets_is_not_published(tmp_path: Path, checkout: Path) -> None:
+    (made,) = drafted(tmp_path / "drafts", POST_MORTEM)
+    reviewer = desk(tmp_path / "drafts", checkout)
+    page = reviewer.entry(made).page
+    page = page.replace("KTO loss is NaN", "KTO loss of @jane is NaN on gpu-17.corp.internal")
+    page = page.replace("/srv/openrlhf", "/home/jane/openrlhf").replace("url: file:", "url: file:/home/jane/")
+    page = page.replace(
+        "We trained", r"jane@corp.com at C:\Users\jane\x, 10.12.0.7:29500, hf_AbCdEfGhIjKlMnOpQrStUv: we trained"
+    )
+    assert page.count("jane") > 5
+    reviewer.edit(made, page, NOW)
+    reviewer.approve(made, NOW)
+    published = reviewer.publish(made, NOW)
+    text = Path(published.path).read_text(encoding="utf-8") + git(checkout, "log")
+    text += reviewer.rule(made, "0.1.0")
+    assert not [word for word in ("jane", "gpu-17", "10.12.0.7", "hf_AbCd") if word in text]
+    assert "kto_trainer.py" in text
+
+
 def test_a_removed_page_and_a_damaged_decision_are_problems_not_failures(tmp_path: Path) -> None:
     (made,) = drafted(tmp_path, POST_MORTEM)
     reviewer = desk(tmp_path)
@@ -312,6 +332,19 @@ def test_a_teams_page_needs_less_than_a_built_in_one(tmp_path: Path) -> None:
     strict = lint(RuleSet(rules=()), cases, parse, vocabulary(), only=names)
     assert any("unknown word 'unsorted'" in str(problem) for problem in strict)
     assert publication.id in str(strict[0])
+
+
+def test_questions_that_nothing_explains_begin_a_draft(tmp_path: Path) -> None:
+    questions = ("our reward server hangs after step 1\nlog in /home/jane/x", "reward server hangs again")
+    draft = draft_of_questions(tmp_path, "a1", questions, ("no help",), BUILT_IN)
+    assert draft.title == "our reward server hangs after step 1"
+    assert draft.related == (BUILT_IN,)
+    page = desk(tmp_path).entry(draft.id).page
+    assert "reward server hangs again" in page
+    assert "jane" not in page
+    assert draft_of_questions(tmp_path, "a1", questions).id == draft.id
+    with pytest.raises(InvalidRequest):
+        draft_of_questions(tmp_path, "a2", ("", "  "))
 
 
 @pytest.mark.parametrize(

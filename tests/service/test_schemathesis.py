@@ -24,6 +24,7 @@ OPERATIONS = [
     "GET /v1/answers/{answer_id}",
     "POST /v1/check",
     "POST /v1/audit",
+    "POST /v1/diff",
     "POST /v1/messages/explain",
     "POST /v1/search",
     "POST /v1/feedback",

@@ -12,20 +12,23 @@ import logging
 import mimetypes
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Match, Mount
 
+from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.context import AppContext
 
@@ -34,16 +37,19 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-LoadPages = Callable[[AppContext, Mapping[str, str]], FastAPI]
-"""`ui.chat.pages.make_pages`, imported beside the first requests: the context, and our files' addresses by name."""
+LoadPages = Callable[[AppContext], FastAPI]
+"""`ui.chat.pages.make_pages`, imported beside the first requests."""
 
 log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN = "/login"
-PAGES = tuple(path_of(language) for language in LANGUAGES)
+PAGES = {path_of(language): language for language in LANGUAGES}
+REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
+LONGEST_QUERY = 8_000
+"""Characters of an address's query that are read."""
 API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -99,8 +105,11 @@ class Shell:
     def __init__(self, context: AppContext, load_pages: LoadPages) -> None:
         self._context = context
         self._load_pages = load_pages
-        self._entry = Entry(context.settings.keys)
+        settings = context.settings
+        self._entry = Entry(settings.keys | settings.administrators if settings.keys else frozenset())
+        self._administrators = Entry(settings.administrators)
         self._static = static_files()
+        self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
         self._folder = Path(tempfile.gettempdir())
@@ -124,7 +133,7 @@ class Shell:
 
     async def _serve(self, stop: asyncio.Event) -> None:
         try:
-            pages = await asyncio.to_thread(self._load)
+            pages = await asyncio.to_thread(self._load_pages, self._context)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
                 await stop.wait()
@@ -132,10 +141,6 @@ class Shell:
             log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
-
-    def _load(self) -> FastAPI:
-        addresses = {name: f"{STATIC}{name}?v={file.tag}" for name, file in self._static.items()}
-        return self._load_pages(self._context, addresses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -167,7 +172,7 @@ class Shell:
             return
         await pages(scope, receive, send)
 
-    async def _response(self, scope: Scope, receive: Receive) -> Response | None:
+    async def _response(self, scope: Scope, receive: Receive) -> Response | Asgi | None:
         """The response to a request that needs no page; None if the pages respond."""
         path, headers = scope["path"], dict(scope["headers"])
         if path.startswith(STATIC):
@@ -177,6 +182,8 @@ class Shell:
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403)
         if path == LOGIN:
             return await self._login(scope, receive)
+        if f"{path}/".startswith(REVIEW):
+            return self._review_response(scope, headers)
         if not self._entry.admits(headers):
             return self._refusal(scope)
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
@@ -187,7 +194,33 @@ class Shell:
             return HTMLResponse(self._plain(scope, missing=True), status_code=404)
         if path == "/" and scope["method"] == "GET" and wants_chinese(headers):
             return RedirectResponse(with_query("/zh/", scope), status_code=302, headers={"Vary": "Accept-Language"})
+        if path in PAGES and scope["method"] in ("GET", "HEAD") and self._pages is not None:
+            return await self._document(scope)
         return None
+
+    async def _document(self, scope: Scope) -> Response:
+        language = PAGES[scope["path"]]
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")[:LONGEST_QUERY]))
+        url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
+        addresses = {name: self._address(name) for name in self._static}
+        html = await self._context.executor(lambda: document(self._context, language, query, url, addresses))
+        return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
+
+    def _review_response(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | Asgi:
+        """The curator's pages, for administrators; without any keys, for browsers on this machine."""
+        if self._administrators.asked:
+            if not self._administrators.admits(headers):
+                return self._refusal(scope)
+        elif self._entry.asked or not from_this_machine(scope, headers):
+            return HTMLResponse(self._plain(scope, closed=True), status_code=403)
+        if scope["path"] in ("/review", "/zh/review"):
+            return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
+        return self._review.app
+
+    @property
+    def _asked(self) -> bool:
+        """Whether any page requires a key."""
+        return self._entry.asked or self._administrators.asked
 
     async def _knowledge_page(self, scope: Scope) -> Response:
         if scope["method"] not in ("GET", "HEAD"):
@@ -197,12 +230,12 @@ class Shell:
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] == "GET":
-            return self._form(scope, "/", status=200) if self._entry.asked else RedirectResponse("/", status_code=303)
+            return self._form(scope, "/", status=200) if self._asked else RedirectResponse("/", status_code=303)
         if scope["method"] != "POST":
             return JSONResponse(error("method_not_allowed", "GET or POST"), status_code=405)
         key, target = form_of(await body_of(receive))
-        value = self._entry.session(key)
-        if value is None and self._entry.asked:
+        value = self._entry.session(key) or self._administrators.session(key)
+        if value is None and self._asked:
             return self._form(scope, target, wrong=True)
         # 303, so that the browser follows with GET and a reload does not send the key again.
         response = RedirectResponse(target, status_code=303)
@@ -227,7 +260,14 @@ class Shell:
     def _plain(self, scope: Scope, **values: object) -> str:
         chinese = scope["path"].startswith("/zh/") or wants_chinese(dict(scope["headers"]))
         language: Language = "zh" if chinese else "en"
-        defaults: dict[str, object] = {"form": False, "missing": False, "refresh": False, "wrong": False, "hours": 0}
+        defaults: dict[str, object] = {
+            "form": False,
+            "missing": False,
+            "closed": False,
+            "refresh": False,
+            "wrong": False,
+            "hours": 0,
+        }
         defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
         return render("plain.html", language, **(defaults | values))
 
@@ -268,6 +308,14 @@ def with_query(path: str, scope: Scope) -> str:
     return quote(path) + (f"?{query}" if query else "")
 
 
+def origin_of(scope: Scope) -> str:
+    """Scheme and host as the browser knows them; behind a proxy they are in the forwarded headers."""
+    headers = dict(scope["headers"])
+    host = headers.get(b"x-forwarded-host", headers.get(b"host", b"")).decode("latin-1")
+    scheme = headers.get(b"x-forwarded-proto", scope.get("scheme", "http").encode()).decode("latin-1")
+    return f"{scheme}://{host}"
+
+
 def asks_for_page(headers: dict[bytes, bytes]) -> bool:
     """Whether a browser opens an address, as opposed to a page loading a part of itself."""
     return b"text/html" in headers.get(b"accept", b"")
@@ -279,6 +327,16 @@ def wants_chinese(headers: dict[bytes, bytes]) -> bool:
     if chosen in LANGUAGES:
         return chosen == "zh"
     return headers.get(b"accept-language", b"").strip().lower().startswith(b"zh")
+
+
+def from_this_machine(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether the client runs on this machine, and is no proxy for another one."""
+    host, _ = scope.get("client") or ("", 0)
+    try:
+        local = ip_address(host).is_loopback
+    except ValueError:
+        return False
+    return local and not headers.keys() & {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"}
 
 
 async def body_of(receive: Receive) -> bytes:

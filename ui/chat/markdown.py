@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
 from trainmedic.service.answer import Answer, Section, markdown
 from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken
@@ -44,6 +47,14 @@ MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""
 REFUTED = 3
 """Refutations shown in the chat; the page shows all of them beside it."""
+# A team's own pages and drafts come the same way as ours: no HTML, nothing that loads.
+_PAGE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+
+
+def page_html(text: str) -> Markup:
+    """The text of a knowledge page or draft as HTML."""
+    # A block that scrolls must be reachable by the keyboard.
+    return Markup(_PAGE.render(text).replace("<pre>", '<pre tabindex="0">'))
 
 
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:

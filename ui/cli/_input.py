@@ -13,6 +13,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.intake import decode
 
 MAX_BYTES = 64 * 1024 * 1024
+MOST_FILES = 100
+WEIGHTS = frozenset((".bin", ".safetensors", ".pt", ".pth", ".ckpt", ".gguf", ".distcp", ".npz", ".arrow", ".parquet"))
+"""Suffixes of the files of a run's folder that are not read: weights, optimizer states and data."""
 STDIN = "-"
 STDIN_NAME = "stdin"
 
@@ -25,6 +28,25 @@ class Unreadable(TrainmedicError):
 def attachments(names: Sequence[str]) -> tuple[Attachment, ...]:
     """The named files, ``-`` being standard input. Raises `Unreadable`."""
     return tuple(Attachment(name=STDIN_NAME if name == STDIN else name, content=content(name)) for name in names)
+
+
+def run_files(name: str) -> tuple[str, ...]:
+    """A file itself, or the files below a folder but for weights and data. Raises `Unreadable`."""
+    folder = Path(name)
+    if name == STDIN or not folder.is_dir():
+        return (name,)
+    paths = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and path.suffix.lower() not in WEIGHTS
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    if len(paths) > MOST_FILES:
+        raise Unreadable(f"{name} has {len(paths)} files, at most {MOST_FILES} are read; name the files of one run")
+    if not paths:
+        raise Unreadable(f"{name} has no files")
+    return tuple(map(str, paths))
 
 
 def content(name: str) -> bytes:

@@ -2,9 +2,10 @@
 
 Examples: trainmedic ingest github issues.json
           trainmedic ingest folder ~/post-mortems --out drafts
+          trainmedic ingest slack export.zip
 Threads are shown at once as similar reports, quoted and never more than reported; a run again reads what changed, and
-forgets what is gone. Drafts are case pages with `status: draft`: they are shown only when a reviewer publishes them.
-Secrets and e-mail addresses are masked before anything is stored.
+forgets what is gone. Write-ups and the resolved threads of a chat become drafts: case pages with `status: draft`, which
+are shown only when a reviewer publishes them. Secrets and e-mail addresses are masked before anything is stored.
 
 `trainmedic ingest defects CHECKOUT… --out FILE` harvests fix commits from the history of packages' git checkouts as
 candidates for kb/defects, one JSON object a line, with the releases that have the defect. What kb/defects or the file
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from trainmedic.service.ranking.knowledge import Knowledge
     from trainmedic.service.settings import Settings
 
+CHATS = ("slack", "lark")
+"""Sources whose resolved threads become drafts: a chat is a team's own, a tracker may be that of a framework."""
 MOST_DRAFTS = 500
 """Write-ups of one run that become drafts: what a person can review."""
 RELATED = 3
@@ -45,6 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="a kind of source; or a path or address, whose kind is seen")
     parser.add_argument("location", metavar="LOCATION", nargs="*", help="the path or address; of defects the checkouts")
     parser.add_argument("--out", type=Path, metavar="PATH", help="folder of the drafts (drafts/ in the data folder)")
+    parser.add_argument(
+        "--drafts", action="store_true", help="also draft the resolved threads of a tracker (of a chat always)"
+    )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
     parser.add_argument("--since", default="", metavar="DATE", help="of defects: the earliest commit, as 2024-06-01")
     parser.add_argument("--json", action="store_true")
@@ -55,33 +61,31 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest.build import build
-    from trainmedic.ingest.document import Gone, Item, Raw
-    from trainmedic.ingest.sources import names, recognised, source
+    from trainmedic.ingest.document import Discussion, Gone, Item, Raw
+    from trainmedic.ingest.sources import source
     from trainmedic.ingest.threads import sync
-    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.ingest.write_up import write_up
     from trainmedic.service.ranking.similar import mechanisms_near
     from trainmedic.ui import app, loading
     from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.desk import drafts_folder
 
-    if len(options.location) > 1:
-        raise InvalidRequest("name one folder or file")
-    location = (*options.location, options.source)[0]
-    name = options.source if options.location else recognised(location)
-    if name not in names():
-        raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
+    name, location = _source_of(options)
     settings = settings_of(options)
     advisor = app.build_advisor(settings, with_history=False)
     knowledge = advisor.knowledge
     store = loading.threads_of(settings, knowledge.embedder)
     key = source_name(name, location)
     since = "" if options.full else store.checkpoint(key)
+    drafted = options.drafts or name in CHATS
     articles: list[Raw] = []
     gone: list[str] = []
 
     def items() -> Iterator[Item]:
         for item in source(name).read(location, since):
-            if isinstance(item, Raw) and len(articles) < MOST_DRAFTS:
-                articles.append(item)
+            article = write_up(item) if isinstance(item, Discussion) and drafted else item
+            if isinstance(article, Raw) and len(articles) < MOST_DRAFTS:
+                articles.append(article)
             elif isinstance(item, Gone):
                 gone.append(item.key)
             yield item
@@ -102,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
     drafts = build(
         articles,
-        options.out or settings.data_dir / "drafts",
+        options.out or drafts_folder(settings),
         _related(advisor),
         source=key,
         means=_means(knowledge, settings),
@@ -111,6 +115,20 @@ def run(options: argparse.Namespace) -> int:
     )
     _write(threads, drafts, as_json=options.json)
     return 3 if threads.failures and not (threads.added or threads.changed or threads.unchanged) else 0
+
+
+def _source_of(options: argparse.Namespace) -> tuple[str, str]:
+    """The kind of the source, and its location."""
+    from trainmedic.ingest.sources import names, recognised
+    from trainmedic.kb.errors import InvalidRequest
+
+    if len(options.location) > 1:
+        raise InvalidRequest("name one folder or file")
+    location = (*options.location, options.source)[0]
+    name = options.source if options.location else recognised(location)
+    if name not in names():
+        raise InvalidRequest(f"no source {name!r}", hint=f"one of: {', '.join(names())}")
+    return name, location
 
 
 def _related(advisor: Advisor) -> Related:

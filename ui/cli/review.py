@@ -87,18 +87,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _desk(options: argparse.Namespace) -> Desk:
-    from trainmedic.ingest.review.desk import Desk
-    from trainmedic.kb.engine.vocabulary import vocabulary
-    from trainmedic.kb.pages.case import load_cases
-    from trainmedic.kb.pages.mechanism import load_mechanisms
     from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.desk import load_desk
 
-    settings = settings_of(options)
-    extra = [getattr(options, "folder", None) or next(iter(settings.extra_pages), None), *settings.extra_pages]
-    folders = tuple(dict.fromkeys(folder for folder in extra if folder is not None and folder.exists()))
-    team = next((folder for folder in extra if folder is not None), None)
-    folder = options.drafts or settings.data_dir / "drafts"
-    return Desk(folder, load_cases(folders), load_mechanisms(folders), vocabulary(), team)
+    return load_desk(settings_of(options), options.drafts, getattr(options, "folder", None))
 
 
 def _list(desk: Desk, options: argparse.Namespace) -> int:
@@ -124,6 +116,7 @@ def _lines(entry: Entry) -> Iterator[str]:
     yield f"{draft.id}: {draft.title}"
     yield f"{review.state}{f' at {review.at}' if review.at else ''}{f': {review.reason}' if review.reason else ''}"
     yield f"source: {draft.url or draft.origin} ({draft.source_state})"
+    yield f"page: {entry.path}"
     for field in draft.fields:
         places = ", ".join(str(passage.first_line) for passage in field.passages)
         yield f"  {field.name}: {field.value}  (line {places})"

@@ -27,7 +27,7 @@ from trainmedic.service.api.resources import (
     Versions,
 )
 from trainmedic.ui.client import requests
-from trainmedic.ui.client.models import Answer, Audit, Delta, Report, Step
+from trainmedic.ui.client.models import Answer, Audit, Delta, Diff, Report, Step
 from trainmedic.ui.client.requests import (
     Call,
     Language,
@@ -142,6 +142,11 @@ class AsyncClient:
             "language": language,
         }
         return await self._send(Call(method="POST", path="/v1/audit", kind=Audit, body=body))
+
+    async def diff(self, good: Mapping[str, str], bad: Mapping[str, str], *, language: PageLanguage = "en") -> Diff:
+        """What differs between the files of a run that works and of one that fails; nothing is stored."""
+        body = {"good": files(good), "bad": files(bad), "language": language}
+        return await self._send(Call(method="POST", path="/v1/diff", kind=Diff, body=body))
 
     async def search(
         self,

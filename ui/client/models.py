@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import from_json
 from trainmedic.service import answer
+from trainmedic.service.composition.diff_views import DiffView
 
 T = TypeVar("T")
 Evidence = Span
@@ -49,6 +50,13 @@ class Audit(answer.AuditView):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Diff(DiffView):
+    """A failing run against one that works; ``raw`` is the JSON as it came."""
+
+    raw: Mapping[str, Any] = field(default_factory=lambda: _EMPTY, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
     """A piece of a streamed text. The answer at the end of the stream replaces all of them."""
 
@@ -58,6 +66,6 @@ class Delta:
 def decode(kind: type[T], text: str) -> T:
     """A value from JSON. Raises `ValueError`."""
     value = from_json(kind, text)
-    if isinstance(value, Answer | Audit | Report):
+    if isinstance(value, Answer | Audit | Diff | Report):
         return replace(value, raw=MappingProxyType(json.loads(text)))
     return value

@@ -100,6 +100,7 @@ class Client:
     stream = _iterating(AsyncClient.stream)
     check = _blocking(AsyncClient.check)
     audit = _blocking(AsyncClient.audit)
+    diff = _blocking(AsyncClient.diff)
     search = _blocking(AsyncClient.search)
     cases = _iterating(AsyncClient.cases)
     case = _blocking(AsyncClient.case)

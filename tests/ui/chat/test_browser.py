@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
@@ -10,9 +11,13 @@ import pytest
 
 from tests.fake_model import Reply
 from tests.ui.chat.conftest import Served, Tab, serving, status_of, wait_until
+from trainmedic.ingest.build import build
+from trainmedic.ingest.document import Raw
+from trainmedic.ingest.review.store import load_review
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.ui.chat.follow import applied
-from trainmedic.ui.chat.texts import examples, words
+from trainmedic.ui.chat.texts import examples, path_of, words
+from trainmedic.ui.desk import DRAFTS
 
 Open = Callable[..., Tab]
 KTO, FP16 = examples("en")[0], examples("en")[1]
@@ -537,3 +542,40 @@ def test_a_guarded_server_shows_nothing_without_the_key(tab: Open, data_folder: 
         page.open("/")
         page.page.click('[data-tm-example="kto"]')
         page.answered()
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_curator_approves_a_draft_without_any_script(language: str, tab: Open, data_folder: Path) -> None:
+    text = "# Loss is NaN in our fork\n\n## Problem\n\nNaN at step 1.\n\n## Root cause\n\nThe head is in fp16.\n"
+    raw = Raw(origin=f"{language}.md", content=text, format="markdown")
+    folder = data_folder / DRAFTS
+    draft = build([raw], folder, source=language).written[0]
+    t = words("zh" if language == "zh" else "en")
+    page = tab(java_script_enabled=False)
+    try:
+        page.page.goto(f"{page.url}{path_of('zh' if language == 'zh' else 'en', 'review')}")
+        page.page.click(f"a[href$='{draft.id}']")
+        page.page.fill("textarea", draft_page := page.page.input_value("textarea").replace("fp16", "half precision"))
+        page.page.click(f"text={t['review_save']}")
+        assert page.page.input_value("textarea") == draft_page
+        page.page.click(f"button:has-text('{t['review_approve']}')")
+        page.page.wait_for_selector(f"button:has-text('{t['review_publish']}')")
+        page.shoot(f"review-{language}")
+        assert load_review(folder, draft.id).state == "reviewed"
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_curators_pages_can_be_used_by_everybody(scheme: str, tab: Open, data_folder: Path) -> None:
+    folder = data_folder / DRAFTS
+    raw = Raw(origin="a.md", content="# NaN\n\n## Problem\n\nNaN at step 1, set `--bf16 x`.\n", format="markdown")
+    draft = build([raw], folder).written[0]
+    page = tab(color_scheme=scheme, bypass_csp=True)
+    try:
+        for path in ("/review/", f"/review/{draft.id}"):
+            page.page.goto(f"{page.url}{path}")
+            assert page.violations() == []
+            page.shoot(f"review-{scheme}{path.count(draft.id)}")
+    finally:
+        shutil.rmtree(folder)

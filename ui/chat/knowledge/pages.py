@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -36,7 +35,7 @@ from trainmedic.ui.chat.knowledge.catalogue import (
     snippet,
     terms_of,
 )
-from trainmedic.ui.chat.markdown import fenced
+from trainmedic.ui.chat.markdown import fenced, page_html
 from trainmedic.ui.chat.texts import LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.context import AppContext
 
@@ -51,8 +50,6 @@ MAX_QUERY, MAX_NAME, LONGEST_QUERY = 500, 80, 8_000
 FIELDS = {"q": MAX_QUERY, "kind": MAX_NAME, "package": MAX_NAME, "class": MAX_NAME, "version": MAX_NAME, "page": 6}
 PAGES = ("case", "mechanism", "rule", "defect")
 LEVELS: Mapping[str, Kind] = {"case": "cases", "mechanism": "mechanisms", "defect": "defects"}
-# What a page of the knowledge says is ours, but a team's own pages come the same way: no HTML, nothing that loads.
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
 class KnowledgePages:
@@ -278,12 +275,7 @@ def _article(**values: Any) -> Mapping[str, Any]:
 
 
 def _html(parts: Sequence[tuple[str, str]]) -> list[tuple[str, Markup]]:
-    # A block that scrolls must be reachable by the keyboard.
-    return [
-        (title, Markup(_MARKDOWN.render(text).replace("<pre>", '<pre tabindex="0">')))
-        for title, text in parts
-        if text.strip()
-    ]
+    return [(title, page_html(text)) for title, text in parts if text.strip()]
 
 
 def _case(case: Case, knowledge: Knowledge, language: Language) -> Article:

@@ -1,0 +1,34 @@
+"""The reviewer's desk over the knowledge of a team, for the command line and the pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainmedic.ingest.review.desk import Desk
+from trainmedic.kb.engine.mechanism import MechanismSet
+from trainmedic.kb.engine.vocabulary import vocabulary
+from trainmedic.kb.pages.case import CaseSet, load_cases
+from trainmedic.kb.pages.mechanism import load_mechanisms
+from trainmedic.service.settings import Settings
+
+DRAFTS = "drafts"
+"""The folder of the drafts in the data folder."""
+
+
+def drafts_folder(settings: Settings) -> Path:
+    return settings.data_dir / DRAFTS
+
+
+def desk_over(settings: Settings, cases: CaseSet, mechanisms: MechanismSet) -> Desk:
+    """The desk over knowledge that is loaded already."""
+    team = next(iter(settings.extra_pages), None)
+    return Desk(drafts_folder(settings), cases, mechanisms, vocabulary(), team)
+
+
+def load_desk(settings: Settings, drafts: Path | None = None, team: Path | None = None) -> Desk:
+    """``team`` is the folder that pages are published to, by default the first of the settings."""
+    named = (team, *settings.extra_pages) if team is not None else settings.extra_pages
+    folders = tuple(dict.fromkeys(folder for folder in named if folder.exists()))
+    target = next(iter(named), None)
+    folder = drafts or drafts_folder(settings)
+    return Desk(folder, load_cases(folders), load_mechanisms(folders), vocabulary(), target)
