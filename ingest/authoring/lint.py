@@ -61,14 +61,19 @@ def lint(
     for mechanism in mechanisms.mechanisms:
         if only is None or mechanisms.pages[mechanism.id].name in only:
             problems.update(lint_mechanism(mechanism, mechanisms, cases, rules, glossary, parse))
-    problems.update(links(rules, cases))
+    problems.update(links(rules, cases, standards.team))
     if mechanisms.mechanisms:
         problems.update(unassigned(cases, mechanisms, standards.team))
     return tuple(sorted(problem for problem in problems if only is None or problem.page in only))
 
 
-def links(rules: RuleSet, cases: CaseSet) -> Iterator[PageProblem]:
-    """A rule and the case that justifies it must name each other."""
+def links(rules: RuleSet, cases: CaseSet, team: Collection[str] = ()) -> Iterator[PageProblem]:
+    """A rule and the case that justifies it must name each other, unless only one of them is a team's own."""
+
+    def owed(page: Page, other: Page | None) -> bool:
+        # A team cannot change a built-in page.
+        return page.name not in team or (other is not None and other.name in team)
+
     rules_by_id = {rule.id: rule for rule in rules.rules}
     cases_by_id = {case.id: case for case in cases.cases}
     for rule in rules.rules:
@@ -77,7 +82,7 @@ def links(rules: RuleSet, cases: CaseSet) -> Iterator[PageProblem]:
                 yield rule.page.problem(
                     f"cases: there is no case {case_id!r}{suggestion(case_id, cases_by_id)}", "cases"
                 )
-            elif rule.id not in cases_by_id[case_id].rules:
+            elif rule.id not in cases_by_id[case_id].rules and owed(rule.page, cases.pages.get(case_id)):
                 yield rule.page.problem(f"cases: the case {case_id!r} does not name this rule", "cases")
     for case in cases.cases:
         page = cases.pages.get(case.id, Page(name=f"{case.id}.md"))
@@ -85,7 +90,7 @@ def links(rules: RuleSet, cases: CaseSet) -> Iterator[PageProblem]:
             if rule_id not in rules_by_id:
                 near = suggestion(rule_id, rules_by_id)
                 yield page.problem(f"rules: there is no rule {rule_id!r}{near}", "rules")
-            elif case.id not in rules_by_id[rule_id].cases:
+            elif case.id not in rules_by_id[rule_id].cases and owed(page, rules_by_id[rule_id].page):
                 yield page.problem(f"rules: the rule {rule_id!r} does not name this case", "rules")
 
 

@@ -18,6 +18,7 @@ from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.page import Page
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.body import KINDS, Example, read_body
 from trainmedic.kb.pages.case import CaseSet
@@ -167,6 +168,15 @@ def test_links_hold_in_both_directions() -> None:
     assert links(a_case=("a-defect",), b=("a-defect",)) == [
         "b.md:1: rules: the rule 'a-defect' does not name this case"
     ]
+
+
+def test_a_built_in_rule_need_not_name_a_teams_case() -> None:
+    made = rule(body=GOOD, when='has_option("vanilla_loss")', fix=FIX)
+    cases = [replace(TOY, id=id, rules=("a-defect",)) for id in ("a-case", "own-case")]
+    loaded = CaseSet(cases=tuple(cases), pages={"own-case": Page(name="team/own-case.md")})
+    assert len(list(links_of(ruleset(made), loaded))) == 1
+    assert list(links_of(ruleset(made), loaded, {"team/own-case.md"})) == []
+    assert len(list(links_of(ruleset(made), loaded, {"team/own-case.md", made.page.name}))) == 1
 
 
 def test_a_page_that_did_not_load_is_a_problem(tmp_path: Path) -> None:

@@ -180,6 +180,12 @@ def test_a_check_lists_what_fired(client: Client, tmp_path: Path) -> None:
     assert [each.name for each in report.receipt.inputs if each.name] == [str(tmp_path / "train.sh")]
 
 
+def test_paths_in_place_of_texts_are_refused_with_what_reads_them(client: Client) -> None:
+    with pytest.raises(ServiceError, match="attachments map names to texts") as failure:
+        client.ask("why?", ["train.sh"])  # type: ignore[arg-type]
+    assert failure.value.hint == "read_files reads paths"
+
+
 def test_the_knowledge_can_be_searched_listed_and_read(client: Client, knowledge_advisor: Advisor) -> None:
     hits = client.search("KTO loss nan", top_k=3, framework="openrlhf").hits
     assert 1 <= len(hits) <= 3

@@ -148,6 +148,11 @@ def test_sarif_has_what_code_scanning_wants() -> None:
     assert run["invocations"][0]["toolExecutionNotifications"][0]["descriptor"]["id"] == "yaml_error"
 
 
+def test_a_file_in_sarif_is_relative_or_a_file_uri() -> None:
+    assert sarif.uri("./a b.sh") == "a%20b.sh"
+    assert sarif.uri("/work/训练.sh") == "file:///work/%E8%AE%AD%E7%BB%83.sh"
+
+
 def test_every_rule_of_sarif_has_the_required_texts_within_bounds() -> None:
     rule = sarif.rule(finding(title="t" * 2000, fix=""))
     for name in ("shortDescription", "fullDescription", "help"):
