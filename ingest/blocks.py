@@ -32,6 +32,7 @@ _ITEM = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
 _OPTION = re.compile(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
 _BULLETS = ("-", "*", "•")
 _SENTENCE_ENDS = tuple("。.!？?！:：;；,，)）]】`")
+_WHOLE = ("pre", "li", "blockquote")
 _BLOCK_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "pre", "blockquote", "td", "th", "figcaption", "dt", "dd")
 
 
@@ -121,14 +122,14 @@ def _without_bullet(line: str) -> str:
 
 def canonical(raw: Raw) -> str:
     """The address that a saved page gives for itself; empty if it gives none."""
-    head = raw.content[:HEAD]
-    if raw.format != "html" or not any(word in head.lower() for word in ("canonical", "og:url")):
+    if raw.format != "html":
         return ""
     from bs4 import BeautifulSoup, Tag
     from bs4.filter import SoupStrainer
 
-    soup = BeautifulSoup(head, "html.parser", parse_only=SoupStrainer(["link", "meta"]))
-    link = soup.find("link", rel="canonical") or soup.find("meta", property="og:url")
+    head, _, _ = raw.content[:HEAD].partition("<body")
+    page = BeautifulSoup(head, "html.parser", parse_only=SoupStrainer(["link", "meta"]))
+    link = page.find("link", rel="canonical") or page.find("meta", property="og:url")
     url = str(link.get("href") or link.get("content") or "") if isinstance(link, Tag) else ""
     return url if url.startswith(("https://", "http://")) else ""
 
@@ -153,40 +154,43 @@ def _html(content: str, url: str) -> Iterator[Block]:
     root = soup.find("article") or soup.find("main") or soup.body or soup
     if isinstance(title, Tag) and not (isinstance(root, Tag) and root.find("h1")):
         yield Block(kind="heading", text=_words(title.get_text()), level=1)
-    # Blocks nested in these are part of their text. Looked up from above: from below a deep page costs its square.
-    nested: set[int] = set()
-    for outer in root.find_all(["pre", "li", "blockquote"]):
-        if isinstance(outer, Tag) and id(outer) not in nested:
-            nested.update(map(id, outer.find_all(True)))
-    for tag in root.find_all(_BLOCK_TAGS):
-        if not isinstance(tag, Tag) or id(tag) in nested:
+    for name, parts in _block_texts(root):
+        if name == "pre":
+            yield Block(kind="code", text="".join(parts).strip("\n"))
             continue
-        if tag.name == "pre":
-            yield Block(kind="code", text=tag.get_text().strip("\n"))
-            continue
-        text = _words(tag.get_text(" ") if tag.name in ("li", "blockquote") else _own_text(tag))
+        text = _words(" ".join(parts))
         if not text:
             continue
-        if tag.name in ("h1", "h2", "h3", "h4", "h5", "h6"):
-            yield Block(kind="heading", text=text, level=int(tag.name[1]))
+        if name in ("h1", "h2", "h3", "h4", "h5", "h6"):
+            yield Block(kind="heading", text=text, level=int(name[1]))
         else:
-            yield Block(kind="item" if tag.name == "li" else "text", text=text)
+            yield Block(kind="item" if name == "li" else "text", text=text)
 
 
-def _own_text(tag: Tag) -> str:
-    """The text of a tag without that of the blocks in it: a paragraph that is not closed holds all that follow."""
-    from bs4 import CData, NavigableString, Tag
+def _block_texts(root: Tag) -> Iterator[tuple[str, list[str]]]:
+    """The name of each block and its pieces of text, in order; a text belongs to the innermost block around it.
 
-    strings: list[str] = []
-    pending = tag.contents[::-1]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Tag):
-            if node.name not in _BLOCK_TAGS:
-                pending.extend(reversed(node.contents))
-        elif type(node) in (NavigableString, CData):
-            strings.append(str(node))
-    return " ".join(strings)
+    Only `_WHOLE` blocks keep the blocks inside them. From above and once: from below a deep page costs its square.
+    """
+    from bs4 import Tag
+    from bs4.element import CData, NavigableString
+
+    found: list[tuple[str, list[str]]] = []
+    above: list[tuple[Iterator[object], tuple[str, list[str]] | None]] = [(iter(root.children), None)]
+    while above:
+        children, block = above[-1]
+        child = next(children, None)
+        if child is None:
+            above.pop()
+        elif isinstance(child, Tag):
+            inside = block
+            if child.name in _BLOCK_TAGS and (block is None or block[0] not in _WHOLE):
+                inside = (child.name, [])
+                found.append(inside)
+            above.append((iter(child.children), inside))
+        elif block is not None and type(child) in (NavigableString, CData):
+            block[1].append(str(child))
+    yield from found
 
 
 def _names_furniture(names: Iterable[str | None], furniture: frozenset[str]) -> bool:

@@ -6,6 +6,7 @@ nobody says what resolved a discussion, it has no resolution.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from trainmedic.ingest.document import Block, Discussion, Document, Message
@@ -14,6 +15,7 @@ from trainmedic.ingest.markdown import tokens
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.threads.thread import Quote, Role
 
+_ENDS = re.compile(r"[。！？]|[.!?](?= |$)")
 MOST_QUOTES = 3
 LONGEST_QUOTE = 400
 """Code points of one passage."""
@@ -120,11 +122,9 @@ def sentences(text: str, least: int = LEAST_SENTENCE) -> Iterator[str]:
     """The sentences of prose with at least ``least`` letters and digits, one by one; a line break ends one."""
     for line in text.splitlines():
         start = 0
-        for place, character in enumerate(line):
-            ends = character in "。！？" or (character in ".!?" and line[place + 1 : place + 2] in ("", " "))
-            if ends:
-                yield from _said(line[start : place + 1], least)
-                start = place + 1
+        for end in _ENDS.finditer(line):
+            yield from _said(line[start : end.end()], least)
+            start = end.end()
         yield from _said(line[start:], least)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+_CHINESE = re.compile("[\u3400-\u9fff]")
 SHORT = 200
 """Letters of a text that may be a single question."""
 _ENGLISH = re.compile(
@@ -19,8 +20,10 @@ def language_of(text: str) -> Literal["en", "zh"]:
     A short text without any English function word is ``zh`` as soon as it holds two Chinese characters: people write
     ``v100 fp16 微调gemma2 loss 0.0 grad_norm nan``.
     """
+    if text.isascii():
+        return "en"
+    chinese = len(_CHINESE.findall(text))
     letters = sum(map(str.isalpha, text))
-    chinese = 0 if text.isascii() else sum(map(is_chinese, text))
     if chinese >= 2 and letters <= SHORT and _ENGLISH.search(text) is None:
         return "zh"
     return "zh" if letters and chinese >= 0.1 * letters else "en"
@@ -28,7 +31,8 @@ def language_of(text: str) -> Literal["en", "zh"]:
 
 def width(text: str) -> int:
     """The length of a text, with a Chinese character as two: it says as much as a short word."""
-    return sum(2 if is_chinese(character) else 1 for character in text.strip())
+    text = text.strip()
+    return len(text) + (0 if text.isascii() else len(_CHINESE.findall(text)))
 
 
 def is_chinese(character: str) -> bool:

@@ -280,6 +280,10 @@ class Advisor:
         """A stored answer with its conversation; None if it is unknown or no history is kept."""
         return self.history.stored_answer(answer_id) if self.history is not None else None
 
+    def branch(self, answer_id: str) -> str | None:
+        """The conversation to go on with after an answer, as `History.branch` has it; None without a history."""
+        return self.history.branch(answer_id) if self.history is not None else None
+
     def give_feedback(self, feedback: Feedback) -> None:
         """Store feedback about an answer. Raises `NotFound` for an unknown one."""
         if self.history is None:

@@ -176,11 +176,11 @@ def load_mcp_server(context: AppContext) -> MCPServer[Any]:
     return make_server(context)
 
 
-def load_pages(context: AppContext, addresses: Mapping[str, str]) -> FastAPI:
+def load_pages(context: AppContext) -> FastAPI:
     """Import the pages and make them; Gradio takes a second and a half to load."""
     from trainmedic.ui.chat.pages import make_pages
 
-    return make_pages(context, addresses)
+    return make_pages(context)
 
 
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:

@@ -13,6 +13,8 @@ from trainmedic.kb.model.case import Case
 LANGUAGES = ("en", "zh")
 MAX_SECTION = 1_200
 """Code points of a section that are embedded: about 256 tokens, the model's limit."""
+Embed = Callable[[str], str]
+"""A text to what is embedded of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +33,31 @@ class Chunk:
     embedded: str
 
 
-def chunks(cases: Iterable[Case], rules: RuleSet, glossary: Glossary) -> tuple[Chunk, ...]:
-    """The chunks of all published causes and of all rules that name a case, in the order of their ids."""
+def chunks(
+    cases: Iterable[Case],
+    rules: RuleSet,
+    glossary: Glossary,
+    known_texts: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Chunk, ...]:
+    """The chunks of all published causes and of all rules that name a case, in the order of their ids.
+
+    ``known_texts`` maps texts to what is embedded of them, if the glossary was the same.
+    """
+
+    def embed(text: str) -> str:
+        return known_texts.get(text) or embedded(text, glossary)
+
     published = sorted((case for case in cases if case.status == "published"), key=lambda case: case.id)
     known = {case.id for case in published}
-    pieces = [chunk for case in published for chunk in OF_LEVEL.get(case.level, of_case)(case, glossary)]
+    pieces = [chunk for case in published for chunk in OF_LEVEL.get(case.level, of_case)(case, embed)]
     for rule in sorted(rules.rules, key=lambda rule: rule.id):
         rule_cases = tuple(case for case in rule.cases if case in known)
         if rule_cases:
-            pieces.append(of_rule(rule, rule_cases, glossary))
+            pieces.append(of_rule(rule, rule_cases, embed))
     return tuple(pieces)
 
 
-def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
+def of_case(case: Case, embed: Embed) -> Sequence[Chunk]:
     """One case's chunks. Each symptom is a chunk of its own, because users word their questions like symptoms."""
     pieces: list[Chunk] = []
 
@@ -56,7 +70,7 @@ def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
                     part=part,
                     language=language,
                     text=text,
-                    embedded=embedded(text, glossary),
+                    embedded=embed(text),
                 )
             )
 
@@ -75,23 +89,23 @@ def of_case(case: Case, glossary: Glossary) -> Sequence[Chunk]:
     return pieces
 
 
-def of_origin(case: Case, glossary: Glossary) -> Sequence[Chunk]:
+def of_origin(case: Case, embed: Embed) -> Sequence[Chunk]:
     """An origin's chunks: what it is and what to change. What happens is its mechanism's to say."""
     texts = {language: f"{case.title.get(language)}\n{case.section('fix', language)}" for language in LANGUAGES}
-    return _one_each(case, texts, glossary)
+    return _one_each(case, texts, embed)
 
 
-def of_defect(case: Case, glossary: Glossary) -> Sequence[Chunk]:
+def of_defect(case: Case, embed: Embed) -> Sequence[Chunk]:
     """A known defect's chunks: what it does and how users word it, with the names that it touches."""
     names = " ".join((*case.affected, *case.settings))
     texts = {
         language: "\n".join((case.title.get(language), *case.symptoms.get(language, ()), names))
         for language in LANGUAGES
     }
-    return _one_each(case, texts, glossary)
+    return _one_each(case, texts, embed)
 
 
-def _one_each(case: Case, texts: Mapping[str, str], glossary: Glossary) -> list[Chunk]:
+def _one_each(case: Case, texts: Mapping[str, str], embed: Embed) -> list[Chunk]:
     return [
         Chunk(
             id=f"{case.id}#{number}",
@@ -99,24 +113,22 @@ def _one_each(case: Case, texts: Mapping[str, str], glossary: Glossary) -> list[
             part=case.level,
             language=language,
             text=text,
-            embedded=embedded(text, glossary),
+            embedded=embed(text),
         )
         for number, (language, text) in enumerate(texts.items())
     ]
 
 
-OF_LEVEL: Mapping[str, Callable[[Case, Glossary], Sequence[Chunk]]] = MappingProxyType(
+OF_LEVEL: Mapping[str, Callable[[Case, Embed], Sequence[Chunk]]] = MappingProxyType(
     {"origin": of_origin, "defect": of_defect}
 )
 """How the causes of a level are cut where it is not as a case."""
 
 
-def of_rule(rule: Rule, cases: tuple[str, ...], glossary: Glossary) -> Chunk:
+def of_rule(rule: Rule, cases: tuple[str, ...], embed: Embed) -> Chunk:
     """One rule's chunk: its title in both languages, and its condition for the names of settings."""
     text = f"{rule.title.en}\n{rule.title.zh}\n{rule.when}"
-    return Chunk(
-        id=f"rule:{rule.id}", cases=cases, part="rule", language="en", text=text, embedded=embedded(text, glossary)
-    )
+    return Chunk(id=f"rule:{rule.id}", cases=cases, part="rule", language="en", text=text, embedded=embed(text))
 
 
 def facts(case: Case) -> str:

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -35,14 +35,15 @@ from trainmedic.kb.store import lexical
 from trainmedic.kb.store.batches import Progress, VectorBatches, no_progress
 from trainmedic.kb.store.chunks import Chunk, chunks
 from trainmedic.kb.store.concepts import concepts_of, titles_of
+from trainmedic.kb.store.earlier import CHUNKS, CONCEPTS, ENTRIES, FILES, Earlier, read_earlier
 from trainmedic.kb.store.embedder import Array, Embedder, Identity
-from trainmedic.kb.store.lexical import Lexical
+from trainmedic.kb.store.lexical import Lexical, Postings
 from trainmedic.kb.store.sources import SOURCES, PageEntry, Sources, no_sources, pack, page_entries
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
 
-FORMAT = 5
-SAME_VECTORS = (4, FORMAT)
+FORMAT = 6
+SAME_VECTORS = (4, 5, FORMAT)
 """Formats with the same files of texts and vectors."""
 PREBUILT = Path(__file__).parent / "prebuilt"
 """The index that is part of the package; not in git, ``trainmedic index build --package`` makes it."""
@@ -57,11 +58,8 @@ PINNED = "pinned"
 """The file that names the version to serve whatever the pages say."""
 BUILDING = ".building-"
 MANIFEST = "manifest.json"
-CHUNKS = "chunks.json"
 VECTORS = "vectors.faiss"
 PAGES = "pages"
-CONCEPTS = "concepts.json"
-ENTRIES = "entries.json"
 REBUILD = "trainmedic index build"
 log = logging.getLogger("trainmedic.index")
 Concepts = Mapping[str, frozenset[str]]
@@ -69,7 +67,7 @@ Concepts = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The inputs and files of an index. ``files`` maps name → sha256."""
+    """The inputs and files of an index. ``files`` maps name → sha256; ``code`` is the `code_version` that made it."""
 
     id: str
     format: int
@@ -80,6 +78,7 @@ class Manifest:
     chunks: int
     cases: int
     files: Mapping[str, str]
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,12 +171,14 @@ def build(
         aside.chmod(READABLE_FOLDER)
         batches = VectorBatches(root, embedder)
         try:
-            pieces = chunks(cases.cases, rules, glossary)
+            indexes = (*_folders(root), prebuilt)
+            earlier = _earlier(indexes, glossary)
+            pieces = chunks(cases.cases, rules, glossary, earlier.embedded)
             # The words are indexed while the vectors are computed, which needs no interpreter lock.
             with ThreadPoolExecutor(1) as thread:
-                rows = thread.submit(_vectors, pieces, embedder, (*_folders(root), prebuilt), batches, progress)
-                _write_words(aside, pieces, glossary)
-                _write_pages(aside, cases, rules, glossary, sources())
+                rows = thread.submit(_vectors, pieces, embedder, indexes, batches, progress)
+                _write_words(aside, pieces, glossary, earlier)
+                _write_pages(aside, cases, rules, glossary, sources(), earlier)
             Vectors.of(embedder, rows.result(), _documents(pieces)).save(aside / VECTORS)  # type: ignore[arg-type]
             manifest = Manifest(
                 id=name,
@@ -188,6 +189,7 @@ def build(
                 glossary_version=glossary_version(glossary),
                 chunks=len(pieces),
                 cases=len({case for piece in pieces for case in piece.cases}),
+                code=code_version(),
                 files={
                     str(path.relative_to(aside)): _sha256(path) for path in sorted(aside.rglob("*")) if path.is_file()
                 },
@@ -273,31 +275,52 @@ def _embedded(folder: Path, embedder: Embedder) -> Iterable[tuple[str, Array]]:
     return zip((item["embedded"] for item in data), vectors.rows(), strict=True)
 
 
-def _write_pages(folder: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, sources: Sources) -> None:
-    concepts = {"all": concepts_of(cases.published, glossary), "titles": titles_of(cases.published, glossary)}
+def _earlier(indexes: Iterable[Path], glossary: Glossary) -> Earlier:
+    """Of the first of these indexes that the same code made with the same glossary; empty if there is none."""
+    version = glossary_version(glossary)
+    for folder in indexes:
+        with suppress(StoreError):
+            manifest = read_manifest(folder)
+            if (manifest.code, manifest.glossary_version) == (code_version(), version):
+                verify(folder, FILES)
+                return read_earlier(folder)
+    return Earlier()
+
+
+def _write_pages(
+    folder: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, sources: Sources, earlier: Earlier
+) -> None:
+    entries = page_entries(cases, rules)
+    changed = earlier.changed(cases.published, entries)
+    names = {
+        "all": {**earlier.concepts, **concepts_of(changed, glossary)},
+        "titles": {**earlier.titles, **titles_of(changed, glossary)},
+    }
+    concepts = {kind: {cause.id: of[cause.id] for cause in cases.published} for kind, of in names.items()}
     (folder / CONCEPTS).write_text(json.dumps(concepts), encoding="utf-8")
-    entries = [asdict(entry) for entry in page_entries(cases, rules)]
-    (folder / ENTRIES).write_text(json.dumps(entries, ensure_ascii=False), encoding="utf-8")
+    listed = [asdict(entry) for entry in entries]
+    (folder / ENTRIES).write_text(json.dumps(listed, ensure_ascii=False), encoding="utf-8")
     pack(sources, folder / SOURCES)
 
 
-def _write_words(folder: Path, pieces: Sequence[Chunk], glossary: Glossary) -> None:
-    data = [asdict(piece) for piece in pieces]
+def _write_words(folder: Path, pieces: Sequence[Chunk], glossary: Glossary, earlier: Earlier) -> None:
+    names = [field.name for field in fields(Chunk)]
+    data = [{name: getattr(piece, name) for name in names} for piece in pieces]  # much faster than asdict
     (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    words = [(*tokens(piece.text), *_concepts(piece, glossary)) for piece in pieces]
-    lexical.build(words).save(folder)
+    postings = earlier.postings_of(pieces, lambda piece: (*tokens(piece.text), *_concepts(piece, glossary)))
+    postings.weighted().save(folder)
+    lexical.save_counts(postings, folder)
     (folder / PAGES).mkdir()
     (folder / PAGES).chmod(READABLE_FOLDER)
-    lexical.build(_by_page(pieces, words)).save(folder / PAGES)
+    _by_page(pieces, postings).weighted().save(folder / PAGES)
 
 
-def _by_page(pieces: Sequence[Chunk], words: Sequence[Sequence[str]]) -> list[list[str]]:
+def _by_page(pieces: Sequence[Chunk], postings: Postings) -> Postings:
     """The words of all chunks of each page, in the order of `page_ids`."""
-    pages: dict[str, list[str]] = {page_id: [] for page_id in page_ids(pieces)}
-    for piece, of_piece in zip(pieces, words, strict=True):
-        for case in piece.cases:
-            pages[page_of(case)] += of_piece
-    return list(pages.values())
+    ids = page_ids(pieces)
+    numbers = {page_id: number for number, page_id in enumerate(ids)}
+    pairs = [(n, numbers[page_of(case)]) for n, piece in enumerate(pieces) for case in piece.cases]
+    return lexical.assemble([(postings, [n for n, _ in pairs], [page for _, page in pairs])], len(ids))
 
 
 def page_ids(pieces: Sequence[Chunk]) -> tuple[str, ...]:
@@ -535,7 +558,7 @@ def ensure(
     try:
         _fitting(root / id, id)
     except StoreError:
-        log.warning("building the search index, which takes up to a minute: %s", reason)
+        log.warning("updating the search index, a minute's work if most texts are new, else seconds: %s", reason)
         build(cases, rules, glossary, embedder, root, prebuilt, sources=sources, progress=progress)
     if status(root).current != id:
         switch(root, id)

@@ -21,6 +21,8 @@ MAX_TOUCHED = 60_000
 """Postings after which the remaining, commonest terms are skipped: they hardly distinguish chunks."""
 Ids = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.int64]
+COUNTS = "counts.npy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +122,37 @@ def _best(documents: Ids, impacts: Floats, size: int, top_k: int) -> tuple[Ids, 
     return numbers[order].astype(np.int32), scores[order]
 
 
-def build(texts: Iterable[Sequence[str]]) -> Lexical:
-    """The index of chunks given as token lists."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Postings:
+    """How often each term of the sorted vocabulary occurs in each of ``size`` texts, by term and then by text."""
+
+    vocabulary: Sequence[str]
+    terms: Numbers
+    documents: Numbers
+    counts: Numbers
+    size: int
+
+    def weighted(self) -> Lexical:
+        """The index of these texts."""
+        size = self.size
+        frequencies = np.bincount(self.terms, minlength=len(self.vocabulary))
+        lengths = np.bincount(self.documents, weights=self.counts, minlength=size)
+        mean = float(lengths.mean()) if size else 1.0
+        norms = K1 * (1 - B + B * lengths / max(mean, 1e-9))
+        weights = np.log1p((size - frequencies + 0.5) / (frequencies + 0.5))
+        weights *= np.asarray([GRAM_WEIGHT if term.startswith("3:") else 1.0 for term in self.vocabulary])
+        impacts = weights[self.terms] * self.counts * (K1 + 1) / (self.counts + norms[self.documents])
+        return Lexical(
+            vocabulary={term: index for index, term in enumerate(self.vocabulary)},
+            bounds=np.concatenate(([0], np.cumsum(frequencies))).tolist(),
+            documents=self.documents.astype(np.int32),
+            impacts=impacts.astype(np.float32),
+            size=size,
+        )
+
+
+def count(texts: Iterable[Sequence[str]]) -> Postings:
+    """The postings of texts given as token lists."""
     numbers: dict[str, int] = {}
     flat, lengths = array("i"), array("i")
     for words in texts:
@@ -130,23 +161,74 @@ def build(texts: Iterable[Sequence[str]]) -> Lexical:
     size, ordered = len(lengths), sorted(numbers)
     ranks = np.empty(len(ordered), np.int64)
     ranks[[numbers[term] for term in ordered]] = np.arange(len(ordered))
-    sizes = np.asarray(lengths, np.int64)
-    # One number for each pair of term and chunk, so that sorting puts the postings of a term together.
-    pairs = ranks[np.asarray(flat, np.int64)] * max(size, 1) + np.repeat(np.arange(size), sizes)
-    postings, counts = np.unique(pairs, return_counts=True)
-    terms, documents = np.divmod(postings, max(size, 1))
-    frequencies = np.bincount(terms, minlength=len(ordered))
-    mean = float(sizes.mean()) if size else 1.0
-    norms = K1 * (1 - B + B * sizes / max(mean, 1e-9))
-    weights = np.log1p((size - frequencies + 0.5) / (frequencies + 0.5))
-    weights *= np.asarray([GRAM_WEIGHT if term.startswith("3:") else 1.0 for term in ordered])
-    impacts = weights[terms] * counts * (K1 + 1) / (counts + norms[documents])
-    return Lexical(
-        vocabulary={term: index for index, term in enumerate(ordered)},
-        bounds=np.concatenate(([0], np.cumsum(frequencies))).tolist(),
-        documents=documents.astype(np.int32),
-        impacts=impacts.astype(np.float32),
+    documents = np.repeat(np.arange(size), np.asarray(lengths, np.int64))
+    terms = ranks[np.asarray(flat, np.int64)]
+    return _postings(ordered, terms, documents, np.ones(len(terms), np.int64), size)
+
+
+def assemble(parts: Sequence[tuple[Postings, Sequence[int], Sequence[int]]], size: int) -> Postings:
+    """The postings of ``size`` texts made of other texts.
+
+    Each part says which texts (second) are in which new ones (third, as long as the second).
+    """
+    vocabulary = sorted({term for postings, _, _ in parts for term in postings.vocabulary})
+    ranks = {term: rank for rank, term in enumerate(vocabulary)}
+    terms, documents, counts = [], [], []
+    for postings, sources, targets in parts:
+        by_text = np.argsort(postings.documents, kind="stable")
+        lengths = np.bincount(postings.documents, minlength=postings.size)
+        ends = np.cumsum(lengths)
+        chosen = np.asarray(sources, np.int64)
+        taken = lengths[chosen]
+        # The positions of each chosen text's postings, one text after the other.
+        before = ends[chosen] - taken - (np.cumsum(taken) - taken)
+        places = by_text[np.repeat(before, taken) + np.arange(taken.sum())]
+        renamed = np.asarray([ranks[term] for term in postings.vocabulary], np.int64)
+        terms.append(renamed[postings.terms[places]])
+        documents.append(np.repeat(np.asarray(targets, np.int64), taken))
+        counts.append(postings.counts[places])
+    return _postings(vocabulary, np.concatenate(terms), np.concatenate(documents), np.concatenate(counts), size)
+
+
+def _postings(vocabulary: Sequence[str], terms: Numbers, documents: Numbers, counts: Numbers, size: int) -> Postings:
+    """Sorted, one for each pair of term and text, and without terms that no text has."""
+    # One number for each pair, so that sorting puts the postings of a term together.
+    pairs = terms * max(size, 1) + documents
+    order = np.argsort(pairs, kind="stable")
+    pairs = pairs[order]
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    summed = np.add.reduceat(counts[order], first) if len(first) else counts
+    terms, documents = np.divmod(pairs[first], max(size, 1))
+    used, renamed = np.unique(terms, return_inverse=True)
+    return Postings(
+        vocabulary=[vocabulary[term] for term in used.tolist()],
+        terms=renamed.astype(np.int64),
+        documents=documents,
+        counts=summed,
         size=size,
+    )
+
+
+def build(texts: Iterable[Sequence[str]]) -> Lexical:
+    """The index of texts given as token lists."""
+    return count(texts).weighted()
+
+
+def save_counts(postings: Postings, folder: Path) -> None:
+    """What `load_postings` needs beside the saved index of the same postings."""
+    most = int(postings.counts.max(initial=0))
+    np.save(folder / COUNTS, postings.counts.astype(np.min_scalar_type(most)))
+
+
+def load_postings(folder: Path) -> Postings:
+    """The postings of a saved index."""
+    index = load(folder)
+    return Postings(
+        vocabulary=list(index.vocabulary),
+        terms=np.repeat(np.arange(len(index.vocabulary)), np.diff(index.bounds)),
+        documents=index.documents.astype(np.int64),
+        counts=np.load(folder / COUNTS).astype(np.int64),
+        size=index.size,
     )
 
 

@@ -42,11 +42,14 @@ def _is_marker(token: str) -> bool:
 def split(text: str, most: int) -> tuple[str, str]:
     """The first sentences of a text, and the text after them.
 
-    One sentence, then as many of the first paragraph or list entry as fit in ``most`` words. Code before the first
-    sentence belongs to the text after it.
+    One sentence, then as many of the first paragraph or list entry as fit in ``most`` words. A line of code before them
+    begins the first sentence; longer code belongs to the text after it.
     """
     code, text = _leading_code(text.strip())
     entry, rest = _first_entry(text)
+    block = [line.strip() for line in code.split("\n")[1:-1] if line.strip() and "`" not in line]
+    if block and (len(block) == 1 or entry[:1].islower()):  # the sentence goes on from the code
+        code, entry = code if len(block) > 1 else "", f"`{block[0]}` {entry}".strip()
     parts = list(sentences(entry))
     taken = 1
     while taken < len(parts) and word_count(" ".join(parts[: taken + 1])) <= most:
@@ -131,15 +134,24 @@ def _size(section: Section) -> int:
 def _split_list(section: Section, most: int) -> tuple[Sequence[Section], Sequence[Section]]:
     """The entries of a list that fit in ``most`` words, and the others under the same heading."""
     entries = list(_entries(section.body))
-    if len(entries) != len(section.items) or len(entries) < 2:
-        return (), (section,)
     count = 0
     heading = word_count(section.heading)
     while count < len(entries) and heading + word_count("\n".join(entries[: count + 1])) <= most:
         count += 1
-    if not count:
-        return (), (section,)
-    parts = [
+    return part((section,), count)
+
+
+def part(sections: Sequence[Section], count: int) -> tuple[Sequence[Section], Sequence[Section]]:
+    """The first ``count`` entries of a list, if it is one, and the others under the same heading."""
+    if len(sections) != 1:
+        return sections, ()
+    section = sections[0]
+    entries = list(_entries(section.body))
+    if len(entries) != len(section.items) or count <= 0:
+        return (), sections
+    if count >= len(entries):
+        return sections, ()
+    first, others = (
         replace(
             section,
             body="\n".join(entries[place]),
@@ -147,8 +159,8 @@ def _split_list(section: Section, most: int) -> tuple[Sequence[Section], Sequenc
             markers=tuple(marker for marker in section.markers if f"[{marker}]" in "\n".join(entries[place])),
         )
         for place in (slice(count), slice(count, None))
-    ]
-    return parts[:1], parts[1:]
+    )
+    return (first,), (others,)
 
 
 def _entries(body: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity, Status
 from trainmedic.service.answer import CauseView, Citation, MechanismRef, RefutationView, Section, StatementView
-from trainmedic.service.composition.brief import fold, split, word_count
+from trainmedic.service.composition.brief import fold, part, split, word_count
 from trainmedic.service.composition.checkup import checkup
 from trainmedic.service.composition.citations import Citations, place, plain_text, quote, shown_name
 from trainmedic.service.composition.differential import Reasons, Tree
@@ -29,6 +29,8 @@ from trainmedic.service.what_if.compare import Difference
 MAX_EVIDENCE = 3
 """Places quoted for one finding."""
 MAX_ORIGINS = 5
+MAX_ASKS = 2
+"""Questions before the fold if there are causes to show."""
 MAX_INPUTS = 5
 """Inputs named in the receipt's line, besides those that were cut."""
 MAX_REASONS = 2
@@ -85,7 +87,11 @@ def compose(
     asking = diagnosis.verdict == "need_input" and not alone
     asks = _asks(diagnosis, language)
     others = _others(diagnosis, context, lead or likely, citations)
-    sections += (*asks, *others) if asking else _hidden((*others, *asks))
+    if asking:
+        first, more = part(asks, MAX_ASKS if others else len(diagnosis.missing))
+        sections += (*first, *others, *_hidden(more))
+    else:
+        sections += _hidden((*others, *asks))
     sections += _hidden(_listed(diagnosis, context, lead or likely, citations, shown))
     return fold(sections), citations.all()
 
@@ -308,11 +314,13 @@ def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, ci
             markers.append(citations.case(cases[node.id]))
             change = split(cases[node.id].section("fix", language), CHANGE_WORDS)[0]
         supports = node.supports or tuple(statement for inner in node.nodes for statement in inner.supports)
-        item = f"**{node.title}** [{markers[-1]}]{_basis(supports, language)}"
+        item = f"**{node.title}** [{markers[-1]}]{_basis(supports[:1], language)}"
         item += messages("change", language, change=change) if change else ""
         if known is not None and known.level == "case" and known.id != node.id:
             markers.append(citations.case(known))
-            item += messages("known_case", language, title=known.title.get(language), marker=f"[{markers[-1]}]")
+            title, cited = known.title.get(language), f"[{markers[-1]}]"
+            same = repeats_title(title, node.title)
+            item += f" {cited}" if same else messages("known_case", language, title=title, marker=cited)
         items.append(item)
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
     return _list("origins", items, markers, body)
@@ -492,12 +500,14 @@ def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citation
             continue
         markers.append(citations.case(cause.case))
         confidence = messages(f"confidence.{cause.confidence}", language)
-        item = f"{cause.case.title.get(language)} ({confidence}) [{markers[-1]}]"
+        title, marker = cause.case.title.get(language), f"[{markers[-1]}]"
+        item = messages("candidate", language, title=title, confidence=confidence, marker=marker)
         if diagnosis.verdict == "need_input":
             item += _basis(tuple(Reasons(cause, context, language).supports()), language)
             item += messages("change", language, change=split(cause.case.section("fix", language), CHANGE_WORDS)[0])
         items.append(item)
-    return _headed("other", _list("other", items, markers), language)
+    named = lead is not None or belief is not None or diagnosis.verdict != "need_input"
+    return _headed("other" if named else "candidates", _list("other", items, markers), language)
 
 
 def _asks(diagnosis: Diagnosis, language: str) -> Sections:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -178,6 +179,37 @@ class History:
             until = (_turns.c.conversation_id == place.conversation_id) & (_turns.c.id <= place.id)
             rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).all()
         return StoredAnswer(answer=json.loads(body), turns=tuple(_turn(row) for row in rows))
+
+    def branch(self, answer_id: str) -> str | None:
+        """The conversation to go on with after an answer; None if the answer is unknown.
+
+        It is the answer's own if nothing was asked after it, else a copy up to the answer, with addresses of its own.
+        """
+        ours = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
+        with self._engine.begin() as connection:
+            place = connection.execute(ours).first()
+            if place is None:
+                return None
+            in_conversation = _turns.c.conversation_id == place.conversation_id
+            last = connection.execute(select(func.max(_turns.c.id)).where(in_conversation)).scalar()
+            if last == place.id:
+                return str(place.conversation_id)
+            until = in_conversation & (_turns.c.id <= place.id)
+            rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).mappings().all()
+            copy = uuid.uuid4().hex
+            for row in rows:
+                new = {"conversation_id": copy, "answer_id": uuid.uuid4().hex}
+                turn = {name: value for name, value in row.items() if name != "id"}
+                # Without its fingerprint: a copy is no second sighting of the failure.
+                connection.execute(_ADD, turn | new | {"fingerprint": ""})
+                stored = select(_answers.c.body).where(_answers.c.answer_id == row["answer_id"])
+                body = connection.execute(stored).scalar()
+                if body is not None:
+                    renamed = json.loads(body) | {"id": new["answer_id"], "conversation_id": copy}
+                    connection.execute(
+                        _KEEP, {"answer_id": new["answer_id"], "body": json.dumps(renamed, ensure_ascii=False)}
+                    )
+        return copy
 
     def add(
         self,

@@ -14,8 +14,10 @@ from tests.bots.fakes import MAX_CARD, FakeFeishu, served
 from tests.incidents import KTO_SINGLE
 from trainmedic.service.advisor import Advisor
 from trainmedic.ui.bots.channel import Refused
-from trainmedic.ui.bots.feishu.channel import card
+from trainmedic.ui.bots.feishu.channel import FeishuChannel
 from trainmedic.ui.bots.feishu.events import decrypted, text_of
+from trainmedic.ui.present.bot_text import feishu_card
+from trainmedic.ui.present.slack_text import split_markdown
 
 COMMAND = KTO_SINGLE
 SECRET = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
@@ -225,16 +227,13 @@ def test_rich_text_keeps_its_code_and_nobody_is_mentioned() -> None:
     assert text_of("post", json.dumps(content)) == "NaN\n@_user_1 why?\n\n```\na\nb\n```\n\nlog https://x.test"
     assert text_of("post", json.dumps({"zh_cn": content})).startswith("NaN")
     assert text_of("text", "no json") == ""
-    assert "<at id=all>" not in card("<at id=all></at>")
+    assert "<at id=all>" not in str(feishu_card("<at id=all></at>"))
 
 
 def test_a_long_answer_is_several_cards_within_the_limit() -> None:
-    from trainmedic.ui.bots.feishu.channel import FeishuChannel
-    from trainmedic.ui.present.slack_text import split_markdown
-
     pieces = split_markdown("损失为空。\n\n" * 6_000, FeishuChannel.page_characters)
     assert len(pieces) > 1
-    assert max(len(card(piece).encode()) for piece in pieces) < MAX_CARD
+    assert max(len(json.dumps(feishu_card(piece), ensure_ascii=False).encode()) for piece in pieces) < MAX_CARD
 
 
 def test_a_wrong_padding_is_a_refusal() -> None:

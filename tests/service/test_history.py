@@ -217,3 +217,22 @@ def test_what_a_conversation_left_open_is_told_with_its_reason(history: History)
     }
     assert (found["down"].comment, found["unknown"].question) == ("it was the proxy", "why unknown?")
     assert [(item.turn.answer_id, item.reaction) for item in history.confirmed()] == [("a6", "resolved")]
+
+
+def test_a_conversation_goes_on_in_place_after_its_last_answer_and_in_a_copy_after_an_earlier_one(
+    history: History,
+) -> None:
+    for name in ("a1", "a2"):
+        body = f'{{"id": "{name}", "conversation_id": "c", "answer": "text of {name}"}}'
+        history.add("c", turn(name), ["v"], answer=body, fingerprint="f")
+    assert history.branch("a2") == "c"
+    copy = history.branch("a1")
+    assert copy not in (None, "c")
+    (copied,) = history.turns(str(copy))
+    assert replace(copied, answer_id="a1") == turn("a1")
+    stored = history.stored_answer(copied.answer_id)
+    assert stored is not None
+    assert stored.answer == {"id": copied.answer_id, "conversation_id": copy, "answer": "text of a1"}
+    assert [t.answer_id for t in history.turns("c")] == ["a1", "a2"]
+    assert history.sightings("f", "c") is None
+    assert history.branch("ghost") is None

@@ -192,7 +192,8 @@ def test_words_are_counted_outside_of_code_blocks_and_markers(text: str, count: 
         ("Use:\n\n- this\n- that", "Use: this", "- that"),
         ("- First.\n  Still first.\n- Second.", "First. Still first.", "- Second."),
         ("第一句。第二句。", "第一句。第二句。", ""),
-        ("```\ncode\n```", "", "```\ncode\n```"),
+        ("```\ncode\n```", "`code`", ""),
+        ("```\none\ntwo\n```\nThen this.", "Then this.", "```\none\ntwo\n```"),
         ("", "", ""),
     ],
 )

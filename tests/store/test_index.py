@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.store.knowledge import HashEmbedder, case, cases, glossary, rules
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.glossary.terms import Concept, Glossary
+from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.index import Index, Manifest
@@ -110,6 +112,58 @@ def test_only_texts_that_are_new_are_embedded_when_pages_change(tmp_path: Path) 
     fresh = store.ensure(tmp_path / "other", more, rules(), glossary(), HashEmbedder())
     assert second.manifest == fresh.manifest
     assert second.manifest.id != first.manifest.id
+
+
+def edited() -> CaseSet:
+    """The cases with one edited, one removed and one added."""
+    before = {case.id: case for case in cases().cases}
+    changed = replace(before["kto-nan"], title=Text(en="loss nan, out of memory", zh="爆显存"))
+    new = case("checkpoint-lost", ["the checkpoint is lost", "training hang in allreduce"])
+    return CaseSet(cases=(changed, before["zero3-oom"], new), version="v2")
+
+
+class CountingGlossary(Glossary):
+    """Counts the texts in which concepts are looked for."""
+
+    read = 0
+
+    def ids(self, text: str) -> tuple[str, ...]:
+        self.read += 1
+        return super().ids(text)
+
+
+def test_an_index_made_from_an_earlier_one_has_the_files_of_one_made_from_nothing(tmp_path: Path) -> None:
+    made(tmp_path / "a")
+    counting = CountingGlossary(glossary().concepts)
+    after = store.build(edited(), rules(), counting, HashEmbedder(), tmp_path / "a")
+    alone = CountingGlossary(glossary().concepts)
+    assert after.files == store.build(edited(), rules(), alone, HashEmbedder(), tmp_path / "b").files
+    assert 0 < counting.read < alone.read
+
+
+@pytest.mark.parametrize("name", ["counts.npy", "concepts.json", "terms.json"])
+def test_a_damaged_index_is_not_built_upon(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a" / made(tmp_path / "a").id / name
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    after = store.build(edited(), rules(), glossary(), HashEmbedder(), tmp_path / "a")
+    assert after.files == store.build(edited(), rules(), glossary(), HashEmbedder(), tmp_path / "b").files
+
+
+def test_only_the_same_code_and_the_same_glossary_build_upon_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path)
+    wider = CountingGlossary(
+        {**glossary().concepts, "checkpoint": Concept(id="checkpoint", kind="concept", en=("checkpoint",), zh=())}
+    )
+    after = store.build(edited(), rules(), wider, HashEmbedder(), tmp_path)
+    assert after.files == store.build(edited(), rules(), wider, HashEmbedder(), tmp_path / "b").files
+    monkeypatch.setattr(store, "code_version", lambda: "later")
+    counting = CountingGlossary(glossary().concepts)
+    store.build(cases(), rules(), counting, HashEmbedder(), tmp_path)
+    alone = CountingGlossary(glossary().concepts)
+    store.build(cases(), rules(), alone, HashEmbedder(), tmp_path / "c")
+    assert counting.read == alone.read
 
 
 def test_vectors_of_another_embedder_are_not_reused(tmp_path: Path) -> None:

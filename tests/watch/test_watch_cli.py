@@ -118,6 +118,29 @@ def test_a_channel_is_told_in_a_thread(
     assert set(receiver.keys) == {"Bearer xoxb-test"}
 
 
+@pytest.mark.parametrize("path", ["open-apis/bot/v2/hook/abc", "robot/send?access_token=abc"])
+def test_a_groups_robot_gets_messages_of_its_own_format(
+    tmp_path: Path, kto: list[str], receiver: Receiver, path: str
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
+    assert main(["watch", str(log), *kto, "--once", "--language", "en", "--webhook", receiver.url + path]) == 0
+    first, second, *_ = receiver.posted
+    kind = "interactive" if path.startswith("open") else "markdown"
+    assert {message.get("msg_type") or message.get("msgtype") for message in receiver.posted} == {kind}
+    assert "step 12: a loss is NaN" in str(first)
+    assert "vanilla_loss" in str(second)
+
+
+def test_a_robot_that_refuses_is_reported(tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    refusing = Receiver(answer={"errcode": 310000, "errmsg": "keywords not in content"})
+    log = tmp_path / "train.log"
+    log.write_text(BROKEN, encoding="utf-8")
+    assert main(["watch", str(log), *kto, "--once", "--language", "en", "--webhook", f"{refusing.url}robot/send"]) == 0
+    refusing.close()
+    assert "not sent to webhook: code 310000" in capsys.readouterr().err
+
+
 def test_nobody_there_is_said_and_harms_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refusing = Receiver(status=500)
     log = tmp_path / "train.log"

@@ -12,17 +12,18 @@ import logging
 import mimetypes
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Match, Mount
 
+from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
@@ -36,17 +37,19 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-LoadPages = Callable[[AppContext, Mapping[str, str]], FastAPI]
-"""`ui.chat.pages.make_pages`, imported beside the first requests: the context, and our files' addresses by name."""
+LoadPages = Callable[[AppContext], FastAPI]
+"""`ui.chat.pages.make_pages`, imported beside the first requests."""
 
 log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN = "/login"
-PAGES = tuple(path_of(language) for language in LANGUAGES)
+PAGES = {path_of(language): language for language in LANGUAGES}
 REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
 # Gradio reads its upload folder from the environment only.
 UPLOADS = "GRADIO_TEMP_DIR"
+LONGEST_QUERY = 8_000
+"""Characters of an address's query that are read."""
 API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -130,7 +133,7 @@ class Shell:
 
     async def _serve(self, stop: asyncio.Event) -> None:
         try:
-            pages = await asyncio.to_thread(self._load)
+            pages = await asyncio.to_thread(self._load_pages, self._context)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
                 await stop.wait()
@@ -138,10 +141,6 @@ class Shell:
             log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
-
-    def _load(self) -> FastAPI:
-        addresses = {name: f"{STATIC}{name}?v={file.tag}" for name, file in self._static.items()}
-        return self._load_pages(self._context, addresses)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -195,7 +194,17 @@ class Shell:
             return HTMLResponse(self._plain(scope, missing=True), status_code=404)
         if path == "/" and scope["method"] == "GET" and wants_chinese(headers):
             return RedirectResponse(with_query("/zh/", scope), status_code=302, headers={"Vary": "Accept-Language"})
+        if path in PAGES and scope["method"] in ("GET", "HEAD") and self._pages is not None:
+            return await self._document(scope)
         return None
+
+    async def _document(self, scope: Scope) -> Response:
+        language = PAGES[scope["path"]]
+        query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")[:LONGEST_QUERY]))
+        url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
+        addresses = {name: self._address(name) for name in self._static}
+        html = await self._context.executor(lambda: document(self._context, language, query, url, addresses))
+        return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
     def _review_response(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | Asgi:
         """The curator's pages, for administrators; without any keys, for browsers on this machine."""
@@ -297,6 +306,14 @@ def error(code: str, message: str) -> dict[str, object]:
 def with_query(path: str, scope: Scope) -> str:
     query = scope.get("query_string", b"").decode("latin-1")
     return quote(path) + (f"?{query}" if query else "")
+
+
+def origin_of(scope: Scope) -> str:
+    """Scheme and host as the browser knows them; behind a proxy they are in the forwarded headers."""
+    headers = dict(scope["headers"])
+    host = headers.get(b"x-forwarded-host", headers.get(b"host", b"")).decode("latin-1")
+    scheme = headers.get(b"x-forwarded-proto", scope.get("scheme", "http").encode()).decode("latin-1")
+    return f"{scheme}://{host}"
 
 
 def asks_for_page(headers: dict[bytes, bytes]) -> bool:

@@ -20,12 +20,14 @@ from trainmedic.service.answering import Draft
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.session import Session, StoredConversation, chat_message, restored
+from trainmedic.ui.chat.session import Session, StoredConversation, chat_message, restored, sources_of
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
 from trainmedic.ui.context import AppContext
+from trainmedic.ui.present.stored import answer_from
 
 log = logging.getLogger("trainmedic.chat")
 # Checked against these lists, because the value comes from a script in the browser.
@@ -38,12 +40,16 @@ LONG_PASTE = 2_000
 Changes: TypeAlias = dict[Any, Any]
 Event: TypeAlias = Any
 
+# The second click of a double click would land on what the first one brought under the pointer.
 AFTER_JS = """
+document.addEventListener('tm:turn', (event) => trigger('turn', {index: event.detail}));
 element.addEventListener('click', (event) => {
   const vote = event.target.closest('[data-tm-vote]');
   const follow = event.target.closest('[data-tm-follow]');
   const answer = element.querySelector('.tm-after')?.dataset.answer;
-  if (vote) trigger('vote', {reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || '', answer: answer});
+  if (vote && event.detail < 2) {
+    trigger('vote', {reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || '', answer: answer});
+  }
   if (follow) trigger('follow', {id: follow.dataset.tmFollow});
 });
 """
@@ -60,7 +66,11 @@ element.addEventListener('click', (event) => {
 });
 """
 SETTLED_JS = "() => { window.tm && window.tm.settled(); }"
-ASKED_JS = "(value, session) => [value, session, window.tm ? window.tm.shown() : '']"
+STOPPED_JS = "() => { window.tmDraft && window.tmDraft.settled(); }"
+ASKED_JS = """(value, session) => {
+  window.tmDraft && window.tmDraft.sent(value.text);
+  return [value, session, window.tm ? window.tm.shown() : ''];
+}"""
 FOLLOWED_JS = "(session) => [session, window.tm ? window.tm.shown() : '']"
 
 
@@ -110,6 +120,7 @@ class DiagnosePage:
             visible="hidden",
         )
         self._after = gr.HTML("", elem_id="tm-after-box", **html_options(AFTER_JS))
+        self._notice = gr.HTML("", elem_id="tm-notice-box", **html_options())
         self._chips = gr.HTML("", elem_id="tm-chips-box", **html_options(CHIPS_JS))
         self._box = gr.MultimodalTextbox(
             elem_id="tm-question",
@@ -143,6 +154,7 @@ class DiagnosePage:
             self._chips,
             self._hello,
             self._examples,
+            self._notice,
         ]
         outputs = [*answer, self._box, self._session]
         state, on_page = self._session, gr.Textbox(visible=False)
@@ -152,10 +164,13 @@ class DiagnosePage:
         follow_up.then(None, js=SETTLED_JS, **QUIET)
         example = self._examples.example(self.tried, [state], outputs, **QUIET)
         example.then(None, js=SETTLED_JS, **QUIET)
-        self._box.stop(self.stopped, [state], outputs, cancels=[submission, follow_up, example], **QUIET)
+        stop = self._box.stop(self.stopped, [state], outputs, cancels=[submission, follow_up, example], **QUIET)
+        stop.then(None, js=STOPPED_JS, **QUIET)
+        evidence_parts = [self._panel, self._steps, self._tail]
+        self._after.turn(self.looked_back, [state, on_page], evidence_parts, js=FOLLOWED_JS, **QUIET)
         self._box.change(self.received, [self._box], [self._chips], trigger_mode="always_last", **QUIET)
         self._chips.drop(self.dropped, [self._box], [self._box, self._chips], **QUIET)
-        self._after.vote(self.voted, [], [self._after], **QUIET)
+        self._after.vote(self.voted, [state, on_page], [self._after, self._notice], js=FOLLOWED_JS, **QUIET)
         page.load(self.opened, [state], outputs, **QUIET).then(None, js=SETTLED_JS, **QUIET)
 
     async def submitted(
@@ -163,19 +178,33 @@ class DiagnosePage:
     ) -> AsyncIterator[Changes]:
         """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        limit = self._context.settings.max_attachments
-        if len(paths) > limit:
-            gr.Warning(self._words["too_many_files"].format(count=limit))
+        refusal = await self._context.executor(lambda: self._refusal(text, paths))
+        if refusal:
+            yield self._noticed(refusal)
             return
         files = await self._context.executor(lambda: read_uploads(paths))
-        if len(files) < len(paths):
-            gr.Warning(self._words["files_gone"].format(count=len(paths) - len(files)))
-        if not text.strip() and not files:
-            gr.Warning(self._words["empty"])
-            return
         await self._resumed(session, on_page)
-        async for changes in self._asked(text, files, session):
+        async for changes in self._asked(text, files, session, clear=True):
             yield changes
+        if len(files) < len(paths):
+            yield self._noticed(self._words["files_gone"].format(count=len(paths) - len(files)))
+
+    def _refusal(self, text: str, paths: Sequence[str]) -> str:
+        """Why a message is not worth sending; empty if it is."""
+        t, limit = self._words, self._context.settings.max_attachments
+        if len(paths) > limit:
+            return str(t["too_many_files"].format(count=limit))
+        if text.strip():
+            return ""
+        files = [file for number, path in enumerate(paths) if (file := recognise(path, number)) is not None]
+        if not files:
+            return str(t["files_gone"].format(count=len(paths)) if paths else t["empty"])
+        if any(file.read and file.lines for file in files):
+            return ""
+        return str(t["nothing_readable"].format(names=t["reasons_joiner"].join(file.name for file in files)))
+
+    def _noticed(self, text: str) -> Changes:
+        return {self._notice: evidence.render("notice.html", self._language, text=text)}
 
     async def followed(self, session: Session, on_page: str | None, event: gr.EventData) -> AsyncIterator[Changes]:
         """Ask a follow-up question offered under the answer."""
@@ -194,37 +223,51 @@ class DiagnosePage:
                 yield changes
 
     async def _asked(
-        self, question: str, files: Sequence[Attachment], session: Session, mode: Mode = "auto"
+        self,
+        question: str,
+        files: Sequence[Attachment],
+        session: Session,
+        mode: Mode = "auto",
+        *,
+        clear: bool = False,
     ) -> AsyncIterator[Changes]:
         """The updates while one question is answered; the last one repeats all of them.
+
+        ``clear``: the question was written into the input, which is emptied; a draft that is in it otherwise stays.
 
         A slow browser draws only the newest of several waiting updates, and an update leaves out unchanged parts:
         without the last one such a page would keep an older text or lack its evidence.
         """
         total: Changes = {}
-        async for changes in self._changes(question, files, session, mode):
+        async for changes in self._changes(question, files, session, mode, emptied(clear)):
             total |= changes
             yield changes
-        yield total | {self._box: self._ready(), self._session: session}
+        yield total | {self._box: ready(clear), self._session: session}
 
     async def _changes(
-        self, question: str, files: Sequence[Attachment], session: Session, mode: Mode
+        self, question: str, files: Sequence[Attachment], session: Session, mode: Mode, value: Mapping[str, None]
     ) -> AsyncIterator[Changes]:
         """The user's message at once, the evidence before the text, the text as it arrives, then the rest."""
         trace_id = uuid.uuid4().hex
         names = [(file.name, lines_of(file.content)) for file in safely_named(files)]
         session.messages.append(chat_message("user", markdown.question(mask(question).text, names, self._language)))
         session.messages.append(chat_message("assistant", self._words["analysing"]))
+        previous, session.has_evidence = session.answer_id, False
+        session.answers.append("")
         yield {
             self._bot: chatbot(session),
             self._hello: gr.HTML(visible=False),
             self._examples: gr.HTML(visible=False),
             self._after: "",
-            self._chips: "",
+            self._notice: "",
+            **({self._chips: ""} if value else {}),
             # Closed until the answer is there: two questions at once would mix up in one conversation.
-            self._box: gr.MultimodalTextbox(value=None, interactive=False, submit_btn=False, stop_btn=True),
+            self._box: gr.MultimodalTextbox(**value, interactive=False, submit_btn=False, stop_btn=True),
             self._session: session,
         }
+        if previous:  # somebody may have asked on from the same answer, in another tab or through its link
+            branch = await self._context.executor(lambda: self._context.advisor.branch(previous))
+            session.conversation = branch or session.conversation
         request = Ask(
             question=question,
             attachments=tuple(files),
@@ -250,7 +293,7 @@ class DiagnosePage:
             async for part in parts:
                 if isinstance(part, Draft):
                     draft, sources = part.answer, part.sources
-                    session.conversation = part.answer.conversation_id
+                    session.conversation, session.has_evidence = part.answer.conversation_id, True
                     yield self._evidence(draft, sources)
                 elif isinstance(part, StepView):
                     steps.append(part)
@@ -275,6 +318,7 @@ class DiagnosePage:
     def _settled(self, answer: Answer, draft: Answer | None, sources: Sequence[Source], session: Session) -> Changes:
         """The final text, its cited sources, and the follow-up questions. The evidence above is unchanged."""
         session.messages[-1] = chat_message("assistant", markdown.answer(answer, self._language))
+        session.answers[-1] = answer.id
         changes: Changes = {self._bot: chatbot(session), self._after: self._next(answer, sources, session)}
         if draft is None or answer.citations != draft.citations or answer.mode != draft.mode:
             # Redrawn only if it changed: redrawing closes the sections that the reader has opened.
@@ -284,14 +328,33 @@ class DiagnosePage:
         return changes
 
     def _next(
-        self, answer: Answer, sources: Sequence[Source], session: Session, first: tuple[FollowUp, ...] = ()
+        self,
+        answer: Answer,
+        sources: Sequence[Source],
+        session: Session,
+        first: tuple[FollowUp, ...] = (),
+        vote: Feedback | None = None,
     ) -> str:
         causes = answer.causes
         case = self._context.advisor.case(causes[0].case_id) if causes else None
         model = bool(self._context.settings.model_base_url)
+        session.language = evidence.spoken(answer, self._language)
+        session.title = answer_title(answer, self._language)
         session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
+        return self._under(answer.id, session, vote)
+
+    def _under(self, answer_id: str, session: Session, vote: Feedback | None) -> str:
         has_history = self._context.advisor.history is not None
-        return evidence.after(answer, self._language, session.follow, feedback=has_history)
+        return evidence.render(
+            "after.html",
+            session.language,
+            answer_id=answer_id,
+            title=session.title,
+            follow=session.follow,
+            feedback=has_history,
+            vote=vote,
+            reasons=REASONS,
+        )
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
         t = self._words
@@ -306,11 +369,9 @@ class DiagnosePage:
         if session.messages and session.messages[-1]["role"] == "assistant":
             text = session.messages[-1]["content"]
             text = "" if text == self._words["analysing"] else f"{text}\n\n"
-            session.messages[-1] = chat_message("assistant", f"{text}{self._words['stopped']}")
-        return {self._bot: chatbot(session), self._box: self._ready(), self._session: session}
-
-    def _ready(self) -> Any:
-        return gr.MultimodalTextbox(value=None, interactive=True, submit_btn=True, stop_btn=False)
+            word = "stopped_evidence" if session.has_evidence else "stopped"
+            session.messages[-1] = chat_message("assistant", f"{text}{self._words[word]}")
+        return {self._bot: chatbot(session), self._box: ready(), self._session: session}
 
     async def received(self, value: Mapping[str, Any] | None) -> str:
         """The chips of the files waiting to be sent: what each was recognised as."""
@@ -326,20 +387,30 @@ class DiagnosePage:
         message = {"text": (value or {}).get("text") or "", "files": files}
         return {self._box: message, self._chips: await self.received(message)}
 
-    async def voted(self, event: gr.EventData) -> Any:
-        """Store a reaction to an answer, and ask for the reason after "did not help"."""
+    async def voted(self, session: Session, on_page: str | None, event: gr.EventData) -> Changes:
+        """Store a reaction to an answer, and ask for the reason after "did not help"; ``change`` offers all again."""
         reaction, reason, answer_id = str(event.reaction), str(event.reason), str(event.answer)
+        await self._resumed(session, on_page)
+        if reaction == "change":
+            return {self._after: self._under(answer_id, session, None)}
         if reaction not in REACTIONS or (reason and reason not in REASONS):
-            return gr.skip()
+            return {self._notice: ""}
         feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
         try:
             await self._context.executor(lambda: self._context.advisor.give_feedback(feedback))
         except TrainmedicError as error:
-            gr.Warning(error.message)
-            return gr.skip()
-        return evidence.render(
-            "voted.html", self._language, answer_id=answer_id, reaction=reaction, reason=reason, reasons=REASONS
-        )
+            return self._noticed(error.message)
+        return {self._after: self._under(answer_id, session, feedback)}
+
+    async def looked_back(self, session: Session, on_page: str | None, event: gr.EventData) -> Any:
+        """The evidence of an earlier answer on the page, whose citations refer to it."""
+        await self._resumed(session, on_page)
+        known = isinstance(event.index, int) and 0 <= event.index < len(session.answers)
+        answer_id = session.answers[event.index] if known else ""
+        stored = await self._context.executor(lambda: self._context.advisor.answer(answer_id)) if answer_id else None
+        if stored is None:
+            return {self._panel: gr.skip()}
+        return self._evidence(answer_from(stored.answer), sources_of(stored.turns))
 
     async def opened(self, session: Session, request: gr.Request) -> Changes:
         """Restore a linked answer from the history, or fill in a linked question."""
@@ -360,8 +431,14 @@ class DiagnosePage:
             **hidden,
             **self._evidence(stored.answer, stored.sources),
             self._bot: chatbot(session),
-            self._after: self._next(stored.answer, kept_sources(stored.sources), session, self._again(stored)),
+            self._after: self._next(
+                stored.answer, kept_sources(stored.sources), session, self._again(stored), await self._vote(answer_id)
+            ),
         }
+
+    async def _vote(self, answer_id: str) -> Feedback | None:
+        history = self._context.advisor.history
+        return await self._context.executor(lambda: history.feedback(answer_id)) if history is not None else None
 
     async def _resumed(self, session: Session, on_page: str | None) -> None:
         """Restore the conversation on the page if the server has lost its session, as after a restart."""
@@ -381,3 +458,12 @@ class DiagnosePage:
 
 def chatbot(session: Session) -> Any:
     return gr.Chatbot(value=[dict(message) for message in session.messages], visible=True)
+
+
+def emptied(clear: bool) -> dict[str, None]:
+    """What empties the input, or leaves it as it is."""
+    return {"value": None} if clear else {}
+
+
+def ready(clear: bool = False) -> Any:
+    return gr.MultimodalTextbox(**emptied(clear), interactive=True, submit_btn=True, stop_btn=False)

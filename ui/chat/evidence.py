@@ -166,11 +166,6 @@ def chips(inputs: Sequence[WaitingFile], language: Language) -> str:
     return render("chips.html", language, inputs=inputs) if inputs else ""
 
 
-def after(answer: Answer, language: Language, follow: Sequence[object], *, feedback: bool) -> str:
-    """The part under an answer: follow-up questions and the feedback buttons."""
-    return render("after.html", spoken(answer, language), a=answer, follow=follow, feedback=feedback)
-
-
 def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView], list[FindingView]]:
     """Findings about the question, other fired ones, and undecided ones.
 

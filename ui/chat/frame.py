@@ -23,6 +23,8 @@ def header(context: AppContext, language: Language, page: str) -> str:
         "top.html",
         language,
         page=page,
+        max_files=settings.max_attachments,
+        max_mb=settings.max_request_mb,
         other="en" if language == "zh" else "zh",
         model=(settings.model_name or "LLM") if settings.model_base_url else "",
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import gradio as gr
 from fastapi import FastAPI
 
@@ -52,17 +50,11 @@ TOKENS = {
 """Gradio's colour variables and our colours for them."""
 
 
-def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
-    """All pages in one application, to be run within its lifespan. ``static`` maps our files to their addresses."""
+def make_pages(context: AppContext) -> FastAPI:
+    """All pages in one application, to be run within its lifespan."""
     # No description of Gradio's routes: they are internal to the pages.
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     look = theme()
-    head = (
-        f'<script src="{static["stream.js"]}"></script>'
-        f'<script src="{static["ui.js"]}" defer></script>'
-        f'<link rel="icon" href="{static["icon.svg"]}" type="image/svg+xml">'
-        '<meta name="robots" content="noindex">'
-    )
     limit = f"{context.settings.max_request_mb}mb"
     # The shorter path comes last: a page mounted at the root answers for everything below it.
     for language in reversed(LANGUAGES):
@@ -71,7 +63,6 @@ def make_pages(context: AppContext, static: Mapping[str, str]) -> FastAPI:
             DiagnosePage(context, language).build(),
             path_of(language).rstrip("/") or "/",
             theme=look,
-            head=head,
             footer_links=[],
             run_history=False,
             # An error message of Gradio may quote the input, unmasked.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,20 @@ class Session:
 
     conversation: str | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    """The id of the answer behind each message of the assistant; empty if it has none, as after a failure."""
     follow: tuple[FollowUp, ...] = ()
+    language: Language = "en"
+    """The language of the last answer."""
+    title: str = ""
+    """The page's title while its last answer is shown."""
+    has_evidence: bool = False
+    """Whether the evidence of the newest question is on the page."""
+
+    @property
+    def answer_id(self) -> str:
+        """The last answer on the page; empty if there is none."""
+        return next((answer_id for answer_id in reversed(self.answers) if answer_id), "")
 
 
 def chat_message(role: str, content: str) -> dict[str, Any]:
@@ -53,14 +67,22 @@ async def restored(
         return None
     answer = answer_from(stored.answer)
     session.conversation = answer.conversation_id
-    sources: dict[str | None, Source] = {}
-    session.messages = []
+    session.has_evidence = True
+    session.messages, session.answers = [], []
     for turn in stored.turns[-TURNS_SHOWN:]:
         earlier = await context.executor(lambda turn=turn: context.advisor.answer(turn.answer_id))  # type: ignore[misc]
         files = [(file.name, lines_of(file.content)) for file in turn.attachments]
         session.messages.append(chat_message("user", markdown.question(turn.question, files, language)))
         if earlier is not None:
             session.messages.append(chat_message("assistant", markdown.answer(answer_from(earlier.answer), language)))
+            session.answers.append(turn.answer_id)
+    return StoredConversation(answer, stored.turns, sources_of(stored.turns))
+
+
+def sources_of(turns: Sequence[Turn]) -> tuple[Source, ...]:
+    """The texts of a conversation; of those with the same name the last one."""
+    sources: dict[str | None, Source] = {}
+    for turn in turns[-TURNS_SHOWN:]:
         sources |= {file.name: source_of(file.name, str(file.content)) for file in turn.attachments}
         sources[None] = source_of(None, turn.question)
-    return StoredConversation(answer, stored.turns, tuple(sources.values()))
+    return tuple(sources.values())

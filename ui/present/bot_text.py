@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote as percent
 
 from trainmedic.service.answer import Answer
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import receipt_lines, text_of, verdict_line
 from trainmedic.ui.present.slack_text import split_markdown
+
+FEISHU_CHARACTERS = 7_000
+"""A card may have 30 KB; a Chinese character takes three bytes."""
+DINGTALK_CHARACTERS = 5_500
+"""A message may have 20,000 bytes."""
+TITLE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +25,23 @@ class BotExtras:
 
     public_url: str = ""
     not_read: tuple[str, ...] = ()
+
+
+def feishu_card(markdown: str) -> dict[str, Any]:
+    """A card with one Markdown text, in the card format 2.0, which knows code blocks and headings."""
+    # Without mentions: `<at id=all>` in a pasted text would notify a whole group.
+    inert = markdown.replace("<at", "<\u200bat").replace("<person", "<\u200bperson")
+    return {
+        "schema": "2.0",
+        "config": {"update_multi": True},
+        "body": {"elements": [{"tag": "markdown", "content": inert}]},
+    }
+
+
+def dingtalk_message(markdown: str) -> dict[str, Any]:
+    """A Markdown message; its title is shown in notifications only."""
+    first = next((line.strip("#>*-` ") for line in markdown.splitlines() if line.strip("#>*-` ")), "trainmedic")
+    return {"msgtype": "markdown", "markdown": {"title": first.replace("*", "")[:TITLE], "text": markdown}}
 
 
 def pages(answer: Answer, extras: BotExtras, limit: int) -> list[str]:

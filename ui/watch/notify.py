@@ -6,10 +6,19 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.parse.signal_kinds import KINDS
 from trainmedic.kb.serialization import plain
+from trainmedic.ui.present.bot_text import (
+    DINGTALK_CHARACTERS,
+    FEISHU_CHARACTERS,
+    BotExtras,
+    dingtalk_message,
+    feishu_card,
+    pages,
+)
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import Extras, is_button, render_answer
 from trainmedic.ui.present.slack_text import escape
@@ -17,6 +26,8 @@ from trainmedic.ui.present.stored import with_sections
 from trainmedic.ui.watch.watcher import Diagnosis
 
 Notifier = Callable[[Diagnosis], None]
+FEISHU_HOOK, DINGTALK_HOOK = "/open-apis/bot/v2/hook/", "/robot/send"
+NAME = "trainmedic"
 SLACK = "https://slack.com/api/"
 TIMEOUT_S = 10.0
 
@@ -75,9 +86,21 @@ def to_slack(
 
 
 def to_webhook(url: str) -> Notifier:
-    """Posts ``{event: "diagnosed", name, step, signs, answer}`` as JSON."""
+    """Posts ``{event: "diagnosed", name, step, signs, answer}`` as JSON, or messages to a group's robot.
+
+    The robots of Feishu, Lark and DingTalk are known by the paths of their webhooks.
+    """
+    path = urlsplit(url).path
 
     def notify(diagnosis: Diagnosis) -> None:
+        if path.startswith(FEISHU_HOOK):
+            for text in _texts(diagnosis, FEISHU_CHARACTERS):
+                _post(url, {"msg_type": "interactive", "card": feishu_card(text)}, {})
+            return
+        if path == DINGTALK_HOOK:
+            for text in _texts(diagnosis, DINGTALK_CHARACTERS):
+                _post(url, dingtalk_message(text), {})
+            return
         body = {
             "event": "diagnosed",
             "name": name_of(diagnosis),
@@ -89,6 +112,12 @@ def to_webhook(url: str) -> Notifier:
         _post(url, body, {})
 
     return _reporting_errors("webhook", notify)
+
+
+def _texts(diagnosis: Diagnosis, limit: int) -> list[str]:
+    """A robot may be restricted to messages with a keyword, so each holds the name that the headline begins with."""
+    texts = pages(with_sections(diagnosis.answer), BotExtras(), limit)
+    return [f"**{headline(diagnosis)}**", *(text if NAME in text else f"{text}\n\n{NAME}" for text in texts)]
 
 
 def _post(url: str, body: object, headers: Mapping[str, str]) -> Mapping[str, Any]:
@@ -108,6 +137,8 @@ def _post(url: str, body: object, headers: Mapping[str, str]) -> Mapping[str, An
         return {}
     if reply.get("ok") is False:  # Slack refuses with status 200
         raise PostError(str(reply.get("error", "refused")))
+    if code := reply.get("code") or reply.get("errcode"):  # and so do Feishu and DingTalk
+        raise PostError(f"code {code}")
     return reply
 
 

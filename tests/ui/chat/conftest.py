@@ -164,6 +164,12 @@ class Tab:
     def open(self, path: str = "/") -> None:
         """Go to a page of the service and wait until it can be used."""
         self.page.goto(f"{self.url}{path}")
+        self.loaded()
+
+    def loaded(self) -> None:
+        """Wait until the framework has taken over from the first view, as it does once somebody moves."""
+        self.page.evaluate("dispatchEvent(new Event('pointermove'))")
+        self.page.wait_for_selector("#tm-first", state="detached")
         self.page.wait_for_selector("#tm-question textarea, #tm-kb")
 
     def attach(self, *files: tuple[str, str]) -> None:

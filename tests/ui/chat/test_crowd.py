@@ -25,7 +25,6 @@ pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 import httpx
 import uvicorn
 
-from trainmedic.ui.chat.app import static_files
 from trainmedic.ui.chat.pages import make_pages
 
 TABS = 10
@@ -59,7 +58,7 @@ async def serving(advisor: Advisor, answerer: Together) -> AsyncIterator[str]:
     run = Worker(settings.concurrency, PATIENCE_S).run
     context = AppContext(settings=settings, advisor=advisor, answerer=answerer, executor=run)
     # Made here and not in a thread, where the framework would make an event loop and leave it open.
-    app = make_pages(context, dict.fromkeys(static_files(), ""))
+    app = make_pages(context)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     task = asyncio.create_task(server.serve(sockets=[listening]))

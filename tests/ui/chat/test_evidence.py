@@ -73,10 +73,12 @@ def test_both_languages_have_the_same_words_with_the_same_blanks() -> None:
 
 
 def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> None:
-    pages = "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "templates").iterdir()))
-    code = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.py")))
+    pages = "".join(path.read_text(encoding="utf-8") for path in sorted((HERE / "templates").rglob("*.html")))
+    code = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
-    made = re.compile("^(verdict|confidence|grade|reason|kb|state|level|effect)_|^(error|warning|info|cannot_tell)$")
+    made = re.compile(
+        "^(verdict|confidence|grade|reason|kb|review|state|level|effect)_|^(error|warning|info|cannot_tell)$"
+    )
     used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
     unused = [name for name in words("en") if name not in used]
     assert [name for name in unused if not made.match(name)] == []

@@ -65,7 +65,7 @@ def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
         secured = settings.model_copy(update={"api_keys": SecretStr(keys), "admin_keys": SecretStr(admin_keys)})
         app: FastAPI = create_app(advisor, secured)
         context = AppContext(settings=secured, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
-        app.router.routes.append(LastMount("/", Shell(context, lambda _, addresses: FastAPI()), app))
+        app.router.routes.append(LastMount("/", Shell(context, lambda _: FastAPI()), app))
         made = TestClient(app, follow_redirects=False, client=host, headers=PAGE)
         opened.append(made)
         return made

@@ -15,12 +15,11 @@ from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.ui.bots.channel import BotMessage, ChannelFailed, FileReference, Json, NotRead, Reception
 from trainmedic.ui.bots.dingtalk import events
 from trainmedic.ui.bots.files import download
+from trainmedic.ui.present.bot_text import DINGTALK_CHARACTERS, dingtalk_message
 
 TIMEOUT_S = 10.0
 WEBHOOK_ORIGIN = ("https", "oapi.dingtalk.com")
 TOKEN_MARGIN_S = 300
-TITLE = 40
-"""Characters of a message's title, which only notifications show."""
 
 
 class DingTalkChannel:
@@ -29,8 +28,7 @@ class DingTalkChannel:
     name = "dingtalk"
     path = "/dingtalk/events"
     updates = False
-    page_characters = 5_500
-    """A message may have 20,000 bytes; a Chinese character takes three."""
+    page_characters = DINGTALK_CHARACTERS
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._settings = settings
@@ -69,15 +67,11 @@ class DingTalkChannel:
         """Reply in the session. DingTalk cannot change what was posted, so there is no id."""
         if not self._is_webhook(message.reply):
             raise ChannelFailed("the session's webhook is not DingTalk's")
-        title, mentioned = title_of(markdown), []
+        mentioned = []
         # Ids of people outside the organisation cannot be mentioned.
         if not message.direct and message.user and not message.user.startswith("$"):
             markdown, mentioned = f"{markdown}\n\n@{message.user}", [message.user]
-        body = {
-            "msgtype": "markdown",
-            "markdown": {"title": title, "text": markdown},
-            "at": {"atUserIds": mentioned, "isAtAll": False},
-        }
+        body = {**dingtalk_message(markdown), "at": {"atUserIds": mentioned, "isAtAll": False}}
         reply = await self._request(message.reply, body, {})
         if reply.get("errcode", 0) != 0:
             raise ChannelFailed(f"DingTalk refused the message (errcode {reply.get('errcode')})")
@@ -117,8 +111,3 @@ class DingTalkChannel:
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise ChannelFailed(f"DingTalk cannot be reached ({type(error).__name__})") from None
         return reply if isinstance(reply, dict) else {}
-
-
-def title_of(markdown: str) -> str:
-    first = next((line.strip("#>*-` ") for line in markdown.splitlines() if line.strip("#>*-` ")), "trainmedic")
-    return first.replace("*", "")[:TITLE]

@@ -16,6 +16,7 @@ from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.ui.bots.channel import BotMessage, ChannelFailed, FileReference, Json, NotRead, Reception
 from trainmedic.ui.bots.feishu import events
 from trainmedic.ui.bots.files import download
+from trainmedic.ui.present.bot_text import FEISHU_CHARACTERS, feishu_card
 
 TIMEOUT_S = 10.0
 TOKEN_MARGIN_S = 300
@@ -31,8 +32,7 @@ class FeishuChannel:
     name = "feishu"
     path = "/feishu/events"
     updates = True
-    page_characters = 7_000
-    """A card may have 30 KB; a Chinese character takes three bytes."""
+    page_characters = FEISHU_CHARACTERS
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._settings = settings
@@ -81,12 +81,16 @@ class FeishuChannel:
         return await download(self._client, url, file.name, self._settings.bot_file_mb * MEBIBYTE, headers)
 
     async def post(self, message: BotMessage, markdown: str) -> str:
-        body = {"msg_type": "interactive", "content": card(markdown)}
+        body = {"msg_type": "interactive", "content": json.dumps(feishu_card(markdown), ensure_ascii=False)}
         reply = await self._call("POST", f"/open-apis/im/v1/messages/{message.reply}/reply", body)
         return str(reply.get("data", {}).get("message_id") or "")
 
     async def update(self, posted: str, markdown: str) -> None:
-        await self._call("PATCH", f"/open-apis/im/v1/messages/{posted}", {"content": card(markdown)})
+        await self._call(
+            "PATCH",
+            f"/open-apis/im/v1/messages/{posted}",
+            {"content": json.dumps(feishu_card(markdown), ensure_ascii=False)},
+        )
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -139,21 +143,6 @@ class FeishuChannel:
             raise ChannelFailed(f"Feishu cannot be reached ({type(error).__name__})") from None
         # Failures come with a code in the body, whatever the status.
         return reply if isinstance(reply, dict) else {"code": response.status_code}
-
-
-def card(markdown: str) -> str:
-    """A card with one Markdown text, in the card format 2.0, which knows code blocks and headings."""
-    content = {
-        "schema": "2.0",
-        "config": {"update_multi": True},
-        "body": {"elements": [{"tag": "markdown", "content": inert(markdown)}]},
-    }
-    return json.dumps(content, ensure_ascii=False)
-
-
-def inert(markdown: str) -> str:
-    """The text without mentions: ``<at id=all>`` would notify a whole group."""
-    return markdown.replace("<at", "<\u200bat").replace("<person", "<\u200bperson")
 
 
 def _without_marks(message: BotMessage, bot: str) -> str:

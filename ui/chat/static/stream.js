@@ -4,6 +4,8 @@
 // sees that the stream is still open, opens none, and then reads the end of the old one (Gradio 6.31, `open_stream`).
 // On a network that takes a tenth of a second, one question in eight that is sent right after typing would wait for
 // ever. So the end is kept from it as long as an event waits, and the stream goes on with a new one.
+//
+// Calls that fail are told of to `composer.js`, as the event `tm:failed` with the status, 0 if there was no answer.
 (() => {
   "use strict";
   const real = window.fetch.bind(window);
@@ -11,10 +13,17 @@
   let sending = 0;
 
   const address = (target) => new URL(target?.url || target, location.href).pathname;
+  const tell = (name, detail) => document.dispatchEvent(new CustomEvent(name, { detail: detail }));
+  const failing = (error) => { if (error?.name !== "AbortError") tell("tm:failed", 0); throw error; };
+  const told = async (target, given) => {
+    const answer = await real(target, given).catch(failing);
+    if (!answer.ok) tell("tm:failed", answer.status);
+    return answer;
+  };
   const join = async (target, given) => {
     sending += 1;
     try {
-      const answer = await real(target, given);
+      const answer = await told(target, given);
       const { event_id: id } = await answer.clone().json().catch(() => ({}));
       if (id && !done.delete(id)) waiting.add(id);
       return answer;
@@ -49,18 +58,39 @@
       }
       answer = next?.ok ? next : null;
     }
+    if (waiting.size) tell("tm:failed", 0); // the server went in the middle of an answer
   };
   const stream = async (target, given) => {
-    const first = await real(target, given);
+    const first = await told(target, given);
     if (!first.ok || !first.body) return first;
     const body = new ReadableStream({
-      start: (out) => copy(first, out, () => real(target, given)).then(() => out.close(), (error) => out.error(error)),
+      start: (out) => copy(first, out, () => real(target, given)).catch(failing)
+        .then(() => out.close(), (error) => out.error(error)),
     });
     return new Response(body, { status: first.status, headers: first.headers });
   };
 
+  const upload = async (target, given) => {
+    const answer = await real(target, given).catch((error) => { tell("tm:uploaded", false); throw error; });
+    tell("tm:uploaded", answer.ok);
+    return answer;
+  };
+  const config = async (target, given) => {
+    const answer = await real(target, given);
+    if (answer.ok) answer.clone().json().then((page) => { window.tmApp = page.app_id; });
+    return answer;
+  };
+  // A cancelled event ends without a message of its own.
+  const cancel = (target, given) => {
+    try { waiting.delete(JSON.parse(given?.body).event_id); } catch { /* not ours */ }
+    return real(target, given);
+  };
+
   window.fetch = (target, given) => {
     const path = address(target);
+    if (path.endsWith("/gradio_api/upload")) return upload(target, given);
+    if (path.endsWith("/config")) return config(target, given);
+    if (path.endsWith("/gradio_api/cancel")) return cancel(target, given);
     if (path.endsWith("/queue/join")) return join(target, given);
     if (path.endsWith("/queue/data")) return stream(target, given);
     return real(target, given);

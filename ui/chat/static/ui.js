@@ -4,7 +4,15 @@
   const words = () => document.getElementById("tm-words")?.dataset || {};
   const store = { get: (key) => { try { return localStorage.getItem(key); } catch { return null; } },
     set: (key, value) => { try { localStorage.setItem(key, value); } catch { /* private mode */ } } };
+  const choose = (language) => { document.cookie = `tm_lang=${language}; path=/; max-age=31536000; samesite=lax`; };
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  // What is copied out of the chat is read elsewhere, where links into this page lead nowhere.
+  const write = navigator.clipboard?.writeText.bind(navigator.clipboard);
+  if (write) {
+    navigator.clipboard.writeText = (text) => write(
+      text.replace(/\[([^\]\n]*)\]\(#tm-c\d+\)/g, "[$1]").replace(/\[([^\]\n]*)\]\(#tm-[\w-]+\)/g, "$1"));
+  }
 
   // Theme: the reader's choice, else the system's. The framework sets the class by itself at its start.
   const wanted = () => store.get("tm-theme");
@@ -18,23 +26,13 @@
     }
   };
   const watchBody = () => {
+    if (!wanted()) document.body.classList.toggle("dark", matchMedia("(prefers-color-scheme: dark)").matches);
     dress();
     new MutationObserver(dress).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   };
   if (document.body) watchBody(); else addEventListener("DOMContentLoaded", watchBody);
 
-  // Input
   const box = () => document.querySelector("#tm-question textarea");
-  const fill = (text) => {
-    const area = box();
-    if (!area || area.disabled) return;
-    const before = area.value.trim();
-    area.value = text ? (before ? `${before}\n${text}` : text) : area.value;
-    area.dispatchEvent(new Event("input", { bubbles: true }));
-    show("answer");
-    area.focus();
-    area.setSelectionRange(area.value.length, area.value.length);
-  };
 
   // Narrow screens: one column at a time
   const show = (tab) => {
@@ -73,6 +71,28 @@
   };
   const patchOf = (element) => element.closest(".tm-patch").querySelector("[data-tm-patch]").value;
 
+  // Each answer's citations refer to its own evidence; beside the chat is that of the newest one, or of the one looked at.
+  const answers = () => [...document.querySelectorAll("#bot .bot-row")];
+  let turn = null, wantedTarget = null;
+  const turnOf = (link) => {
+    const row = link.closest("#bot .bot-row");
+    return row ? answers().indexOf(row) : null;
+  };
+  const turnShown = () => turn ?? answers().length - 1;
+  const isShown = (link) => { const own = turnOf(link); return own === null || own === turnShown(); };
+  const lookBack = (link) => {
+    turn = turnOf(link);
+    wantedTarget = link.getAttribute("href");
+    document.dispatchEvent(new CustomEvent("tm:turn", { detail: turn }));
+  };
+  const arrived = () => {
+    const link = document.createElement("a");
+    link.setAttribute("href", wantedTarget);
+    wantedTarget = null;
+    const target = targetOf(link);
+    if (target) jump(target);
+  };
+
   // Citations: a preview on hover and focus, the source itself on click
   const targetOf = (link) => {
     const id = (link.getAttribute("href") || "").slice(1);
@@ -80,6 +100,8 @@
   };
   const jump = (target) => {
     if (document.documentElement.clientWidth <= 900) show("evidence");
+    // A link to a whole section is to what it folds away too.
+    if (target.matches("section")) for (const fold of target.querySelectorAll(":scope > details")) fold.open = true;
     for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     target.scrollIntoView({ behavior: calm() ? "auto" : "smooth", block: "start" });
     target.focus({ preventScroll: true });
@@ -95,7 +117,7 @@
   };
   const preview = (link) => {
     const source = targetOf(link);
-    if (!source || !/^tm-c\d+$/.test(source.id)) return;
+    if (!source || !isShown(link) || !/^tm-c\d+$/.test(source.id)) return;
     hide();
     source.classList.add("tm-paired");
     popover = document.createElement("div");
@@ -103,6 +125,7 @@
     popover.setAttribute("role", "tooltip");
     popover.id = "tm-popover";
     const inside = source.querySelector("div").cloneNode(true);
+    for (const each of inside.querySelectorAll(".tm-meta a")) each.remove();
     for (const each of inside.querySelectorAll("a")) each.replaceWith(...each.childNodes);
     popover.append(inside);
     const grade = source.querySelector(".tm-grade");
@@ -132,19 +155,24 @@
         hit.setAttribute("aria-expanded", String(hit.closest(".message-row").toggleAttribute("data-tm-open")));
         return;
       }
+      if (!isShown(hit)) { lookBack(hit); return; }
       const target = targetOf(hit);
       if (target) jump(target);
     } else if ((hit = on("[data-tm-copy]"))) copy(hit, patchOf(hit));
     else if ((hit = on("[data-tm-download]"))) download(hit.dataset.tmDownload, patchOf(hit));
     else if ((hit = on("[data-tm-link]"))) copy(hit, new URL(hit.dataset.tmLink, location.href).href);
-    else if ((hit = on("[data-tm-fill]"))) fill(hit.dataset.tmFill);
+    else if ((hit = on("[data-tm-fill]"))) { show("answer"); window.tmDraft?.fill(hit.dataset.tmFill); }
     else if ((hit = on("[data-tm-tab]"))) show(hit.dataset.tmTab);
-    else if (on("[data-tm-new]")) location.assign(location.pathname);
+    else if (on("[data-tm-new]")) {
+      // The bare address goes to the language chosen last, which may be another than this page's.
+      choose(words().lang.slice(0, 2));
+      location.assign(location.pathname);
+    }
     else if (on("[data-tm-theme]")) {
       store.set("tm-theme", document.body.classList.contains("dark") ? "light" : "dark");
       dress();
     } else if ((hit = on("[data-tm-lang]"))) {
-      document.cookie = `tm_lang=${hit.dataset.tmLang}; path=/; max-age=31536000; samesite=lax`;
+      choose(hit.dataset.tmLang);
       const answer = new URLSearchParams(location.search).toString();
       if (answer) { event.preventDefault(); location.assign(`${hit.getAttribute("href")}?${answer}`); }
     }
@@ -161,21 +189,6 @@
   // A filter of the knowledge applies as soon as it is chosen; without a script its button does it.
   document.addEventListener("change", (event) => {
     if (event.target.closest?.("form[data-tm-auto]") && event.target.matches("select")) event.target.form.requestSubmit();
-  });
-
-  // Files dropped beside the input are meant for it; the browser would leave the page to open them.
-  const outside = (event) => {
-    const files = [...(event.dataTransfer?.types || [])].includes("Files");
-    return files && box() && !event.target.closest?.("#tm-question");
-  };
-  document.addEventListener("dragover", (event) => { if (outside(event)) event.preventDefault(); });
-  document.addEventListener("drop", (event) => {
-    const input = document.querySelector('#tm-question input[type="file"]');
-    if (!outside(event)) return;
-    event.preventDefault();
-    if (!input || box().disabled) return;
-    input.files = event.dataTransfer.files;
-    input.dispatchEvent(new Event("change", { bubbles: true }));
   });
 
   // The newest question at the top of the chat, once per question: people read from its beginning.
@@ -198,8 +211,10 @@
   const changed = () => {
     const evidence = document.querySelector(".tm-ev");
     const id = evidence?.dataset.answer || null;
+    document.body.classList.toggle("tm-talking", Boolean(document.querySelector("#bot .message-row")));
     if (id !== drawn) {
       drawn = id;
+      if (wantedTarget) arrived(); else turn = null;
       document.body.classList.toggle("tm-answered", Boolean(id));
       document.getElementById("evidence")?.scrollTo({ top: 0 });
       const count = document.querySelectorAll("#tm-findings > .tm-finding").length;
@@ -217,15 +232,16 @@
       if (!code.closest("pre")) code.dataset.tm = code.textContent.length > LONG ? "long" : "short";
     }
   };
-  // Diffs of the knowledge pages, line by line; the text itself stays what it is.
+  // Diffs of answers and knowledge pages, line by line; the text itself stays what it is.
   const colour = () => {
-    for (const code of document.querySelectorAll("#tm-kb-body code.language-diff:not([data-tm])")) {
+    for (const code of document.querySelectorAll(":is(#tm-kb-body, #bot) code.language-diff:not([data-tm])")) {
       code.dataset.tm = "";
       const lines = code.textContent.replace(/\n$/, "").split("\n");
       code.replaceChildren(...lines.flatMap((line) => {
         const row = document.createElement("span");
         row.textContent = line;
-        row.className = line[0] === "+" ? "ins" : line[0] === "-" ? "del" : "";
+        const file = /^(---|\+\+\+) /.test(line);
+        row.className = file ? "" : line[0] === "+" ? "ins" : line[0] === "-" ? "del" : "";
         return [row, "\n"];
       }));
     }
@@ -252,8 +268,10 @@
     settled: () => {
       requestAnimationFrame(() => { reveal(); revealing = false; });
       const done = document.querySelector(".tm-after[data-answer]");
+      if (done?.dataset.title) document.title = done.dataset.title;
       if (done) history.replaceState(null, "", `${location.pathname}?answer=${encodeURIComponent(done.dataset.answer)}`);
       const area = box();
+      window.tmDraft?.settled();
       if (done && area && document.documentElement.clientWidth > 900) area.focus({ preventScroll: true });
     },
   };

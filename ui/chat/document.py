@@ -1,0 +1,91 @@
+"""The document of the question page: title and link preview of what it shows, and a first view to be used at once.
+
+The framework's own document carries its name and picture, and shows nothing before a megabyte of scripts has loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from markupsafe import Markup
+
+from trainmedic.service.answer import Answer
+from trainmedic.ui.chat.evidence import first_sentences, render, spoken
+from trainmedic.ui.chat.frame import header
+from trainmedic.ui.chat.texts import Language, examples, words
+from trainmedic.ui.context import AppContext
+from trainmedic.ui.present.stored import answer_from
+from trainmedic.ui.present.verdict import shown_verdict
+
+SCRIPT = '<script type="module" crossorigin src="./'
+STYLE = '<link rel="stylesheet" crossorigin href="./'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a browser's tab and a link to the page say."""
+
+    title: str
+    description: str
+
+
+@cache
+def framework_files() -> tuple[str, str]:
+    """The addresses of the framework's script and style, below the page's own, as its document names them."""
+    spec = find_spec("gradio")
+    assert spec is not None
+    assert spec.origin is not None
+    html = (Path(spec.origin).parent / "templates" / "frontend" / "index.html").read_text(encoding="utf-8")
+    script, style = (html.partition(mark)[2].partition('"')[0] for mark in (SCRIPT, STYLE))
+    if not script or not style:
+        raise RuntimeError("this version of Gradio names its files otherwise")
+    return script, style
+
+
+def document(
+    context: AppContext, language: Language, query: Mapping[str, str], url: str, static: Mapping[str, str]
+) -> str:
+    """The question page's document. ``url`` is its whole address, ``static`` maps our files to theirs. Blocks."""
+    script, style = framework_files()
+    return render(
+        "page.html",
+        language,
+        preview=preview(context, language, query),
+        url=url,
+        static=static,
+        script=script,
+        style=style,
+        header=Markup(header(context, language, "")),
+        examples=examples(language),
+        model=bool(context.settings.model_base_url),
+        start=not query.keys() & {"answer", "q"},
+    )
+
+
+def preview(context: AppContext, language: Language, query: Mapping[str, str]) -> Preview:
+    """The title and description of what the address shows."""
+    t = words(language)
+    stored = context.advisor.answer(query["answer"][:64]) if "answer" in query else None
+    if stored is None:
+        return Preview(title=t["page_title"], description=t["hello_text"])
+    answer = answer_from(stored.answer)
+    return Preview(title=answer_title(answer, language), description=summary(answer) or t["hello_text"])
+
+
+def answer_title(answer: Answer, language: Language) -> str:
+    """An answer in one line: its cause, or else its verdict."""
+    verdict = words(spoken(answer, language))[f"verdict_{shown_verdict(answer)}"]
+    name = answer.causes[0].title if answer.verdict in ("answered", "no_fault") and answer.causes else verdict
+    return f"{name} · trainmedic"
+
+
+def summary(answer: Answer) -> str:
+    """What an answer says of its cause, or what it found; empty if it found nothing."""
+    if answer.verdict in ("answered", "no_fault") and answer.causes:
+        return first_sentences(answer.causes[0].cause)
+    fired = [finding.message for finding in answer.findings if finding.status == "fired"]
+    return first_sentences(fired[0]) if fired else ""

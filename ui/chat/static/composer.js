@@ -1,0 +1,302 @@
+// The composer: what is written and attached is kept in this browser until it is answered, so that it outlives a reload,
+// another language, a lost connection and a restarted server. Every failure is said, with a way on.
+(() => {
+  "use strict";
+  const words = () => document.getElementById("tm-words")?.dataset || {};
+  const box = () => document.querySelector("#tm-question textarea");
+  const picker = () => document.querySelector('#tm-question input[type="file"]');
+  const hasFiles = () => Boolean(document.querySelector("#tm-question .has-files"));
+  const names = (list) => list.map((file) => file.name).join(", ");
+  const KEY = "tm-draft", LONG_PASTE = 2000, KEPT_MS = 12 * 3600e3, UPLOAD_MS = 120e3;
+
+  // The draft: its text in this tab's storage, its files in the browser's database.
+  const load = () => { try { return JSON.parse(sessionStorage.getItem(KEY)) || {}; } catch { return {}; } };
+  const draft = { tab: String(Math.random()).slice(2), text: "", before: "", sent: false, press: "", again: false, ...load() };
+  const save = () => { try { sessionStorage.setItem(KEY, JSON.stringify(draft)); } catch { /* private mode */ } };
+  // A question that was under way when the page went; cleared once its reader has been told.
+  let interrupted = draft.sent || draft.press ? { press: draft.press, again: draft.again } : null;
+  Object.assign(draft, { sent: false, press: "", again: false });
+  save();
+
+  const store = (mode, work) => new Promise((resolve) => {
+    const opening = indexedDB.open("trainmedic", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("files");
+    opening.onerror = () => resolve(null);
+    opening.onsuccess = () => {
+      const all = opening.result.transaction("files", mode).objectStore("files"), request = work(all);
+      all.transaction.oncomplete = () => { opening.result.close(); resolve(request?.result ?? null); };
+      all.transaction.onabort = () => { opening.result.close(); resolve(null); };
+    };
+  });
+  let files = [], failed = [];
+  const keep = () => store("readwrite", (all) => {
+    const kept = [...files, ...failed];
+    if (kept.length) all.put({ files: kept, at: Date.now() }, draft.tab); else all.delete(draft.tab);
+    all.openCursor().onsuccess = (event) => {
+      const cursor = event.target.result;
+      if (!cursor) return;
+      if (Date.now() - cursor.value.at > KEPT_MS) cursor.delete();
+      cursor.continue();
+    };
+  });
+  const stored = store("readonly", (all) => all.get(draft.tab)).then((found) => {
+    files.unshift(...(found?.files || []));
+    if (starting() && files.length) { chips(); wake(); }
+  });
+
+  // Notices, above the input: what happened, and the way on.
+  const unsay = () => document.getElementById("tm-told")?.remove();
+  const say = (text, label = "", act = null) => {
+    unsay();
+    const notice = Object.assign(document.createElement("p"), { id: "tm-told", className: "tm-alert", textContent: text });
+    notice.setAttribute("role", "alert");
+    if (label) {
+      const button = Object.assign(document.createElement("button"), { type: "button", className: "tm-button", textContent: label });
+      button.addEventListener("click", act);
+      notice.append(" ", button);
+    }
+    (document.getElementById("tm-notice-box") || document.body).append(notice);
+  };
+
+  // The first view comes with the document. The framework, a megabyte, is fetched when somebody turns to the page, and takes
+  // over what was written, attached or pressed by then.
+  const first = () => document.getElementById("tm-first");
+  const starting = () => Boolean(first()?.querySelector("#tm-question"));
+  const wake = () => {
+    for (const kind of SIGNS) removeEventListener(kind, wake, true);
+    const { script, style } = first()?.dataset || {};
+    if (!script || document.querySelector("script[type=module]")) return;
+    document.head.append(
+      Object.assign(document.createElement("link"), { rel: "stylesheet", crossOrigin: "", href: style }),
+      Object.assign(document.createElement("script"), { type: "module", crossOrigin: "", src: script }));
+  };
+  const SIGNS = ["pointermove", "pointerdown", "touchstart", "keydown", "dragenter", "paste"];
+  for (const kind of SIGNS) addEventListener(kind, wake, { capture: true, passive: true });
+  if (draft.text || interrupted) wake();
+  const chips = () => {
+    const list = Object.assign(document.createElement("ul"), { className: "tm-chips" });
+    for (const [number, file] of files.entries()) {
+      const chip = Object.assign(document.createElement("li"), { className: "tm-chip" });
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: "×", title: words().removed });
+      button.dataset.tmDrop = number;
+      chip.append(Object.assign(document.createElement("b"), { textContent: file.name }), button);
+      list.append(chip);
+    }
+    first().querySelector("#tm-chips-box").replaceChildren(...(files.length ? [list] : []));
+  };
+  // Pressed before the framework is there: done as soon as it is.
+  const later = (selector) => {
+    interrupted = { press: selector, again: true };
+    wake();
+    say(words().sending);
+  };
+  const takeOver = () => {
+    const area = starting() ? box() : null, at = area?.selectionStart ?? null, focused = area === document.activeElement;
+    first()?.remove();
+    if (!box() || !area) return;
+    if (area.value) write(area.value);
+    if (focused) { box().focus(); box().setSelectionRange(at, at); }
+  };
+
+  // Attaching: every way in comes here, one upload after the other, so that our list is in the order of the framework's.
+  let handing = false, uploaded = null, queue = Promise.resolve();
+  const upload = (list) => new Promise((resolve) => {
+    const input = picker();
+    if (!input) { resolve(false); return; }
+    const data = new DataTransfer();
+    for (const file of list) data.items.add(file);
+    const timer = setTimeout(() => resolve(false), UPLOAD_MS);
+    uploaded = (ok) => { clearTimeout(timer); uploaded = null; resolve(ok); };
+    handing = true;
+    input.files = data.files;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    handing = false;
+  });
+  const hand = (list) => {
+    if (starting()) {
+      files.push(...list);
+      keep();
+      chips();
+      return queue;
+    }
+    queue = queue.then(async () => {
+      files.push(...list);
+      keep();
+      if (await upload(list)) return;
+      files = files.filter((file) => !list.includes(file));
+      failed.push(...list);
+      keep();
+      say(words().notUploaded.replace("{names}", names(failed)), words().sendAgain, () => { unsay(); hand(failed.splice(0)); });
+    });
+    return queue;
+  };
+  const attach = (chosen) => {
+    const limit = Number(words().maxFiles), most = Number(words().maxMb) * 2 ** 20;
+    const fit = chosen.filter((file) => file.size <= most);
+    const room = fit.slice(0, Math.max(0, limit - files.length - failed.length));
+    if (fit.length < chosen.length) say(words().tooLarge.replace("{names}", names(chosen.filter((file) => file.size > most))));
+    else if (room.length < fit.length) say(words().tooMany);
+    else unsay();
+    if (room.length) hand(room);
+  };
+
+  const ours = (event) => [...(event.dataTransfer?.types || [])].includes("Files") && box();
+  const within = (event) => event.target.closest?.("#tm-question");
+  const taken = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
+  let leaving = 0;
+  const mark = (on) => {
+    clearTimeout(leaving);
+    document.body.classList.toggle("tm-dropping", on);
+    if (on) leaving = setTimeout(() => mark(false), 400); // a drag over the page repeats itself; one that left does not
+    document.body.dataset.drop = words().drop || "";
+  };
+  for (const kind of ["dragenter", "dragover"]) {
+    document.addEventListener(kind, (event) => { if (ours(event)) { taken(event); mark(true); } }, true);
+  }
+  document.addEventListener("drop", (event) => {
+    if (!ours(event)) return;
+    taken(event);
+    mark(false);
+    if (!box().disabled) attach([...event.dataTransfer.files]);
+  }, true);
+  document.addEventListener("change", (event) => {
+    if (handing || event.target !== picker()) return;
+    taken(event);
+    attach([...event.target.files]);
+  }, true);
+  document.addEventListener("paste", (event) => {
+    if (!within(event) || event.target !== box()) return;
+    const text = event.clipboardData.getData("text"), pasted = [...event.clipboardData.files];
+    if (text.length > LONG_PASTE) pasted.splice(0, pasted.length, new File([text], "pasted_text.txt", { type: "text/plain" }));
+    else if (text || !pasted.length) return;
+    taken(event);
+    attach(pasted);
+  }, true);
+
+  // Writing and sending
+  const write = (text) => {
+    const area = box();
+    area.value = text;
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  // A label such as `algorithm: ` that nothing was written behind gives way to the next one.
+  const fill = (text) => {
+    const area = box();
+    if (!area || area.disabled) return;
+    const lines = area.value.trimEnd().split("\n");
+    if (/^[\w.-]+:$/.test(lines[lines.length - 1])) lines.pop();
+    if (text) write([...lines.filter((line, number) => number || line), text].join("\n"));
+    area.focus();
+    area.setSelectionRange(area.value.length, area.value.length);
+  };
+  const isEmpty = () => !box().value.trim() && !hasFiles() && !(starting() && files.length);
+  document.addEventListener("input", (event) => {
+    if (event.target !== box()) return;
+    draft.text = event.target.value;
+    save();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.target !== box() || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (isEmpty()) { taken(event); say(words().empty); } else if (starting()) { taken(event); later(""); }
+  }, true);
+  document.addEventListener("click", (event) => {
+    const on = (selector) => event.target.closest?.(selector);
+    const chip = on("[data-tm-drop]"), pressed = on("[data-tm-follow], [data-tm-example]");
+    if (chip) {
+      files.splice(Number(chip.dataset.tmDrop), 1);
+      keep();
+      if (starting()) chips();
+    }
+    else if (pressed) {
+      const [name, value] = pressed.dataset.tmFollow ? ["follow", pressed.dataset.tmFollow] : ["example", pressed.dataset.tmExample];
+      draft.press = `[data-tm-${name}="${CSS.escape(value)}"]`;
+      save();
+      if (starting()) later(draft.press);
+    } else if (on("#tm-question .submit-button")) {
+      if (isEmpty()) { taken(event); say(words().empty); } else if (starting()) later("");
+    }
+  }, true);
+
+  // Back into the input: what the page had before it went, or what was sent without getting an answer.
+  const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const until = async (true_, frames = 120) => { while (!true_() && frames--) await frame(); return true_(); };
+  const restore = async () => {
+    if (!(await until(() => box() && !box().disabled))) return;
+    if (draft.text && !box().value) write(draft.text);
+    const list = hasFiles() ? [] : files.splice(0);
+    if (list.length) { await hand(list); await until(hasFiles); }
+  };
+  const press = (selector) => document.querySelector(selector)?.click();
+  const resume = ({ press: selector, again }) => {
+    const send = () => { unsay(); press(selector || "#tm-question .submit-button"); };
+    if (again) send();
+    else if (!selector && !isEmpty()) say(words().interrupted, words().sendAgain, send);
+  };
+
+  // Failures: `stream.js` tells of each call that did not reach the server or was refused.
+  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  // The server's name for its own run, empty if it has none yet; null if it cannot be reached.
+  const run = () => fetch(`${location.pathname}gradio_api/app_id`, { cache: "no-store" })
+    .then((answer) => (answer.ok ? answer.json().then((body) => body.app_id) : answer.status === 401 ? "" : null))
+    .catch(() => null);
+  const reached = async () => { for (;;) { const id = await run(); if (id !== null) return id; await wait(1000); } };
+  const begin = (again) => { draft.again = again; save(); location.reload(); };
+  const recover = async (again) => {
+    draft.again = again; // already now: the framework too begins anew when it finds another server
+    save();
+    await reached();
+    begin(again);
+  };
+  let lost = false, going = false;
+  addEventListener("pagehide", () => { going = true; });
+  // After a short break the page goes on as it is; a server that was started again knows none of its files.
+  const returned = async () => {
+    if ((await reached()) !== window.tmApp) { begin(false); return; }
+    lost = false;
+    unsay();
+  };
+  document.addEventListener("tm:failed", ({ detail: status }) => {
+    if (lost || going) return;
+    lost = true;
+    const busy = Boolean(draft.sent || draft.press);
+    const last = Number(sessionStorage.getItem("tm-begun"));
+    if (status === 401) say(words().signedOut, words().reconnect, () => begin(busy));
+    else if (busy) say(words().offlineSent, words().sendAgain, () => recover(true));
+    else if ([403, 404].includes(status) && Date.now() - last > 10e3) { sessionStorage.setItem("tm-begun", String(Date.now())); recover(false); }
+    else if (status) say(words().refused.replace("{status}", status), words().reconnect, () => recover(false));
+    else { say(words().offline, words().reconnect, () => recover(false)); returned(); }
+  });
+  document.addEventListener("tm:uploaded", ({ detail: ok }) => uploaded?.(ok));
+
+  addEventListener("DOMContentLoaded", () => { if (starting() && draft.text && !box().value) box().value = draft.text; });
+
+  window.tmDraft = {
+    fill: fill,
+    // A question is on its way.
+    sent: (text) => { Object.assign(draft, { text: text, sent: true, before: window.tm?.shown() || "" }); save(); unsay(); },
+    // Nothing is under way any more: a question that got no answer comes back.
+    settled: async () => {
+      await stored;
+      takeOver();
+      await frame();
+      await frame();
+      const answer = document.querySelector(".tm-after[data-answer]")?.dataset.answer || "";
+      if (draft.sent && answer && answer !== draft.before) {
+        draft.text = "";
+        files = [];
+        failed = [];
+        keep();
+      }
+      const last = interrupted;
+      interrupted = null;
+      Object.assign(draft, { sent: false, press: "", again: false });
+      save();
+      await restore();
+      if (last) resume(last);
+    },
+  };
+  // What the framework draws has places in the order of tabs that nobody can see.
+  new MutationObserver(() => {
+    for (const hidden of document.querySelectorAll("#tm-question .input-container > button:not([tabindex='-1'])")) hidden.tabIndex = -1;
+  }).observe(document, { childList: true, subtree: true });
+})();
