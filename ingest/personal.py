@@ -38,7 +38,9 @@ _SHAPES = tuple(
 )
 _ACCOUNTS = frozenset(_TABLE["words"]["accounts"])
 _WORDS = frozenset((*_TABLE["words"]["accounts"], *_TABLE["words"]["names"]))
-_ADDRESS = re.compile(r"(?<![\w.+])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)|(?=[\w:]*::?\w)[0-9A-Fa-f:]{4,39}(?![\w:.]))")
+_ADDRESS = re.compile(
+    r"(?<![\w.+])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]{0,40}\d)|[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]{3,34}(?![\w:.]))"
+)
 _PRIVATE = tuple(ip_network(block) for block in ("10.0.0.0/8", "100.64.0.0/10"))
 _LOCAL = tuple(ip_network(block) for block in ("172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"))
 _VERSIONED = ("version", "nvidia", "cu", "lib", "driver", "release", "tensorrt")

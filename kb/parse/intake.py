@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
+from trainmedic.kb.parse import event_files
 from trainmedic.kb.parse.source import Limits, Piece
 
 _MAGIC = (
@@ -95,10 +96,18 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
     """Decode, normalise line breaks, keep head and tail within ``limits`` and ``budget`` bytes, and mask secrets."""
     size = len(content) if isinstance(content, bytes) else _utf8_size(content)
     problems: list[Problem] = []
+    history = event_files.read(content) if isinstance(content, bytes) else None
+    if history is not None:
+        content = history.text
     head, tail = min(limits.head, budget), max(0, min(limits.tail, budget - limits.head))
     pieces, lines, cut = _cut(content, head, tail)
     texts: list[tuple[str, int]] = []
     notes: list[str] = []
+    if history is not None:
+        notes.append(f"{history.kind}, one line for each of {history.rows} rows")
+        if not history.complete:
+            message = f"{name} is damaged, cut off or too long: read up to row {history.rows}"
+            problems.append(Problem(code="truncated", message=message))
     for part, line in pieces:
         decoded = (part, "text") if isinstance(part, str) else decode(part)
         if decoded is None:

@@ -558,7 +558,7 @@ def ensure(
     try:
         _fitting(root / id, id)
     except StoreError:
-        log.warning("building the search index, which takes up to a minute: %s", reason)
+        log.warning("updating the search index, a minute's work if most texts are new, else seconds: %s", reason)
         build(cases, rules, glossary, embedder, root, prebuilt, sources=sources, progress=progress)
     if status(root).current != id:
         switch(root, id)

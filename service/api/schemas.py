@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from base64 import b64decode
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, Citation
@@ -32,14 +33,22 @@ class Body(BaseModel):
 
 
 class AttachmentIn(Body):
-    """A pasted or dropped file."""
+    """A pasted or dropped file; ``base64`` for a binary one, such as TensorBoard's event files."""
 
     name: Name
     content: str
+    encoding: Literal["text", "base64"] = "text"
+
+    @model_validator(mode="after")
+    def _decodable(self) -> Self:
+        if self.encoding == "base64":
+            b64decode(self.content, validate=True)  # raises a ValueError, which pydantic reports
+        return self
 
     def value(self) -> Attachment:
         """The attachment as the core's type."""
-        return Attachment(name=self.name, content=self.content)
+        content = b64decode(self.content) if self.encoding == "base64" else self.content
+        return Attachment(name=self.name, content=content)
 
 
 class AskIn(Body):
