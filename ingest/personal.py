@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
@@ -17,9 +17,25 @@ from trainmedic.ingest.document import Discussion, Document
 from trainmedic.kb.fences import fence_after
 from trainmedic.kb.mask import mask
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What shows a person or a machine. Any match holds one of ``needs``; ``prose``: in code it is something else."""
+
+    pattern: re.Pattern[str]
+    needs: tuple[str, ...]
+    prose: bool
+
+    def may_match(self, text: str) -> bool:
+        return any(part in text for part in self.needs)
+
+
 HIDDEN = "***"
 _TABLE = tomllib.loads(files(__package__).joinpath("personal.toml").read_text(encoding="utf-8"))
-_SHAPES = tuple((re.compile(shape["pattern"]), shape.get("prose", False)) for shape in _TABLE["shapes"])
+_SHAPES = tuple(
+    Shape(pattern=re.compile(shape["pattern"]), needs=tuple(shape["needs"]), prose=shape.get("prose", False))
+    for shape in _TABLE["shapes"]
+)
 _ACCOUNTS = frozenset(_TABLE["words"]["accounts"])
 _WORDS = frozenset((*_TABLE["words"]["accounts"], *_TABLE["words"]["names"]))
 _ADDRESS = re.compile(
@@ -55,9 +71,9 @@ def names_in(texts: Iterable[str]) -> frozenset[str]:
     """The accounts and the first labels of machines that the texts show to be such."""
     names: set[str] = set()
     for text in texts:
-        for pattern, _ in _SHAPES:
-            groups = pattern.groupindex.keys() & {"account", "machine"}
-            for match in pattern.finditer(text) if groups else ():
+        for shape in _SHAPES:
+            names_somebody = shape.pattern.groupindex.keys() & {"account", "machine"}
+            for match in shape.pattern.finditer(text) if names_somebody and shape.may_match(text) else ():
                 account, machine = match.groupdict().get("account"), match.groupdict().get("machine")
                 if account and account.lower() not in _ACCOUNTS:
                     names.add(account)
@@ -70,9 +86,9 @@ def names_in(texts: Iterable[str]) -> frozenset[str]:
 
 def hidden(text: str, *, code: bool = False, names: Collection[str] = ()) -> str:
     """``names`` are also hidden as parts of paths and addresses, machines among them everywhere."""
-    for pattern, prose in _SHAPES:
-        if not (prose and code):
-            text = pattern.sub(_replacement, text)
+    for shape in _SHAPES:
+        if shape.may_match(text) and not (shape.prose and code):
+            text = shape.pattern.sub(_replacement, text)
     text = _ADDRESS.sub(_address, text)
     present = sorted((name for name in names if name in text), key=len, reverse=True)
     return _without_names(text, present) if present else text

@@ -270,7 +270,7 @@ def test_a_corrupted_file_in_the_package_is_named_and_another_index_is_built(
     assert store.ensure(data, cases(), rules(), glossary(), embedder, package).chunks
     assert (embedder.asked > 0) == (name in ("vectors.faiss", "chunks.json"))  # the vectors of others are whole
     (message,) = caplog.messages
-    assert message.startswith("building the search index")
+    assert message.startswith("updating the search index")
     assert f"{package / name} is not what its manifest says" in message
     store.ensure(data, cases(), rules(), glossary(), embedder, package)
     assert len(caplog.messages) == 1
