@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from trainmedic.ingest.document import Block, Discussion, Document, Message
-from trainmedic.ingest.personal import hidden, people, without_people, without_persons
+from trainmedic.ingest.personal import hidden, names_in, people, without_people, without_persons
 from trainmedic.ingest.threads import digest_of, thread_of
 
 
@@ -133,3 +135,21 @@ def test_a_thread_names_nobody_and_keeps_code_and_versions() -> None:
     assert not any(word in shown for word in ("bob", "Ann", "gpu-7"))
     assert all(word in shown for word in ("0.8.5.1", "@property", "train.sh"))
     assert thread.digest == digest_of(item)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["a-", "a.", "@a", "/home/", "a@", "1.1.", "+49 1", ":1:", "ssh a", "~a", "x.local-", "reported by A ", "节点 "],
+)
+def test_hostile_repetition_takes_linear_time(part: str) -> None:
+    def taken(characters: int) -> float:
+        text = part * (characters // len(part))
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            hidden(text, names=names_in([text]))
+            times.append(time.process_time() - started)
+        return min(times)
+
+    # Quadratic growth would take sixteen times as long; a short time says nothing.
+    assert taken(40_000) < max(0.2, 8 * taken(10_000))
