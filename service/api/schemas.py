@@ -32,8 +32,18 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
 class AttachmentIn(Body):
     """A pasted or dropped file; ``base64`` for a binary one, such as TensorBoard's event files."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"encoding": {"const": "base64"}}, "required": ["encoding"]},
+            "then": {"properties": {"content": {"pattern": BASE64}}},
+        }
+    )
 
     name: Name
     content: str
@@ -42,7 +52,7 @@ class AttachmentIn(Body):
     @model_validator(mode="after")
     def _decodable(self) -> Self:
         if self.encoding == "base64":
-            b64decode(self.content, validate=True)  # raises a ValueError, which pydantic reports
+            b64decode(self.content.strip(), validate=True)  # raises a ValueError, which pydantic reports
         return self
 
     def value(self) -> Attachment:

@@ -48,3 +48,9 @@ def test_what_no_toml_reader_takes_makes_the_reading_partial(value: str) -> None
     assert reading.partial
     assert reading.options[0].value == 1
     assert {problem.code for problem in reading.problems} == {"toml_error"}
+
+
+def test_a_key_without_an_end_is_a_problem_and_what_stands_beside_it_is_read() -> None:
+    reading = toml_.read(Piece(source="f", text="lr = 1\n" + "a." * 150 + "b = 2\n"))
+    assert [option.value for option in reading.options][:1] == [1]
+    assert any("100 parts" in problem.message for problem in reading.problems)

@@ -35,6 +35,7 @@ OPERATIONS = [
     "GET /v1/rules",
     "GET /v1/rules/{rule_id}",
     "GET /v1/models",
+    "GET /v1/models/{model_id}",
     "POST /v1/chat/completions",
     "GET /livez",
     "GET /readyz",

@@ -428,7 +428,7 @@ def test_a_full_disk_is_one_line() -> None:
 def test_search_can_be_kept_to_one_framework(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hits = json.loads(out_of(capsys, "search", "loss nan", "--framework", "trl", "--json"))
     assert hits
-    assert len(hits) < len(json.loads(out_of(capsys, "search", "loss nan", "--top-k", "50", "--json")))
+    assert len(hits) < len(json.loads(out_of(capsys, "search", "loss nan", "--top-k", "20", "--json")))
 
 
 # --- the index ------------------------------------------------------------------------------------------------------

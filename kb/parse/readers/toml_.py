@@ -14,6 +14,8 @@ _TABLE = re.compile(r"[ \t]*(?P<array>\[)?\[(?P<name>[^\[\]\n]+)\]{1,2}[ \t]*(?:
 _ENTRY = re.compile(
     r"[ \t]*(?P<key>(?:[\w\-]+|\"[^\"\n]*\"|'[^'\n]*')(?:[ \t]*\.[ \t]*(?:[\w\-]+|\"[^\"\n]*\"))*)[ \t]*=[ \t]*(?=\S)"
 )
+MOST_PARTS = 100
+_ENDLESS_KEY = re.compile(rf"^[ \t]*\[*(?:[\w\-]+\.){{{MOST_PARTS}}}", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]?[\d:.+\-Z]*|\d\d:\d\d:\d\d[\d.]*")
 
 
@@ -76,6 +78,8 @@ def _value(text: str, scanner: Scanner) -> Node | None:
 
 def _broken(text: str) -> str:
     """Why the text is not TOML, or ""."""
+    if _ENDLESS_KEY.search(text) is not None:  # tomllib takes the square of a key's parts
+        return f"a key of more than {MOST_PARTS} parts"
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -139,7 +139,7 @@ def test_a_call_that_is_too_long_is_refused(page: Page) -> None:
         ("GET", "/", ""),
         ("GET", "/zh/gradio_api/queue/data", ""),
         ("POST", "/gradio_api/queue/join", "queue/join"),
-        ("POST", "/zh/knowledge/gradio_api/queue/join", "queue/join"),
+        ("POST", "/zh/gradio_api/queue/join", "queue/join"),
         ("POST", "/zh/gradio_api/upload", "upload"),
     ],
 )
