@@ -165,6 +165,8 @@ class DiagnosePage:
         example = self._examples.example(self.tried, [state], outputs, **QUIET)
         example.then(None, js=SETTLED_JS, **QUIET)
         stop = self._box.stop(self.stopped, [state], outputs, cancels=[submission, follow_up, example], **QUIET)
+        # Once more: a part that was being sent when the answer was stopped may arrive after the word that it was.
+        stop = stop.then(self._shown, [state], [self._bot], **QUIET)
         stop.then(None, js=STOPPED_JS, **QUIET)
         evidence_parts = [self._panel, self._steps, self._tail]
         self._after.turn(self.looked_back, [state, on_page], evidence_parts, js=FOLLOWED_JS, **QUIET)
@@ -252,7 +254,7 @@ class DiagnosePage:
         names = [(file.name, lines_of(file.content)) for file in safely_named(files)]
         session.messages.append(chat_message("user", markdown.question(mask(question).text, names, self._language)))
         session.messages.append(chat_message("assistant", self._words["analysing"]))
-        previous, session.has_evidence = session.answer_id, False
+        previous, session.has_evidence, session.stopped = session.answer_id, False, False
         session.answers.append("")
         yield {
             self._bot: chatbot(session),
@@ -291,6 +293,8 @@ class DiagnosePage:
         sources: tuple[Source, ...] = ()
         async with aclosing(self._context.answerer.stream(request, trace_id, self._context.executor)) as parts:
             async for part in parts:
+                if session.stopped:
+                    return
                 if isinstance(part, Draft):
                     draft, sources = part.answer, part.sources
                     session.conversation, session.has_evidence = part.answer.conversation_id, True
@@ -366,12 +370,16 @@ class DiagnosePage:
 
     def stopped(self, session: Session) -> Changes:
         """Stop the answer: the text so far stays, the input opens again."""
+        session.stopped = True
         if session.messages and session.messages[-1]["role"] == "assistant":
             text = session.messages[-1]["content"]
             text = "" if text == self._words["analysing"] else f"{text}\n\n"
             word = "stopped_evidence" if session.has_evidence else "stopped"
             session.messages[-1] = chat_message("assistant", f"{text}{self._words[word]}")
         return {self._bot: chatbot(session), self._box: ready(), self._session: session}
+
+    def _shown(self, session: Session) -> Changes:
+        return {self._bot: chatbot(session)}
 
     async def received(self, value: Mapping[str, Any] | None) -> str:
         """The chips of the files waiting to be sent: what each was recognised as."""

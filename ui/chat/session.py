@@ -36,6 +36,8 @@ class Session:
     """The language of the last answer."""
     title: str = ""
     """The page's title while its last answer is shown."""
+    stopped: bool = False
+    """Whether the reader has stopped the newest answer: a part of it that was on its way must not overwrite that."""
     has_evidence: bool = False
     """Whether the evidence of the newest question is on the page."""
 
