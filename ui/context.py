@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, Executor
+from trainmedic.service.api.gate import Gate
 from trainmedic.service.settings import Settings
 
 
@@ -16,6 +17,7 @@ class AppContext:
 
     ``advisor`` serves everything else (cases, rules, search, feedback, stored answers); ``executor`` runs its calls in
     threads. ``probe_model`` says what is wrong with the model's endpoint (None: nothing); None without a model.
+    ``gate`` decides who may do what.
     """
 
     settings: Settings
@@ -23,3 +25,4 @@ class AppContext:
     answerer: Answerer
     executor: Executor
     probe_model: Callable[[], Awaitable[str | None]] | None = None
+    gate: Gate | None = None

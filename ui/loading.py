@@ -25,7 +25,8 @@ from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder, make_embedder
-from trainmedic.kb.store.index import Index, Manifest
+from trainmedic.kb.store.index import Index
+from trainmedic.kb.store.manifest import Manifest
 from trainmedic.kb.store.sources import SOURCES, collect, restore
 from trainmedic.kb.threads.store import FILE, ThreadStore
 from trainmedic.service.ranking.knowledge import Knowledge
@@ -72,10 +73,10 @@ def read_pages(folders: Sequence[Path] = (), builtin: Path = KNOWLEDGE) -> Pages
     )
 
 
-def load_knowledge(settings: Settings, embedder: Embedder | None = None) -> Knowledge:
+def load_knowledge(settings: Settings, embedder: Embedder | None = None, *, at_once: bool = False) -> Knowledge:
     """The knowledge of the pinned version or, without one, of the pages as they are.
 
-    An index is built if neither the package nor the data folder has a fitting one.
+    An index is built if neither the package nor the data folder has a fitting one; ``at_once`` as in `knowledge_of`.
     """
     embedder = embedder or embedder_of(settings)
     if isinstance(embedder, OnnxEmbedder):
@@ -84,20 +85,30 @@ def load_knowledge(settings: Settings, embedder: Embedder | None = None) -> Know
     if pinned is not None:
         return load_version(settings, pinned, embedder)
     with _all_stays():
-        return knowledge_of(settings, read_pages(settings.extra_pages), embedder)
+        return knowledge_of(settings, read_pages(settings.extra_pages), embedder, at_once=at_once)
 
 
-def knowledge_of(settings: Settings, pages: Pages, embedder: Embedder) -> Knowledge:
-    """These pages with their index, which is built if there is none."""
+def knowledge_of(settings: Settings, pages: Pages, embedder: Embedder, *, at_once: bool = False) -> Knowledge:
+    """These pages with their index, which is built if there is none.
+
+    ``at_once``: with an index of words only, if embedding its texts would take more than some seconds.
+    """
+    root, sources = index_root(settings), partial(collect, settings.extra_pages)
+    if at_once:
+        words = index.words_at_once(
+            root, pages.cases, pages.rules, pages.glossary, embedder, index.PREBUILT, sources=sources
+        )
+        if words is not None:
+            return _together(settings, pages, words, embedder)
     with bar("building the search index") as progress:
         opened = index.ensure(
-            index_root(settings),
+            root,
             pages.cases,
             pages.rules,
             pages.glossary,
             embedder,
             index.PREBUILT,
-            sources=partial(collect, settings.extra_pages),
+            sources=sources,
             progress=progress,
         )
     return _together(settings, pages, opened, embedder)

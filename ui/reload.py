@@ -1,11 +1,12 @@
-"""Renewing the knowledge of a running service when its pages change, or when it is told to."""
+"""Renewing the knowledge of a running service when its pages change, when its index is whole, or when it is told to."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -20,12 +21,19 @@ from trainmedic.service.api.resources import ServedIndex
 from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
+from trainmedic.ui.indexing import Percent, add_vectors
 from trainmedic.ui.loading import THREADS, Pages, index_root, knowledge_of, load_version, read_pages
 from trainmedic.ui.versions import list_versions, page_changes, roll_back
 
 PAGE_FILES = (".md", ".yaml", ".py")
 WARMING = "loss is nan"
 """A question for new knowledge before anybody else asks one."""
+SETTLE_S = 3.0
+"""Seconds after a start until texts are embedded: the first questions need both cores."""
+LOOK_S = 0.5
+"""Seconds between two looks whether the index in use has words only."""
+RETRY_S = 60.0
+"""Seconds until embedding that failed is tried again."""
 log = logging.getLogger("trainmedic.reload")
 State: TypeAlias = tuple[object, ...]
 
@@ -33,8 +41,9 @@ State: TypeAlias = tuple[object, ...]
 class Reloader:
     """Builds the index of changed pages beside the one in use and swaps both at once.
 
-    Pages with new problems are not used: what is served stays, and `problem` says why. ``read`` and ``make`` are the
-    steps of loading, for knowledge that does not come from the settings.
+    Pages with new problems are not used: what is served stays, and `problem` says why. An index of words only is made
+    whole beside the requests. ``read`` and ``make`` are the steps of loading, for knowledge that does not come from the
+    settings, and ``embed`` is how an index of words gets its vectors.
     """
 
     def __init__(
@@ -44,6 +53,7 @@ class Reloader:
         *,
         read: Callable[[], Pages] | None = None,
         make: Callable[[Pages], Knowledge] | None = None,
+        embed: Callable[[Settings, str, Percent], Awaitable[None]] = add_vectors,
         seen: State | None = None,
     ) -> None:
         """``seen`` is the `state_of` the pages when the advisor's knowledge was loaded; by default that of now."""
@@ -51,7 +61,8 @@ class Reloader:
         self._settings = settings
         self._advisor = advisor
         self._read = read or (lambda: read_pages(settings.extra_pages))
-        self._make = make or (lambda pages: knowledge_of(settings, pages, advisor.knowledge.embedder))
+        self._make = make or self._knowledge_of
+        self._embed = embed
         self._seen = seen if seen is not None else state_of(settings)
         self._lock = Lock()
 
@@ -68,8 +79,7 @@ class Reloader:
                 self.problem = None
                 return knowledge is not None
             except Exception as error:  # whatever a page does: the knowledge in use answers on
-                reason = error.message if isinstance(error, TrainmedicError) else f"{type(error).__name__}: {error}"
-                self.problem = mask(reason).text
+                self.problem = _reason(error)
                 log.warning("the changed pages are not used, the old ones are served: %s", self.problem)
                 return False
 
@@ -91,16 +101,69 @@ class Reloader:
             return None
         return self._make(pages)
 
+    def _knowledge_of(self, pages: Pages) -> Knowledge:
+        current = self._advisor.knowledge
+        # A whole index answers until the next one is whole.
+        return knowledge_of(self._settings, pages, current.embedder, at_once=current.index.words_only)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Look for changes every ``reload_s`` seconds; not at all if that is 0."""
-        watching = asyncio.create_task(self._watch()) if self._settings.reload_s else None
+        """Make the index whole, and look for changes every ``reload_s`` seconds; not at all if that is 0."""
+        tasks = [asyncio.create_task(self._complete())]
+        if self._settings.reload_s:
+            tasks.append(asyncio.create_task(self._watch()))
         try:
             yield
         finally:
-            if watching is not None:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _complete(self) -> None:
+        await asyncio.sleep(SETTLE_S)
+        while True:
+            name = self._served_words()
+            if name is not None:
+                embedding = asyncio.create_task(self._add_vectors(name))
+                try:
+                    # Changed pages have an index of their own, which needs other vectors.
+                    while not embedding.done() and self._served_words() == name:
+                        await asyncio.wait((embedding,), timeout=LOOK_S)
+                finally:
+                    embedding.cancel()
+                    await asyncio.gather(embedding, return_exceptions=True)
+            await asyncio.sleep(LOOK_S)
+
+    def _served_words(self) -> str | None:
+        """The id of the index in use if it has words only."""
+        opened = self._advisor.knowledge.index
+        return opened.manifest.id if opened.words_only else None
+
+    async def _add_vectors(self, name: str) -> None:
+        def report(percent: int) -> None:
+            self._advisor.embedded_percent = percent
+
+        report(0)
+        log.warning("the search index is being built; until it is whole, answers search by words only")
+        try:
+            await self._embed(self._settings, name, report)
+            await asyncio.to_thread(self._use_vectors, name)
+        except Exception as error:  # whatever the embedder does: the words answer on
+            self.problem = _reason(error)
+            log.warning("the search index cannot be built, answers search by words only: %s", self.problem)
+            await asyncio.sleep(RETRY_S)
+
+    def _use_vectors(self, name: str) -> None:
+        root = index_root(self._settings)
+        with self._lock:
+            current = self._advisor.knowledge
+            if current.index.manifest.id == name:
+                index.switch(root, name)
+                knowledge = replace(current, index=index.open_version(root / name, current.embedder))
+                Advisor(knowledge).prepare(Ask(question=WARMING))
+                self._advisor.renew(knowledge)
+                self.problem = None
+                log.info("the index %s has its vectors now", name)
 
     async def _watch(self) -> None:
         latest = self._seen
@@ -134,6 +197,11 @@ class Reloader:
         """Serve a version until told otherwise; None: the pages as they are. Raises `NotFound` or `StoreError`."""
         roll_back(self._settings, name)
         self.reload()
+
+
+def _reason(error: Exception) -> str:
+    reason = error.message if isinstance(error, TrainmedicError) else f"{type(error).__name__}: {error}"
+    return mask(reason).text
 
 
 class BrokenPages(TrainmedicError):

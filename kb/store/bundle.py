@@ -15,8 +15,10 @@ from pathlib import Path
 
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.embedder import Identity
-from trainmedic.kb.store.index import BUILDING, FORMAT, MANIFEST, READABLE_FOLDER, Manifest, adopt, locked, verify
+from trainmedic.kb.store.index import BUILDING, adopt, locked
+from trainmedic.kb.store.manifest import FORMAT, MANIFEST, Manifest, verify
 from trainmedic.kb.store.sources import require_inside
+from trainmedic.kb.store.words import READABLE_FOLDER
 
 BUNDLE = "bundle.json"
 BUNDLE_FORMAT = 1

@@ -25,7 +25,7 @@ Names = Mapping[str, Sequence[str]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
     """Texts with what is embedded of them and their numbers in ``postings``; the causes' concepts, by their ids; and
-    the digests of the pages."""
+    the digests of the pages. ``texts`` is what is embedded of each chunk, by the folder of the index."""
 
     embedded: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     numbers: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -33,12 +33,15 @@ class Earlier:
     concepts: Names = field(default_factory=lambda: MappingProxyType({}))
     titles: Names = field(default_factory=lambda: MappingProxyType({}))
     digests: Collection[tuple[str, str]] = frozenset()
+    texts: Mapping[Path, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
 
     def postings_of(self, pieces: Sequence[Chunk], words: Callable[[Chunk], Sequence[str]]) -> Postings:
         """The postings of chunks; ``words`` is called for those whose text is new."""
         known = [(self.numbers[piece.text], n) for n, piece in enumerate(pieces) if piece.text in self.numbers]
         new = [n for n, piece in enumerate(pieces) if piece.text not in self.numbers]
         added = count(words(pieces[n]) for n in new)
+        if not known:
+            return added
         parts = [
             (self.postings, [number for number, _ in known], [n for _, n in known]),
             (added, range(len(new)), new),
@@ -57,10 +60,12 @@ def read_earlier(folder: Path) -> Earlier:
     concepts = json.loads((folder / CONCEPTS).read_text(encoding="utf-8"))
     entries = json.loads((folder / ENTRIES).read_text(encoding="utf-8"))
     return Earlier(
-        embedded={item["text"]: item["embedded"] for item in data},
+        # Of the others their English counterpart is embedded.
+        embedded={item["text"]: item["embedded"] for item in data if item["embedded"].endswith(item["text"])},
         numbers={item["text"]: number for number, item in enumerate(data)},
         postings=load_postings(folder),
         concepts=concepts["all"],
         titles=concepts["titles"],
         digests=frozenset((entry["id"], entry["digest"]) for entry in entries if entry["kind"] != "rule"),
+        texts={folder: [item["embedded"] for item in data]},
     )

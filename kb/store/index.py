@@ -15,70 +15,58 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
-import numpy as np
 from filelock import FileLock
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 
-from trainmedic.kb.engine.mechanism import page_of
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.batches import Progress, VectorBatches, no_progress
-from trainmedic.kb.store.chunks import Chunk, chunks
-from trainmedic.kb.store.concepts import concepts_of, titles_of
-from trainmedic.kb.store.earlier import CHUNKS, CONCEPTS, ENTRIES, FILES, Earlier, read_earlier
-from trainmedic.kb.store.embedder import Array, Embedder, Identity
-from trainmedic.kb.store.lexical import Lexical, Postings
-from trainmedic.kb.store.sources import SOURCES, PageEntry, Sources, no_sources, pack, page_entries
-from trainmedic.kb.store.tokens import tokens
-from trainmedic.kb.store.vectors import Vectors
+from trainmedic.kb.store.chunks import Chunk
+from trainmedic.kb.store.earlier import CONCEPTS, ENTRIES, FILES, Earlier, read_earlier
+from trainmedic.kb.store.embedder import Embedder, Identity
+from trainmedic.kb.store.half import HALVES, Half, new_texts, read_half, require_embedder, vectors_of
+from trainmedic.kb.store.lexical import Lexical
+from trainmedic.kb.store.manifest import (
+    FORMAT,
+    MANIFEST,
+    REBUILD,
+    Manifest,
+    manifest_or_none,
+    read_manifest,
+    sha256_of,
+    verify,
+)
+from trainmedic.kb.store.sources import PageEntry, Sources, no_sources
+from trainmedic.kb.store.vectors import VECTORS, DocumentsOnDemand, Vectors, without_text
+from trainmedic.kb.store.words import PAGES, READABLE_FOLDER, page_ids, read_chunks, write_half
 
-FORMAT = 6
-SAME_VECTORS = (4, 5, FORMAT)
-"""Formats with the same files of texts and vectors."""
 PREBUILT = Path(__file__).parent / "prebuilt"
 """The index that is part of the package; not in git, ``trainmedic index build --package`` makes it."""
 INDEXING_CODE = ("store", "glossary", "pages", "model")
 """The packages of `kb` whose code an index depends on."""
 KEPT = 3
 """Indexes kept for a rollback; older ones are deleted."""
-READABLE_FOLDER, READABLE_FILE = 0o755, 0o644
-"""Temporary files are private by default, but an index built in an image is read by another user."""
+READABLE_FILE = 0o644
+"""As `READABLE_FOLDER`."""
+FEW = 1_000
+"""New texts that a start waits for: some seconds of the default embedder."""
 CURRENT = "current"
 PINNED = "pinned"
 """The file that names the version to serve whatever the pages say."""
 BUILDING = ".building-"
-MANIFEST = "manifest.json"
-VECTORS = "vectors.faiss"
-PAGES = "pages"
-REBUILD = "trainmedic index build"
 log = logging.getLogger("trainmedic.index")
 Concepts = Mapping[str, frozenset[str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """The inputs and files of an index. ``files`` maps name → sha256; ``code`` is the `code_version` that made it."""
-
-    id: str
-    format: int
-    embedder: Identity
-    kb_version: str
-    ruleset_version: str
-    glossary_version: str
-    chunks: int
-    cases: int
-    files: Mapping[str, str]
-    code: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +85,16 @@ class Index:
     page_ids: tuple[str, ...]
     concepts: Concepts = field(default_factory=lambda: MappingProxyType({}))
     titles: Concepts = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def words_only(self) -> bool:
+        """Whether the texts are not embedded yet, so that no search by meaning finds anything."""
+        return self.vectors.size < len(self.chunks)
+
+    def without_vectors(self) -> Index:
+        """The index as it was before its texts were embedded."""
+        embedder = self.vectors.embeddings
+        return replace(self, vectors=Vectors(embedder, self.manifest.embedder.dimension))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +134,7 @@ def code_version() -> str:
     return digest.hexdigest()[:12]
 
 
+@lru_cache(maxsize=4)
 def glossary_version(glossary: Glossary) -> str:
     """Changes with any concept, because chunks are embedded with their glossary gist."""
     concepts = [asdict(concept) for _, concept in sorted(glossary.concepts.items())]
@@ -160,6 +159,61 @@ def build(
     not writable.
     """
     name = identity_of(cases, rules, glossary, embedder.identity)
+    try:
+        return _fitting(root / name, name)
+    except StoreError:
+        half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
+        return add_vectors(root, half, embedder, prebuilt, progress=progress)
+
+
+def build_words(
+    cases: CaseSet,
+    rules: RuleSet,
+    glossary: Glossary,
+    embedder: Identity,
+    root: Path,
+    prebuilt: Path = PREBUILT,
+    *,
+    sources: Callable[[], Sources] = no_sources,
+) -> Half:
+    """Make the half of an index that needs no vectors, unless it is there.
+
+    Raises `StoreError` if ``root`` is not writable.
+    """
+    name = identity_of(cases, rules, glossary, embedder)
+    halves = root / HALVES
+    with locked(halves):
+        if _is_whole(halves / name, name):
+            return read_half(root, name)
+        for other in halves.iterdir():  # of other pages, or unfinished: we have the lock
+            shutil.rmtree(other, ignore_errors=True)
+        earlier = _earlier((*_folders(root), prebuilt), glossary)
+        with _aside(halves) as aside:
+            pieces = write_half(aside, cases, rules, glossary, sources(), earlier)
+            manifest = Manifest(
+                id=name,
+                format=FORMAT,
+                embedder=embedder,
+                kb_version=cases.version,
+                ruleset_version=rules.version,
+                glossary_version=glossary_version(glossary),
+                chunks=len(pieces),
+                cases=len({case for piece in pieces for case in piece.cases}),
+                code=code_version(),
+                files={},
+            )
+            manifest = _finish(aside, halves / name, manifest)
+    return Half(folder=halves / name, manifest=manifest, chunks=pieces, known=earlier.texts)
+
+
+def add_vectors(
+    root: Path, half: Half, embedder: Embedder, prebuilt: Path = PREBUILT, *, progress: Progress = no_progress
+) -> Manifest:
+    """Make the index of a half, and move it into place, unless it is there. Raises `StoreError` if the embedder fails.
+
+    The half is deleted, but who has it open may go on.
+    """
+    name = half.manifest.id
     with locked(root):
         try:
             return _fitting(root / name, name)
@@ -167,38 +221,43 @@ def build(
             pass
         for unfinished in root.glob(f"{BUILDING}*"):  # of a process that was killed: we have the lock
             shutil.rmtree(unfinished, ignore_errors=True)
-        aside = Path(tempfile.mkdtemp(prefix=BUILDING, dir=root))
-        aside.chmod(READABLE_FOLDER)
         batches = VectorBatches(root, embedder)
-        try:
-            indexes = (*_folders(root), prebuilt)
-            earlier = _earlier(indexes, glossary)
-            pieces = chunks(cases.cases, rules, glossary, earlier.embedded)
-            # The words are indexed while the vectors are computed, which needs no interpreter lock.
-            with ThreadPoolExecutor(1) as thread:
-                rows = thread.submit(_vectors, pieces, embedder, indexes, batches, progress)
-                _write_words(aside, pieces, glossary, earlier)
-                _write_pages(aside, cases, rules, glossary, sources(), earlier)
-            Vectors.of(embedder, rows.result(), _documents(pieces)).save(aside / VECTORS)  # type: ignore[arg-type]
-            manifest = Manifest(
-                id=name,
-                format=FORMAT,
-                embedder=embedder.identity,
-                kb_version=cases.version,
-                ruleset_version=rules.version,
-                glossary_version=glossary_version(glossary),
-                chunks=len(pieces),
-                cases=len({case for piece in pieces for case in piece.cases}),
-                code=code_version(),
-                files={
-                    str(path.relative_to(aside)): _sha256(path) for path in sorted(aside.rglob("*")) if path.is_file()
-                },
-            )
-            (aside / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
-            _move(aside, root / name)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+        rows = vectors_of(half, embedder, (*_folders(root), prebuilt), batches, progress)
+        with _aside(root) as aside:
+            shutil.copytree(half.folder, aside, dirs_exist_ok=True)
+            Vectors.of(cast(Embeddings, embedder), rows, without_text(len(half.chunks))).save(aside / VECTORS)
+            manifest = _finish(aside, root / name, half.manifest)
         batches.clear()
+        shutil.rmtree(half.folder, ignore_errors=True)
+    return manifest
+
+
+def complete(
+    root: Path, name: str, embedder: Embedder, prebuilt: Path = PREBUILT, *, progress: Progress = no_progress
+) -> None:
+    """Make the index of the half ``name``, unless it is there. Raises `StoreError` as `read_half` and `add_vectors`."""
+    if not _is_whole(root / name, name):
+        add_vectors(root, read_half(root, name), embedder, prebuilt, progress=progress)
+
+
+@contextmanager
+def _aside(root: Path) -> Iterator[Path]:
+    """A folder below ``root`` to make an index in; what is left of it at the end is deleted."""
+    aside = Path(tempfile.mkdtemp(prefix=BUILDING, dir=root))
+    aside.chmod(READABLE_FOLDER)
+    try:
+        yield aside
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _finish(aside: Path, target: Path, manifest: Manifest) -> Manifest:
+    """Add the hashes of files that the manifest does not have, and move the folder into place."""
+    paths = {str(path.relative_to(aside)): path for path in sorted(aside.rglob("*")) if path.is_file()}
+    files = {name: manifest.files.get(name) or sha256_of(path) for name, path in paths.items() if name != MANIFEST}
+    manifest = replace(manifest, files=files)
+    (aside / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+    _move(aside, target)
     return manifest
 
 
@@ -248,33 +307,6 @@ def _folders(root: Path) -> tuple[Path, ...]:
     return tuple(sorted(folders, key=lambda path: (path.stat().st_mtime, path.name), reverse=True))
 
 
-def _vectors(
-    pieces: Sequence[Chunk], embedder: Embedder, indexes: Iterable[Path], batches: VectorBatches, progress: Progress
-) -> Array:
-    """One row for each chunk, taken from these indexes and from stored batches if they have the same text."""
-    wanted = {piece.embedded for piece in pieces}
-    rows: dict[str, Array] = {}
-    for folder in indexes:
-        if len(rows) == len(wanted):
-            break
-        with suppress(StoreError):
-            rows |= {text: row for text, row in _embedded(folder, embedder) if text in wanted}
-    new = [text for text in dict.fromkeys(piece.embedded for piece in pieces) if text not in rows]
-    log.info("embedding %d of %d texts", len(new), len(wanted))
-    rows |= batches.embed(new, progress)
-    return np.stack([rows[piece.embedded] for piece in pieces]) if pieces else embedder.vectors(())
-
-
-def _embedded(folder: Path, embedder: Embedder) -> Iterable[tuple[str, Array]]:
-    """The texts of an index with their vectors. Raises `StoreError` if they cannot be used."""
-    manifest = verify(folder, (CHUNKS, VECTORS), SAME_VECTORS)
-    _require_embedder(manifest, embedder)
-    data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))
-    documents = [Document(page_content="")] * len(data)
-    vectors = Vectors.load(folder / VECTORS, embedder, manifest.embedder.dimension, documents)  # type: ignore[arg-type]
-    return zip((item["embedded"] for item in data), vectors.rows(), strict=True)
-
-
 def _earlier(indexes: Iterable[Path], glossary: Glossary) -> Earlier:
     """Of the first of these indexes that the same code made with the same glossary; empty if there is none."""
     version = glossary_version(glossary)
@@ -287,56 +319,13 @@ def _earlier(indexes: Iterable[Path], glossary: Glossary) -> Earlier:
     return Earlier()
 
 
-def _write_pages(
-    folder: Path, cases: CaseSet, rules: RuleSet, glossary: Glossary, sources: Sources, earlier: Earlier
-) -> None:
-    entries = page_entries(cases, rules)
-    changed = earlier.changed(cases.published, entries)
-    names = {
-        "all": {**earlier.concepts, **concepts_of(changed, glossary)},
-        "titles": {**earlier.titles, **titles_of(changed, glossary)},
-    }
-    concepts = {kind: {cause.id: of[cause.id] for cause in cases.published} for kind, of in names.items()}
-    (folder / CONCEPTS).write_text(json.dumps(concepts), encoding="utf-8")
-    listed = [asdict(entry) for entry in entries]
-    (folder / ENTRIES).write_text(json.dumps(listed, ensure_ascii=False), encoding="utf-8")
-    pack(sources, folder / SOURCES)
+def _documents(pieces: Sequence[Chunk]) -> DocumentsOnDemand:
+    def document(number: int) -> Document:
+        piece = pieces[number]
+        metadata = {"cases": piece.cases, "part": piece.part, "language": piece.language}
+        return Document(page_content=piece.text, id=piece.id, metadata=metadata)
 
-
-def _write_words(folder: Path, pieces: Sequence[Chunk], glossary: Glossary, earlier: Earlier) -> None:
-    names = [field.name for field in fields(Chunk)]
-    data = [{name: getattr(piece, name) for name in names} for piece in pieces]  # much faster than asdict
-    (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
-    postings = earlier.postings_of(pieces, lambda piece: (*tokens(piece.text), *_concepts(piece, glossary)))
-    postings.weighted().save(folder)
-    lexical.save_counts(postings, folder)
-    (folder / PAGES).mkdir()
-    (folder / PAGES).chmod(READABLE_FOLDER)
-    _by_page(pieces, postings).weighted().save(folder / PAGES)
-
-
-def _by_page(pieces: Sequence[Chunk], postings: Postings) -> Postings:
-    """The words of all chunks of each page, in the order of `page_ids`."""
-    ids = page_ids(pieces)
-    numbers = {page_id: number for number, page_id in enumerate(ids)}
-    pairs = [(n, numbers[page_of(case)]) for n, piece in enumerate(pieces) for case in piece.cases]
-    return lexical.assemble([(postings, [n for n, _ in pairs], [page for _, page in pairs])], len(ids))
-
-
-def page_ids(pieces: Sequence[Chunk]) -> tuple[str, ...]:
-    """The ids of the pages that chunks belong to, sorted."""
-    return tuple(sorted({page_of(case) for piece in pieces for case in piece.cases}))
-
-
-def _concepts(piece: Chunk, glossary: Glossary) -> tuple[str, ...]:
-    return tuple(f"g:{concept}" for concept in glossary.ids(piece.text))
-
-
-def _documents(pieces: Sequence[Chunk]) -> list[Document]:
-    return [
-        Document(page_content=p.text, id=p.id, metadata={"cases": p.cases, "part": p.part, "language": p.language})
-        for p in pieces
-    ]
+    return DocumentsOnDemand(len(pieces), document)
 
 
 def _move(aside: Path, target: Path) -> None:
@@ -344,7 +333,7 @@ def _move(aside: Path, target: Path) -> None:
     try:
         os.rename(aside, target)
     except OSError:
-        if _is_damaged(target):
+        if not _is_whole(target, target.name):
             old = target.with_name(f".old-{target.name}")
             shutil.rmtree(old, ignore_errors=True)
             os.rename(target, old)
@@ -357,48 +346,27 @@ def adopt(aside: Path, root: Path) -> Manifest:
     manifest = verify(aside)
     if not manifest.id.isalnum():
         raise StoreError(f"{manifest.id!r} is no id of an index")
+    if VECTORS not in manifest.files:
+        raise StoreError(f"the index {manifest.id} has no vectors")
     _move(aside, root / manifest.id)
     return manifest
 
 
-def read_manifest(folder: Path, formats: Collection[int] = (FORMAT,)) -> Manifest:
-    """The manifest of one index. Raises `StoreError` if it is missing or invalid."""
+def _is_whole(folder: Path, id: str) -> bool:
     try:
-        data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        data["embedder"] = Identity(**data["embedder"])
-        manifest = Manifest(**data)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise StoreError(f"no index at {folder}", hint=REBUILD) from error
-    if manifest.format not in formats:
-        raise StoreError(f"the index at {folder} has another format", hint=REBUILD)
-    return manifest
-
-
-def verify(folder: Path, names: Collection[str] | None = None, formats: Collection[int] = (FORMAT,)) -> Manifest:
-    """Check files of an index, by default all, against its manifest. Raises `StoreError` naming one that differs."""
-    manifest = read_manifest(folder, formats)
-    for name, digest in sorted(manifest.files.items()):
-        if names is not None and name not in names:
-            continue
-        path = folder / name
-        if not path.is_file():
-            raise StoreError(f"{path} is missing", hint=REBUILD)
-        if _sha256(path) != digest:
-            raise StoreError(f"{path} is not what its manifest says", hint=REBUILD)
-    return manifest
-
-
-def _is_damaged(folder: Path) -> bool:
-    try:
-        verify(folder)
+        _fitting(folder, id)
     except StoreError:
-        return True
-    return False
+        return False
+    return True
 
 
 def switch(root: Path, name: str) -> None:
     """Use the index ``name`` from now on. Readers see the old one or the new one, never a mixture."""
     verify(root / name)
+    _use(root, name)
+
+
+def _use(root: Path, name: str) -> None:
     with locked(root):
         _point(root / CURRENT, name)
         _prune(root, {name, pinned(root)})
@@ -491,13 +459,6 @@ def entries_of(folder: Path) -> tuple[PageEntry, ...]:
     return tuple(PageEntry(**item) for item in json.loads((folder / ENTRIES).read_text(encoding="utf-8")))
 
 
-def manifest_or_none(folder: Path) -> Manifest | None:
-    try:
-        return read_manifest(folder)
-    except StoreError:
-        return None
-
-
 def open_index(root: Path, embedder: Embedder) -> Index:
     """The index in use. Raises `StoreError` if it is damaged or was built with another embedder."""
     return open_version(current(root), embedder)
@@ -508,30 +469,29 @@ def open_version(folder: Path, embedder: Embedder) -> Index:
     return _open(folder, verify(folder), embedder)
 
 
-def _require_embedder(manifest: Manifest, embedder: Embedder) -> None:
-    if manifest.embedder != embedder.identity:
-        raise StoreError(
-            f"the index was built with the embedder {manifest.embedder.name}, not with {embedder.identity.name}",
-            hint=REBUILD,
-        )
-
-
-def _open(folder: Path, manifest: Manifest, embedder: Embedder) -> Index:
-    _require_embedder(manifest, embedder)
-    data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))
-    pieces = tuple(Chunk(**{**item, "cases": tuple(item["cases"])}) for item in data)
+def _open(folder: Path, manifest: Manifest, embedder: Embedder, pieces: tuple[Chunk, ...] | None = None) -> Index:
+    """``pieces``: the chunks, if they have been read."""
+    require_embedder(manifest, embedder)
+    pieces = pieces if pieces is not None else read_chunks(folder)
     concepts = json.loads((folder / CONCEPTS).read_text(encoding="utf-8"))
-    dimension = manifest.embedder.dimension
     return Index(
         manifest=manifest,
         chunks=pieces,
-        vectors=Vectors.load(folder / VECTORS, embedder, dimension, _documents(pieces)),  # type: ignore[arg-type]
+        vectors=_load_vectors(folder, manifest, embedder, pieces),
         lexical=lexical.load(folder),
         pages=lexical.load(folder / PAGES),
         page_ids=page_ids(pieces),
         concepts=_frozen(concepts["all"]),
         titles=_frozen(concepts["titles"]),
     )
+
+
+def _load_vectors(folder: Path, manifest: Manifest, embedder: Embedder, pieces: Sequence[Chunk]) -> Vectors:
+    """None at all if the texts are not embedded yet."""
+    dimension, embedding = manifest.embedder.dimension, cast(Embeddings, embedder)
+    if VECTORS not in manifest.files:
+        return Vectors(embedding, dimension)
+    return Vectors.load(folder / VECTORS, embedding, dimension, _documents(pieces))
 
 
 def _frozen(concepts: Mapping[str, Sequence[str]]) -> Concepts:
@@ -555,14 +515,35 @@ def ensure(
         return _open(prebuilt, _fitting(prebuilt, id), embedder)
     except StoreError as error:
         reason = error.message
+    pieces = None
     try:
-        _fitting(root / id, id)
+        manifest = _fitting(root / id, id)
     except StoreError:
         log.warning("updating the search index, a minute's work if most texts are new, else seconds: %s", reason)
-        build(cases, rules, glossary, embedder, root, prebuilt, sources=sources, progress=progress)
+        half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
+        manifest, pieces = add_vectors(root, half, embedder, prebuilt, progress=progress), half.chunks
     if status(root).current != id:
-        switch(root, id)
-    return open_version(root / id, embedder)
+        _use(root, id)
+    return _open(root / id, manifest, embedder, pieces)
+
+
+def words_at_once(
+    root: Path,
+    cases: CaseSet,
+    rules: RuleSet,
+    glossary: Glossary,
+    embedder: Embedder,
+    prebuilt: Path = PREBUILT,
+    *,
+    sources: Callable[[], Sources] = no_sources,
+) -> Index | None:
+    """The words of the index that `ensure` would build; None if it is there, or has few new texts."""
+    id = identity_of(cases, rules, glossary, embedder.identity)
+    if any(_is_whole(folder, id) for folder in (prebuilt, root / id)):
+        return None
+    half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
+    many = new_texts(half, embedder, (*_folders(root), prebuilt)) > FEW
+    return _open(half.folder, half.manifest, embedder, half.chunks) if many else None
 
 
 def _fitting(folder: Path, id: str) -> Manifest:
@@ -570,8 +551,3 @@ def _fitting(folder: Path, id: str) -> Manifest:
     if read_manifest(folder).id != id:
         raise StoreError(f"the index at {folder} was made for other pages or by other code", hint=REBUILD)
     return verify(folder)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

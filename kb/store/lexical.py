@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -175,19 +175,31 @@ def assemble(parts: Sequence[tuple[Postings, Sequence[int], Sequence[int]]], siz
     ranks = {term: rank for rank, term in enumerate(vocabulary)}
     terms, documents, counts = [], [], []
     for postings, sources, targets in parts:
-        by_text = np.argsort(postings.documents, kind="stable")
-        lengths = np.bincount(postings.documents, minlength=postings.size)
-        ends = np.cumsum(lengths)
-        chosen = np.asarray(sources, np.int64)
-        taken = lengths[chosen]
-        # The positions of each chosen text's postings, one text after the other.
-        before = ends[chosen] - taken - (np.cumsum(taken) - taken)
-        places = by_text[np.repeat(before, taken) + np.arange(taken.sum())]
         renamed = np.asarray([ranks[term] for term in postings.vocabulary], np.int64)
-        terms.append(renamed[postings.terms[places]])
-        documents.append(np.repeat(np.asarray(targets, np.int64), taken))
-        counts.append(postings.counts[places])
+        for target_of in _mappings(sources, targets, postings.size):
+            # In their own order, which is almost that of the result, and quickly sorted.
+            moved = target_of[postings.documents]
+            chosen = moved >= 0
+            terms.append(renamed[postings.terms[chosen]])
+            documents.append(moved[chosen])
+            counts.append(postings.counts[chosen])
     return _postings(vocabulary, np.concatenate(terms), np.concatenate(documents), np.concatenate(counts), size)
+
+
+def _mappings(sources: Sequence[int], targets: Sequence[int], size: int) -> Iterator[Numbers]:
+    """The new text of each of ``size`` texts (-1: none), as many times as one text is in several new ones."""
+    left = (np.asarray(sources, np.int64), np.asarray(targets, np.int64))
+    while True:
+        chosen, new = left
+        _, first = np.unique(chosen, return_index=True)
+        target_of = np.full(size, -1, np.int64)
+        target_of[chosen[first]] = new[first]
+        yield target_of
+        again = np.ones(len(chosen), bool)
+        again[first] = False
+        if not again.any():
+            return
+        left = (chosen[again], new[again])
 
 
 def _postings(vocabulary: Sequence[str], terms: Numbers, documents: Numbers, counts: Numbers, size: int) -> Postings:
@@ -199,10 +211,10 @@ def _postings(vocabulary: Sequence[str], terms: Numbers, documents: Numbers, cou
     first = np.flatnonzero(np.diff(pairs, prepend=-1))
     summed = np.add.reduceat(counts[order], first) if len(first) else counts
     terms, documents = np.divmod(pairs[first], max(size, 1))
-    used, renamed = np.unique(terms, return_inverse=True)
+    new_term = np.diff(terms, prepend=-1) > 0
     return Postings(
-        vocabulary=[vocabulary[term] for term in used.tolist()],
-        terms=renamed.astype(np.int64),
+        vocabulary=[vocabulary[term] for term in terms[new_term].tolist()],
+        terms=np.cumsum(new_term, dtype=np.int64) - 1,
         documents=documents,
         counts=summed,
         size=size,

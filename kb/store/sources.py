@@ -17,7 +17,6 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.pages.defect import discover_defects
 from trainmedic.kb.pages.page import KNOWLEDGE, discover
-from trainmedic.kb.serialization import to_json
 
 SOURCES = "sources.zip"
 Sources = Mapping[str, bytes]
@@ -62,7 +61,7 @@ def page_entries(cases: CaseSet, rules: RuleSet) -> tuple[PageEntry, ...]:
         head = next((cause for cause in causes if cause.id == page_id), causes[0])
         kind = _LEVELS.get(head.level, head.level)
         page = cases.pages.get(page_id)
-        text = page.text if page is not None else "".join(to_json(cause) for cause in causes)
+        text = page.text if page is not None else "".join(map(repr, causes))
         entries.append(PageEntry(id=page_id, kind=kind, en=head.title.en, zh=head.title.zh, digest=_digest(text)))
     entries += [
         PageEntry(id=rule.id, kind="rule", en=rule.title.en, zh=rule.title.zh, digest=_digest(rule.page.text))
@@ -112,9 +111,9 @@ def restore(archive: Path, folder: Path, folders: Iterable[Path]) -> tuple[Path,
 
 def pack(sources: Sources, path: Path) -> None:
     """Write the archive; the same files make the same bytes."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w") as archive:  # not compressed: every command after an edit would wait for that
         for name in sorted(sources):
-            archive.writestr(zipfile.ZipInfo(name), sources[name], zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), sources[name])
 
 
 def unpack(path: Path, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import faiss
 import numpy as np
@@ -16,6 +16,8 @@ from langchain_core.vectorstores import VectorStore
 
 from trainmedic.kb.errors import StoreError
 
+VECTORS = "vectors.faiss"
+"""The file of an index with its vectors."""
 Array = npt.NDArray[np.float32]
 Filter = Callable[[Document], bool]
 
@@ -25,12 +27,38 @@ _search_parameters: Any = faiss.SearchParameters  # its fields are keywords that
 faiss.omp_set_num_threads(1)
 
 
+class DocumentsOnDemand(Sequence[Document]):
+    """A number of documents, each made when somebody asks for one: all of an index take longer than a search."""
+
+    def __init__(self, count: int, make: Callable[[int], Document]) -> None:
+        self._count = count
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, number: int) -> Document: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Document]: ...
+
+    def __getitem__(self, number: int | slice) -> Document | Sequence[Document]:
+        places = range(self._count)[number]
+        return self._make(places) if isinstance(places, int) else [self._make(place) for place in places]
+
+
+def without_text(count: int) -> DocumentsOnDemand:
+    """For vectors that nobody searches."""
+    return DocumentsOnDemand(count, lambda number: Document(page_content=""))
+
+
 class Vectors(VectorStore):
     """Normalised vectors with their documents. Scores are cosines."""
 
     def __init__(self, embedding: Embeddings, dimension: int, index: Any = None, documents: Sequence[Document] = ()):
         self._embedding = embedding
-        self._documents = list(documents)
+        self._documents = documents
         self._index = index if index is not None else faiss.IndexFlatIP(dimension)
         if self._index.d != dimension or self._index.ntotal != len(self._documents):
             raise StoreError("the vectors do not fit their documents", hint="trainmedic index build")
@@ -73,10 +101,11 @@ class Vectors(VectorStore):
             return []
         self.delete(names)  # a text added again under its id replaces the old one
         self._index.add(np.asarray(self._embedding.embed_documents(new), np.float32))
-        self._documents += [
+        added = [
             Document(page_content=text, metadata=meta, id=name)
             for text, meta, name in zip(new, data, names, strict=True)
         ]
+        self._documents = [*self._documents, *added]
         return names
 
     @classmethod

@@ -17,6 +17,7 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import batches as module
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.batches import VectorBatches
+from trainmedic.kb.store.manifest import verify
 
 CORPUS = 120
 SLOW_BUILD = """
@@ -106,7 +107,7 @@ def test_a_build_killed_ten_times_makes_the_same_index_and_embeds_little_twice(t
     assert store.status(root).available == ()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     embedded += sum(map(int, done.stdout.split()))
-    assert store.verify(store.current(root)) == whole
+    assert verify(store.current(root)) == whole
     assert len(list(root.glob(f"{store.BUILDING}*"))) == 0
     texts = len({chunk.embedded for chunk in store.open_index(root, HashEmbedder()).chunks})
     assert texts <= embedded <= texts + kills * 8

@@ -13,7 +13,7 @@ from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.bundle import BUNDLE, export, import_
-from trainmedic.kb.store.index import Manifest
+from trainmedic.kb.store.manifest import FORMAT, Manifest, verify
 
 EMBEDDER = HashEmbedder()
 
@@ -51,7 +51,7 @@ def in_head(**changes: object) -> Callable[[dict[str, bytes]], None]:
 def test_an_exported_version_is_the_same_where_it_is_imported(made: Manifest, bundle: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     assert import_(bundle, there, EMBEDDER.identity) == made
-    assert store.verify(there / made.id) == made
+    assert verify(there / made.id) == made
     embedder = HashEmbedder()
     assert store.ensure(there, cases(), rules(), glossary(), embedder, tmp_path / "none").manifest == made
     assert embedder.asked == 0
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_written_is_named(made: Manifest, tmp_path: Path) 
         (lambda members: members.pop(BUNDLE), f"no index bundle: it has no {BUNDLE}"),
         (lambda members: members.update({BUNDLE: b"{"}), f"damaged: {BUNDLE} cannot be read"),
         (lambda members: members.update({BUNDLE: b"[]"}), f"damaged: {BUNDLE} cannot be read"),
-        (in_head(format=store.FORMAT + 1), "has the format 1.7, this release reads 1.6"),
+        (in_head(format=FORMAT + 1), "has the format 1.7, this release reads 1.6"),
         (in_head(bundle=2), "has the format 2.6"),
     ],
 )
@@ -129,7 +129,7 @@ def test_every_flipped_byte_is_found(bundle: Path, tmp_path: Path) -> None:
         except StoreError:
             assert store.status(tmp_path / f"there-{place}").available == ()
         else:  # a byte that says nothing, such as a time
-            store.verify(tmp_path / f"there-{place}" / manifest.id)
+            verify(tmp_path / f"there-{place}" / manifest.id)
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:

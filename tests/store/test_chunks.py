@@ -20,6 +20,14 @@ def test_what_is_embedded_opens_with_the_english_gist() -> None:
     assert next(c for c in found if c.text == "训练时爆显存").embedded.startswith("out of memory. ")
 
 
+def test_what_is_said_in_both_languages_is_embedded_once_but_symptoms_are_embedded_as_they_are() -> None:
+    pieces = [c for c in chunks(cases().cases, rules(), glossary()) if c.cases == ("kto-nan",)]
+    english, chinese = (c for c in pieces if c.part == "refutation")
+    assert "降低学习率" in chinese.text
+    assert chinese.embedded == english.embedded
+    assert any(c.embedded.endswith("kto 损失变成 nan") for c in pieces if c.part == "symptom")
+
+
 def test_drafts_give_no_pieces() -> None:
     assert chunks([case("d", ["x"], status="draft")], rules(), glossary()) == ()
 

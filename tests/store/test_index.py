@@ -16,7 +16,9 @@ from trainmedic.kb.glossary.terms import Concept, Glossary
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import index as store
-from trainmedic.kb.store.index import Index, Manifest
+from trainmedic.kb.store.half import HALVES, read_half
+from trainmedic.kb.store.index import Index
+from trainmedic.kb.store.manifest import MANIFEST, REBUILD, Manifest, read_manifest, verify
 
 
 def made(root: Path, version: str = "v1", embedder: HashEmbedder | None = None) -> Manifest:
@@ -48,13 +50,13 @@ def test_a_tampered_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     with pytest.raises(StoreError, match=name) as caught:
         store.open_index(tmp_path, HashEmbedder())
-    assert caught.value.hint == store.REBUILD
+    assert caught.value.hint == REBUILD
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / made(tmp_path).id / "documents.npy").unlink()
     with pytest.raises(StoreError, match="missing"):
-        store.verify(store.current(tmp_path))
+        verify(store.current(tmp_path))
 
 
 def test_another_embedder_is_refused_and_both_are_named(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_ensure_repairs_a_damaged_index(tmp_path: Path) -> None:
     manifest = made(tmp_path)
     (tmp_path / manifest.id / "chunks.json").write_text("[]")
     assert store.ensure(tmp_path, cases(), rules(), glossary(), HashEmbedder()).manifest.id == manifest.id
-    store.verify(store.current(tmp_path))
+    verify(store.current(tmp_path))
 
 
 def test_only_texts_that_are_new_are_embedded_when_pages_change(tmp_path: Path) -> None:
@@ -237,6 +239,64 @@ def test_a_folder_that_cannot_be_made_is_named_with_the_setting_to_change(tmp_pa
     assert caught.value.hint == "set TRAINMEDIC_DATA_DIR"
 
 
+# --- words before vectors -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "FEW", 0)
+
+
+def at_once(root: Path, edition: CaseSet | None = None, embedder: HashEmbedder | None = None) -> Index | None:
+    return store.words_at_once(root, edition or cases(), rules(), glossary(), embedder or HashEmbedder(), root / "none")
+
+
+def test_words_are_searched_before_anything_is_embedded(tmp_path: Path, impatient: None) -> None:
+    embedder = HashEmbedder()
+    words = at_once(tmp_path, embedder=embedder)
+    assert words is not None
+    assert words.words_only
+    assert embedder.asked == words.vectors.size == 0
+    assert store.status(tmp_path).available == ()
+    whole = store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
+    assert (whole.chunks, whole.page_ids, whole.concepts) == (words.chunks, words.page_ids, words.concepts)
+    assert not whole.words_only
+    assert whole.without_vectors().words_only
+    numbers, _ = words.lexical.search({"allreduce": 1.0}, 3)  # its files may be gone by now
+    assert numbers.tolist() == whole.lexical.search({"allreduce": 1.0}, 3)[0].tolist() != []
+    assert at_once(tmp_path) is None
+
+
+def test_what_is_embedded_in_seconds_is_waited_for(tmp_path: Path, impatient: None) -> None:
+    assert at_once(tmp_path) is not None
+    made(tmp_path)
+    assert at_once(tmp_path, CaseSet(cases=cases().cases, version="v2")) is None  # no new text
+    changed = replace(edited(), version="v3")
+    assert at_once(tmp_path, changed) is not None
+    assert at_once(tmp_path, changed, HashEmbedder("other")) is not None
+
+
+def test_the_words_of_a_start_are_those_of_the_build_after_it(tmp_path: Path, impatient: None) -> None:
+    words = at_once(tmp_path)
+    assert words is not None
+    manifest = store.add_vectors(tmp_path, read_half(tmp_path, words.manifest.id), HashEmbedder())
+    assert manifest.files == made(tmp_path / "b").files
+    with pytest.raises(StoreError, match="no index at"):
+        read_half(tmp_path, "unknown")
+
+
+def test_damaged_words_are_made_again_and_never_embedded(tmp_path: Path, impatient: None) -> None:
+    words = at_once(tmp_path)
+    assert words is not None
+    path = tmp_path / HALVES / words.manifest.id / "chunks.json"
+    path.write_text("[]")
+    with pytest.raises(StoreError, match=r"chunks\.json"):
+        store.add_vectors(tmp_path, read_half(tmp_path, words.manifest.id), HashEmbedder())
+    again = at_once(tmp_path)
+    assert again is not None
+    assert again.chunks == words.chunks
+
+
 # --- the index that is part of the package ----------------------------------------------------------------------------
 
 
@@ -253,7 +313,7 @@ def test_a_new_data_folder_needs_no_embedding_and_no_disk_space_if_the_package_h
     embedder, data = HashEmbedder(), tmp_path / "data"
     opened = store.ensure(data, cases(), rules(), glossary(), embedder, package)
     assert embedder.asked == 0
-    assert opened.manifest == store.read_manifest(package)
+    assert opened.manifest == read_manifest(package)
     assert opened.vectors.size == len(opened.chunks)
     assert opened.concepts["kto-nan"] == {"nan-loss"}
     assert opened.titles["zero3-oom"] == {"oom"}
@@ -290,7 +350,7 @@ def test_for_other_pages_than_the_packages_an_index_is_built_from_its_vectors(
 def test_an_index_of_older_code_is_not_used(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "code_version", lambda: "later")
     opened = store.ensure(tmp_path / "data", cases(), rules(), glossary(), HashEmbedder(), package)
-    assert opened.manifest.id != store.read_manifest(package).id
+    assert opened.manifest.id != read_manifest(package).id
 
 
 def test_another_embedder_than_the_packages_builds_its_own_index(package: Path, tmp_path: Path) -> None:
@@ -302,16 +362,16 @@ def test_another_embedder_than_the_packages_builds_its_own_index(package: Path, 
 
 def test_the_packages_index_is_made_again_only_if_it_does_not_fit(package: Path) -> None:
     embedder = HashEmbedder()
-    before = (package / store.MANIFEST).stat()
+    before = (package / MANIFEST).stat()
     store.prebuild(cases(), rules(), glossary(), embedder, package)
-    assert (package / store.MANIFEST).stat() == before
+    assert (package / MANIFEST).stat() == before
     assert store.prebuild(cases("v2"), rules(), glossary(), embedder, package).kb_version == "v2"
-    assert store.verify(package).kb_version == "v2"
+    assert verify(package).kb_version == "v2"
     assert embedder.asked == 0
     assert [path.name for path in package.parent.iterdir()] == [package.name]
 
 
 def test_the_status_names_the_packages_index(package: Path, tmp_path: Path) -> None:
     status = store.status(tmp_path / "data", package)
-    assert (status.current, status.prebuilt) == (None, store.read_manifest(package).id)
+    assert (status.current, status.prebuilt) == (None, read_manifest(package).id)
     assert store.status(tmp_path / "data", tmp_path / "none").prebuilt is None

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.glossary.terms import BUILT_IN
 from trainmedic.kb.store import index
+from trainmedic.kb.store.embedder import OnnxEmbedder
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer
@@ -26,6 +27,7 @@ from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.ui import loading
+from trainmedic.ui.indexing import add_vectors
 from trainmedic.ui.loading import THREADS, load_version, read_pages
 from trainmedic.ui.reload import Reloader, state_of
 from trainmedic.ui.replay import replay
@@ -112,8 +114,8 @@ class Place:
         path.with_suffix(".new").write_text(PAGE.format(id=id, edition=edition), encoding="utf-8")
         path.with_suffix(".new").replace(path)
 
-    def advisor(self) -> Advisor:
-        return Advisor(loading.load_knowledge(self.settings), History(self.settings.history_url))
+    def advisor(self, *, at_once: bool = False) -> Advisor:
+        return Advisor(loading.load_knowledge(self.settings, at_once=at_once), History(self.settings.history_url))
 
 
 @pytest.fixture
@@ -287,6 +289,122 @@ def until(condition: Any) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+# --- an index of words only -----------------------------------------------------------------------------------------
+
+
+class Embedding:
+    """Makes the vectors in this process as soon as it may; fails the first ``failures`` times."""
+
+    def __init__(self, place: Place, failures: int = 0) -> None:
+        self.may = threading.Event()
+        self.names: list[str] = []
+        self._place, self._failures = place, failures
+
+    async def __call__(self, settings: Settings, name: str, report: Callable[[int], None]) -> None:
+        self.names.append(name)
+        report(37)
+        if len(self.names) <= self._failures:
+            raise StoreError("the disk is full")
+        while not self.may.is_set():
+            await asyncio.sleep(0.01)
+        root, embedder = loading.index_root(settings), loading.embedder_of(settings)
+        index.complete(root, name, embedder, self._place.builtin / "none")
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every new text is one too many to wait for."""
+    monkeypatch.setattr(index, "FEW", 0)
+    monkeypatch.setattr("trainmedic.ui.reload.SETTLE_S", 0.0)
+
+
+def test_a_first_start_answers_by_words_and_switches_when_the_vectors_are_there(place: Place, hasty: None) -> None:
+    advisor = place.advisor(at_once=True)
+    embedding = Embedding(place)
+    reloader = Reloader(place.settings, advisor, embed=embedding)
+    app = create_app(advisor, place.settings, background=[reloader.running])
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+
+        def ask(**fields: str) -> Any:
+            response = client.post("/v1/ask", json={"question": QUESTION, **fields})
+            assert response.status_code == 200
+            return response.json()
+
+        assert until(lambda: advisor.embedded_percent == 37)
+        ready = client.get("/readyz").json()
+        assert (ready["index"], ready["embedded_percent"]) == ("building", 37)
+        first = ask()
+        assert first["causes"][0]["title"] == "Edition 0 of the frobnicated loss"
+        assert first["words_only"]
+        assert any("37 %" in notice for notice in first["notices"])
+        assert any("37 %" in notice and "词语" in notice for notice in ask(language="zh")["notices"])
+        embedding.may.set()
+        assert until(lambda: not advisor.knowledge.index.words_only)
+        ready = client.get("/readyz").json()
+        assert (ready["index"], ready["embedded_percent"]) == ("ready", 100)
+        second = ask()
+    assert not second["words_only"]
+    assert not any("%" in notice for notice in second["notices"])
+    assert second["kb_version"] == first["kb_version"]
+    assert place.advisor(at_once=True).knowledge.index.vectors.size
+    replayed = [replay(place.settings, answer["id"]) for answer in (first, second)]
+    assert [again.answer.words_only for again in replayed] == [True, False]
+    assert [again.answer.answer for again in replayed] == [first["answer"], second["answer"]]
+
+
+def test_pages_that_change_meanwhile_are_answered_from_at_once_and_embedded_instead(place: Place, hasty: None) -> None:
+    advisor = place.advisor(at_once=True)
+    embedding = Embedding(place)
+    reloader = Reloader(place.settings, advisor, embed=embedding)
+    with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
+        assert until(lambda: embedding.names)
+        place.write(1)
+        assert until(lambda: len(embedding.names) == 2)
+        assert edition_of(advisor.ask(Ask(question=QUESTION))) == "Edition 1 of the frobnicated loss"
+        assert advisor.knowledge.index.words_only
+        embedding.may.set()
+        assert until(lambda: not advisor.knowledge.index.words_only)
+    assert edition_of(advisor.ask(Ask(question=QUESTION))) == "Edition 1 of the frobnicated loss"
+    assert advisor.knowledge.index.manifest.id == embedding.names[1] != embedding.names[0]
+
+
+def test_a_whole_index_answers_until_that_of_changed_pages_is_whole(place: Place, hasty: None) -> None:
+    advisor = place.advisor()
+    place.write(1)
+    assert Reloader(place.settings, advisor).reload()
+    assert not advisor.knowledge.index.words_only
+
+
+def test_embedding_that_fails_is_named_and_tried_again(
+    place: Place, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainmedic.ui.reload.RETRY_S", 0.1)
+    advisor = place.advisor(at_once=True)
+    embedding = Embedding(place, failures=1)
+    reloader = Reloader(place.settings, advisor, embed=embedding)
+    with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
+        assert until(lambda: reloader.problem == "the disk is full")
+        assert advisor.ask(Ask(question=QUESTION)).words_only
+        embedding.may.set()
+        assert until(lambda: not advisor.knowledge.index.words_only)
+    assert reloader.problem is None
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_makes_the_vectors_and_says_why_it_cannot(
+    place: Place, hasty: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "embedder_of", lambda settings: OnnxEmbedder())
+    knowledge = loading.load_knowledge(place.settings, at_once=True)
+    name, percents = knowledge.index.manifest.id, list[int]()
+    asyncio.run(add_vectors(place.settings, name, percents.append))
+    opened = index.open_version(loading.index_root(place.settings) / name, knowledge.embedder)
+    assert not opened.words_only
+    assert percents[-1] == 100
+    with pytest.raises(StoreError, match="no index at"):
+        asyncio.run(add_vectors(place.settings, "unknown", percents.append))
 
 
 # --- administrators -------------------------------------------------------------------------------------------------
