@@ -42,9 +42,11 @@ from trainmedic.kb.store import index as store
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder
-from trainmedic.kb.store.index import Index, Manifest
+from trainmedic.kb.store.index import Index
+from trainmedic.kb.store.manifest import FORMAT, Manifest
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
+from trainmedic.kb.store.words import page_ids
 from trainmedic.service.question.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
@@ -107,10 +109,10 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
         for n, text in enumerate(texts)
     )
     documents = [Document(page_content=piece.text, id=piece.id) for piece in pieces]
-    page_ids = store.page_ids(pieces)
+    ids = page_ids(pieces)
     manifest = Manifest(
         id="benchmark",
-        format=store.FORMAT,
+        format=FORMAT,
         embedder=embedder.identity,
         kb_version="",
         ruleset_version="",
@@ -124,8 +126,8 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
         chunks=pieces,
         vectors=Vectors.of(embedder, vectors, documents),
         lexical=lexical.build(tuple(tokens(text)) for text in texts),
-        pages=lexical.build([tuple(tokens(texts[int(page_id.removeprefix("case-"))])) for page_id in page_ids]),
-        page_ids=page_ids,
+        pages=lexical.build([tuple(tokens(texts[int(page_id.removeprefix("case-"))])) for page_id in ids]),
+        page_ids=ids,
     )
 
 

@@ -7,7 +7,8 @@ class TrainmedicError(Exception):
     """Base of all errors. ``code`` is stable, ``kind`` decides the HTTP status, ``str(error)`` is safe to show."""
 
     code = "internal"
-    kind = "internal"  # invalid | unauthorized | not_found | too_large | rate_limited | unavailable | internal
+    kind = "internal"
+    """invalid, unauthorized, forbidden, not_found, too_large, rate_limited, unavailable, timeout or internal."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -27,6 +28,20 @@ class Unauthorized(TrainmedicError):
 
     code = "unauthorized"
     kind = "unauthorized"
+
+
+class Forbidden(TrainmedicError):
+    """The key is valid but not for this."""
+
+    code = "forbidden"
+    kind = "forbidden"
+
+
+class RateLimited(TrainmedicError):
+    """Too many requests of one client."""
+
+    code = "rate_limited"
+    kind = "rate_limited"
 
 
 class NotFound(TrainmedicError):

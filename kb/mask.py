@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.language import lowered
 
 _PREFIX = 16  # the longest prefix of a known shape
 _ROUNDS = 4  # masking one secret can complete the shape of another; two rounds were always enough
@@ -82,15 +83,13 @@ _HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
 def _ranges(text: str) -> list[tuple[int, int, str]]:
     """Non-overlapping ranges to mask, in order. A known shape in a keyed value keeps its prefix."""
     ranges: list[tuple[int, int, str]] = [*_blocks(text), *_shaped(text)]
-    lowered = text.lower()
-    if len(lowered) != len(text):  # "İ" becomes two characters: offsets would shift
-        lowered = "".join(char.lower() if char.isascii() else char for char in text)
+    lower = lowered(text)
     for kind, needle, pattern in _FOLDED:
-        if needle in lowered:
+        if needle in lower:
             ranges.extend((*match.span("secret"), kind) for match in pattern.finditer(text))
     exact = _merged(ranges)
     starts = [start for start, _, _ in exact]
-    for start, end, kind in (*_keyed(text, lowered), *_mails(text)):
+    for start, end, kind in (*_keyed(text, lower), *_mails(text)):
         nearest = bisect_right(starts, start + _PREFIX) - 1
         if nearest < 0 or exact[nearest][1] <= start or exact[nearest][1] + 4 < end:
             ranges.append((start, end, kind))
@@ -140,16 +139,16 @@ def _mails(text: str) -> Iterator[tuple[int, int, str]]:
             yield match.start() - len(local), match.start(), "email"
 
 
-def _keyed(text: str, lowered: str) -> Iterator[tuple[int, int, str]]:
+def _keyed(text: str, lower: str) -> Iterator[tuple[int, int, str]]:
     """Values of keys that name a secret, in every notation: ``K=v``, ``"k": "v"``, ``--k v``, ``f(k="v")``."""
     for key in _KEYS:
-        at = lowered.find(key)
+        at = lower.find(key)
         while at >= 0:
             after = at + len(key)
             start, end = _name(text, at, after)
             if _names_secret(text[start:end]) and (value := _value(text, start, end)) is not None:
                 yield value
-            at = lowered.find(key, after)
+            at = lower.find(key, after)
 
 
 def _name(text: str, start: int, end: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmedic.kb.language import language_of
+from trainmedic.kb.language import is_sentence, language_of
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,24 @@ from trainmedic.kb.language import language_of
         ("the log of the run says 训练完成 but the model that it saved is empty", "en"),
         ("loss nan grad_norm nan", "en"),
         ("", "en"),
+        (
+            "用 verl 训 VL 模型，存 checkpoint 的时候直接报 AutoModelForVision2Seq.from_config() got an argument",
+            "zh",
+        ),
     ],
 )
 def test_names_in_latin_letters_do_not_outvote_a_chinese_word(text: str, language: str) -> None:
     assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("With TRL 0.16.0 and transformers the trainer fails", True),
+        ("导出时直接报错", True),
+        ("[rank0]: RuntimeError: CUDA error: out of memory", False),
+        ("python train.py --lr 1e-4", False),
+    ],
+)
+def test_a_sentence_has_words_that_code_and_logs_lack(text: str, sentence: bool) -> None:
+    assert is_sentence(text) is sentence

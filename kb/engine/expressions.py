@@ -105,7 +105,8 @@ def compile_expression(text: str, words: Vocabulary) -> Expression:
         line = getattr(error, "lineno", None) or 1
         reason = getattr(error, "msg", None) or "cannot be read"
         raise InvalidPage(f"line {line} of the expression: {reason}", hint=f"allowed: {ALLOWED}") from None
-    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+    # A part takes a character at least; three nodes make one of a name.
+    if len(text) * 3 > MAX_NODES and sum(1 for _ in ast.walk(tree)) > MAX_NODES:
         raise InvalidPage(f"the expression has more than {MAX_NODES} parts; split the rule or write a module")
     root = _Compiler("(" + text + "\n)", words).node(tree.body, 0)
     if (tree.body.lineno, tree.body.col_offset) == (1, 0):  # our own parenthesis closed early, or a bare tuple

@@ -334,7 +334,7 @@ class Facts:
         return Fact(value=UNKNOWN, seen="no log", missing=("log",))
 
     def log_says(self, *texts: str) -> Fact:
-        """Whether a log holds one of these texts (wildcards: `log_text.compiled`); the first of them.
+        """Whether a log holds one of these texts (wildcards: `log_text.pattern_of`); the first of them.
 
         Never false: a log is mostly an excerpt, so the absence of a line proves nothing.
         """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from trainmedic.kb.engine.log_text import LEAST_LITERAL, compiled
+from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.memory_places import PLACES
 from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
 from trainmedic.kb.engine.vocabulary import Vocabulary
@@ -67,7 +67,7 @@ def _word(text: str, words: Vocabulary) -> str | None:
 
 
 def _line(text: str, words: Vocabulary) -> str | None:
-    if len(compiled(text)[0]) >= LEAST_LITERAL:
+    if len(literal_of(text)) >= LEAST_LITERAL:
         return None
     return f"{text!r} needs {LEAST_LITERAL} characters in a row that are no wildcards"
 

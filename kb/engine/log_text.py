@@ -39,8 +39,8 @@ def first(evidence: Evidence, literal: str, pattern: re.Pattern[str] | None = No
 
 
 def find(evidence: Evidence, text: str) -> Span | None:
-    """The first place of a text with wildcards (see `compiled`)."""
-    return first(evidence, *compiled(text))
+    """The first place of a text with wildcards (see `pattern_of`)."""
+    return first(evidence, literal_of(text), pattern_of(text))
 
 
 class Haystack:
@@ -70,29 +70,33 @@ class Haystack:
 @cache  # bounded: the texts are those of the pages
 def _needle(text: str) -> tuple[str, frozenset[str]]:
     """The literal part of a text, and the words that are whole in it: those at its ends may be parts of longer ones."""
-    literal, _ = compiled(text)
+    literal = literal_of(text)
     inner = (match[0] for match in _WORD.finditer(literal) if match.start() > 0 and match.end() < len(literal))
     return literal, frozenset(inner)
 
 
+def literal_of(text: str) -> str:
+    """The longest literal part of a text with wildcards."""
+    return max(_WILDCARDS.split(text)[::2], key=len)
+
+
 @cache  # bounded: the texts are those of the pages
-def compiled(text: str) -> tuple[str, re.Pattern[str] | None]:
-    """The longest literal part of a text with wildcards, and its pattern (None without wildcards).
+def pattern_of(text: str) -> re.Pattern[str] | None:
+    """The pattern of a text with wildcards, None without any.
 
     ``*`` is the shortest stretch of the line that fits, ``?`` one character, ``[ab]`` one of these characters. At the
     end, ``*`` is the rest of the word and ``**`` the rest of the line.
     """
     parts = [part for part in _WILDCARDS.split(text) if part]
     if len(parts) == 1 and not _WILDCARDS.fullmatch(parts[0]):
-        return text, None
+        return None
     ending = ""
     if parts[-2:] == ["*", "*"]:
         parts, ending = parts[:-2], r"[^\n]{0,120}"
     elif parts[-1:] == ["*"]:
         parts, ending = parts[:-1], r"[!-~]{0,120}[0-9A-Za-z_]"
-    literals = [part for part in parts if not _WILDCARDS.fullmatch(part)]
     pieces = [_translated(part, before) for before, part in zip(["", *parts], parts, strict=False)]
-    return max(literals, key=len, default=""), re.compile("".join(pieces) + ending)
+    return re.compile("".join(pieces) + ending)
 
 
 def _translated(part: str, before: str) -> str:

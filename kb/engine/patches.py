@@ -111,11 +111,11 @@ def with_patches(report: Report, evidence: Evidence, ruleset: RuleSet, parse: Pa
         return replace(finding, fixes=tuple(complete(fix) for fix in finding.fixes)) if finding.fixes else finding
 
     repair = _repair(report)
-    return replace(
-        report,
-        findings=tuple(finished(finding) for finding in report.findings),
-        repair=complete(repair) if repair is not None else None,
-    )
+    findings = tuple(finished(finding) for finding in report.findings)
+    repair = complete(repair) if repair is not None else None
+    appearing = {name for fix in known.values() for name in fix.appears}
+    titles = {rule.id: rule.title for rule in ruleset.rules if rule.id in appearing}
+    return replace(report, findings=findings, repair=repair, titles=titles)
 
 
 def _appearing(before: Evidence, after: Evidence, ruleset: RuleSet, fired: frozenset[str]) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 
 from trainmedic.kb.engine.facts import WORDS
 from trainmedic.kb.frameworks.canonical import SETTINGS
@@ -21,5 +22,6 @@ class Vocabulary:
     concepts: Collection[str] = ()
 
 
+@cache
 def vocabulary() -> Vocabulary:
     return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))

@@ -58,10 +58,13 @@ def _without_teasers(lines: Sequence[Line]) -> Sequence[Line]:
 
 def mentioned(prose: Sequence[Line], table_of_words: Sequence[tuple[str, str]]) -> Recognised | None:
     """The first name in the text; if two start on the same spot, the one listed first."""
-    for line in prose:
+    whole = "\n".join(line[2] for line in prose).lower()
+    # Most names are nowhere; without the case and the edges of words, that is soon seen.
+    patterns = [(name, _as_word(pattern)) for name, pattern in table_of_words if re.search(pattern, whole)]
+    for line in prose if patterns else ():
         hits = []
-        for order, (name, pattern) in enumerate(table_of_words):
-            match = _as_word(pattern).search(line[2])
+        for order, (name, pattern) in enumerate(patterns):
+            match = pattern.search(line[2])
             if match:
                 hits.append((match.start(), order, name, match.end()))
         if hits:

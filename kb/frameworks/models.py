@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.entries import class_entry
@@ -108,6 +109,7 @@ def model_family(text: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=512)
 def find_family(text: str) -> tuple[str, int, int] | None:
     """(family, start, end) of the first family named in ``text``; on the same spot the first one listed."""
     lowered = text.lower()

@@ -8,7 +8,7 @@ is a path through a trie of tokens, so a Latin term only matches whole words, a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -106,8 +106,12 @@ class Glossary:
 
     def expand(self, text: str, language: str = "en") -> str:
         """The gist: the concepts of ``text`` by their usual name in ``language`` (the dense embedder reads English)."""
+        return self.gist(self.ids(text), language)
+
+    def gist(self, concepts: Iterable[str], language: str = "en") -> str:
+        """The usual names of concepts, by their ids."""
         names = []
-        for concept in self.ids(text):
+        for concept in concepts:
             entry = self.concepts[concept]
             terms = entry.zh if language == "zh" and entry.zh else entry.en
             names.append(terms[0])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from trainmedic.kb.model.place import Source, Span
+from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 
 
@@ -51,7 +52,8 @@ class Traceback:
 class Signal:
     """Something a log, traceback or the user's words show. ``kind`` is one of `kb.parse.signal_kinds.KINDS`.
 
-    ``stated`` is True where the user only said so in prose (weaker than a log line that shows it).
+    ``stated`` is True where the user only said so in prose (weaker than a log line that shows it). ``observed`` is what
+    the numbers of the log are, where they show it.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Signal:
     step: int | None = None
     stated: bool = False
     detail: str = ""
+    observed: Text | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,12 +35,14 @@ class Source:
     """One pasted text: the question (``name`` None) or an attachment, decoded and masked.
 
     Lines are separated by ``\\n`` only (CRLF and CR were normalised, line numbers unchanged).
+    ``unread`` are the first and the last line that a long text lost in its middle; they are blank in ``text``.
     """
 
     name: str | None
     text: str
     byte_count: int
     truncated: bool = False
+    unread: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

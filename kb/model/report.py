@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
 from trainmedic.kb.model.place import Span
 
@@ -128,6 +130,7 @@ class Report:
 
     ``ruled_out`` are those of the clear rules that look at such a run and whose condition is certainly false.
     ``repair`` makes the first change of each fired finding in one patch; None if fewer than two findings have one.
+    ``titles`` has those of the rules that a fix brings up.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -136,6 +139,7 @@ class Report:
     failures: tuple[RuleFailure, ...] = ()
     ruleset_version: str = ""
     repair: Fix | None = None
+    titles: Mapping[str, Text] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def fired(self) -> tuple[Finding, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.engine.defect import Defect, DefectSet, Effect
-from trainmedic.kb.engine.log_text import LEAST_LITERAL, compiled
+from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.model.report import Text
@@ -207,7 +207,7 @@ def _symptoms(field: Field) -> Mapping[str, tuple[str, ...]]:
 
 def _message(fields: Fields) -> str:
     text = fields.text("message")
-    if text and len(compiled(text)[0]) < LEAST_LITERAL:
+    if text and len(literal_of(text)) < LEAST_LITERAL:
         raise fields["message"].error(f"{text!r} needs {LEAST_LITERAL} characters in a row that are no wildcards")
     return text
 

@@ -42,6 +42,11 @@ class _DamagedError(Exception):
     """A frame or a message that ends too early or has a wrong checksum."""
 
 
+def is_run_history(content: bytes) -> bool:
+    """Whether a binary file is of one of the formats."""
+    return content.startswith(WANDB_MAGIC) or _is_tensorboard(content)
+
+
 def read(content: bytes) -> RunHistory | None:
     """The history in a binary file; None if it is of neither format."""
     if content.startswith(WANDB_MAGIC):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
-from trainmedic.kb.parse import event_files
+from trainmedic.kb.parse import compressed, event_files
 from trainmedic.kb.parse.source import Limits, Piece
 
 _MAGIC = (
@@ -19,9 +19,8 @@ _MAGIC = (
     b"\x89PNG",
     b"\xff\xd8\xff",
     b"GIF8",
-    b"\x1f\x8b",
+    *compressed.MAGIC,
     b"GGUF",
-    b"BZh",
     b"\xfd7zXZ",
 )
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -96,13 +95,19 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
     """Decode, normalise line breaks, keep head and tail within ``limits`` and ``budget`` bytes, and mask secrets."""
     size = len(content) if isinstance(content, bytes) else _utf8_size(content)
     problems: list[Problem] = []
+    notes: list[str] = []
+    expanded = compressed.expand(content) if isinstance(content, bytes) else None
+    if expanded is not None:
+        content = expanded.content
+        notes.append(f"decompressed ({expanded.kind})")
+        if not expanded.complete:
+            problems.append(Problem(code="truncated", message=f"{name} is damaged, cut off or too long to be unpacked"))
     history = event_files.read(content) if isinstance(content, bytes) else None
     if history is not None:
         content = history.text
     head, tail = min(limits.head, budget), max(0, min(limits.tail, budget - limits.head))
     pieces, lines, cut = _cut(content, head, tail)
     texts: list[tuple[str, int]] = []
-    notes: list[str] = []
     if history is not None:
         notes.append(f"{history.kind}, one line for each of {history.rows} rows")
         if not history.complete:
@@ -122,7 +127,7 @@ def load(name: str | None, content: str | bytes, limits: Limits, budget: int) ->
         notes.append(f"lines {cut[0]} to {cut[1]} of {lines} were not read")
         message = f"{name or 'the question'} is {size} bytes long: lines {cut[0]} to {cut[1]} were not read"
         problems.append(Problem(code="truncated", message=message))
-    return _assemble(name, texts, size, lines, problems, notes, truncated=cut is not None)
+    return _assemble(name, texts, size, lines, problems, notes, unread=cut)
 
 
 def _assemble(
@@ -133,7 +138,7 @@ def _assemble(
     problems: list[Problem],
     notes: list[str],
     *,
-    truncated: bool,
+    unread: tuple[int, int] | None,
 ) -> Loaded:
     counts: dict[str, int] = {}
     parts: list[Piece] = []
@@ -147,7 +152,7 @@ def _assemble(
         whole.append("\n" * (first - line))
         whole.append(masked.text)
         line = first + masked.text.count("\n")
-    source = Source(name=name, text="".join(whole), byte_count=size, truncated=truncated)
+    source = Source(name=name, text="".join(whole), byte_count=size, truncated=unread is not None, unread=unread)
     return Loaded(
         source=source,
         parts=tuple(parts),
@@ -188,22 +193,30 @@ def _cut(
     if isinstance(content, bytes) and len(content) > head + tail and content.startswith(_WIDE_MARKS):
         content = content.decode("utf-16", "replace")  # bytes of two-byte characters must not be cut anywhere
     total = _lines(content)
+    count = total - _ends_with_break(content)
     if len(content) <= head + tail:
-        return [(content, 1)], total, None
+        return [(content, 1)], count, None
     feed: str | bytes = "\n" if isinstance(content, str) else b"\n"
     stop = content.rfind(feed, 0, head) + 1 or head  # type: ignore[arg-type]
     start = content.find(feed, len(content) - tail) + 1 or len(content)  # type: ignore[arg-type]
     pieces: list[tuple[str | bytes, int]] = [(content[:stop], 1)]
     first_lost = _lines(content[:stop])
-    last_lost = total
+    last_lost = count
     if start < len(content):
         last_lost = total - _lines(content[start:])
         pieces.append((content[start:], last_lost + 1))
-    return pieces, total, (first_lost, max(first_lost, last_lost))
+    return pieces, count, (first_lost, max(first_lost, last_lost))
+
+
+def _ends_with_break(content: str | bytes) -> bool:
+    """Whether nothing follows the last line break, so that no line begins there."""
+    if isinstance(content, str):
+        return not content or content.endswith(("\n", "\r"))
+    return not content or content.endswith((b"\n", b"\r", b"\n\x00"))
 
 
 def _lines(content: str | bytes) -> int:
-    """Number of lines, counting LF, CRLF and lone CR each as one break."""
+    """Number of lines, counting LF, CRLF and lone CR each as one break, and what follows the last one as a line."""
     if isinstance(content, str):
         return 1 + content.count("\n") + content.count("\r") - content.count("\r\n")
     return 1 + content.count(b"\n") + content.count(b"\r") - content.count(b"\r\n")

@@ -27,7 +27,7 @@ def start(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
             keys += 1
             single = single or "_" in key[2]
             end = number + 1
-        elif deeper or (patterns.ITEM.match(item) and number == end and not patterns.WORDS.search(item)):
+        elif deeper or (patterns.ITEM.match(item) and number == end and not patterns.holds_sentence(item)):
             end = number + 1
         else:
             break
@@ -77,4 +77,4 @@ def _config_like(key: re.Match[str]) -> bool:
     if name.isupper() or name[:1].isupper() or name in ("http", "https"):
         return name == "ENV"
     printed = name == "wandb" and value  # every line of its summary begins so
-    return not printed and not patterns.WORDS.search(value.split(" #")[0]) and len(value) < 2000
+    return not printed and not patterns.holds_sentence(value.split(" #")[0]) and len(value) < 2000

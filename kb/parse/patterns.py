@@ -17,29 +17,32 @@ _VERBS = {
 _MODULES = [module for profile in _PROFILES if profile.bare_module for module in profile.modules]
 """Frameworks whose users leave ``python -m`` out."""
 PROMPT = re.compile(
-    r"[ \t]*(?:(?:\([\w.\- /]+\)[ \t]*)?(?:\[?[\w.\-]+@[\w.\-]+[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
-    r"|`(?!`)(?=[^`\n]*(?:\n|$))|\+{1,3})[ \t]*(?=[A-Za-z_./]))+"
+    r"[ \t]*+(?:(?:\([\w.\- /]++\)[ \t]*+)?(?:\[?[\w.\-]++@[\w.\-]++[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
+    r"|`(?!`)(?=[^`\n]*+(?:\n|$))|\+{1,3})[ \t]*+(?=[A-Za-z_./]))+"
 )
-SECOND_PROMPT = re.compile(r"[ \t]*>[ \t]*(?=\S)")
+SECOND_PROMPT = re.compile(r"[ \t]*+>[ \t]*+(?=\S)")
 FIRST = (
-    r"(?:[\w./~-]*/)?(?:"
-    r"deepspeed(?=[ \t]+(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]+(?:-|\S+\.py|\\|\$))|accelerate[ \t]+launch\b"
-    r"|python[\d.]*(?=[ \t]+(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]+job[ \t]+submit\b|srun(?=[ \t]+(?:-|\S+[ \t]|\\))"
-    rf"|(?:{'|'.join(_COMMANDS)})[ \t]+(?:{'|'.join(map(re.escape, sorted(_VERBS)))})(?=[ \t]*(?:$|\\|-"
-    rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]+-))"
-    rf"|nohup(?=[ \t]+\S)|(?:{'|'.join(_MODULES)})\.[\w.]+(?=[ \t]+(?:-|\\))"
-    r"|\./\S+\.(?:sh|py)(?=[ \t]+-)|bash[ \t]+-l?c\b"
-    r"|(?:docker|podman)[ \t]+run\b"
-    r"|[\w./-]+\.py(?=[ \t]+(?:--|\\))|(?:sudo|timeout|numactl|uv[ \t]+run|conda[ \t]+run"
-    r"|mpirun)(?=[ \t]+\S+.*[ \t]--?\w))"
+    r"(?:(?:[\w.~-]*+/)*(?:"
+    r"deepspeed(?=[ \t]++(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]++(?:-|\S+\.py|\\|\$))|accelerate[ \t]++launch\b"
+    r"|python[\d.]*(?=[ \t]++(?:-[mucWX]|\S+\.py\b|\\))|ray[ \t]++job[ \t]++submit\b"
+    r"|srun(?=[ \t]++(?:-|\S+[ \t]|\\))"
+    rf"|(?:{'|'.join(_COMMANDS)})[ \t]++(?:{'|'.join(map(re.escape, sorted(_VERBS)))})(?=[ \t]*+(?:$|\\|-"
+    rf"|[\w./-]+\.(?:ya?ml|json)\b|\S+[ \t]++-))"
+    rf"|nohup(?=[ \t]++\S)|(?:{'|'.join(_MODULES)})\.[\w.]+(?=[ \t]++(?:-|\\))"
+    r"|bash[ \t]++-l?c\b|(?:docker|podman)[ \t]++run\b"
+    r"|(?:sudo|timeout|numactl|uv[ \t]++run|conda[ \t]++run|mpirun)(?=[ \t]++\S.*[ \t]--?\w))"
+    r"|\./\S+\.(?:sh|py)(?=[ \t]++-)|[\w./~-]+\.py(?=[ \t]++(?:--|\\)))"
 )
-ENV = r"(?:(?:export[ \t]+|env[ \t]+|set[ \t]+)?[A-Za-z_]\w*=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'])*[ \t]+)*"
-COMMAND = re.compile(rf"[ \t]*{ENV}{FIRST}", re.MULTILINE)
+ENV = (
+    r"(?:(?:export[ \t]++|env[ \t]++|set[ \t]++)?[A-Za-z_]\w*+="
+    r"(?:\"[^\"\n]*+\"|'[^'\n]*+'|[^\s\"']++)*[ \t]++)*"
+)
+COMMAND = re.compile(rf"[ \t]*+{ENV}{FIRST}", re.MULTILINE)
 SAID = re.compile(r"[ \t]*[^\W\d_][^:：\n`\"'=]{2,80}[:：][ \t]*(?=[\w./~-])")
 FLAGS = re.compile(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
 DOTTED = re.compile(
-    r"[ \t]*(?:\+{1,2})?(?!(?:self|\w*args|tokenizer|os|torch|cfg|config|model\.config|\w+_config)\.)"
-    r"[a-z_]\w*(?:\.\w+)+=\S"
+    r"[ \t]*+(?:\+{1,2})?(?!(?:self|\w*args|tokenizer|os|torch|cfg|config|model\.config|\w+_config)\.)"
+    r"[a-z_]\w*+(?:\.\w++)+=\S"
 )
 """An override of Hydra on its own line, not an assignment to a Python attribute."""
 SHELL = re.compile(
@@ -77,28 +80,89 @@ SECTION = re.compile(r"[ \t]*\[{1,2}[A-Za-z_][\w. \-]*\]{1,2}[ \t]*(?:#.*)?$")
 PAIR = re.compile(r"[ \t]*[A-Za-z_][\w.\-]*[ \t]*=[ \t]*\S")
 VERSIONS = re.compile(
     r"[ \t]*(?:Package[ \t]+Version\b|[A-Za-z][\w.\-]*(?:\[[\w,]+\])?[ ]?(?:==|~=)[ ]?\d"
-    r"|[-*][ \t]+`?[\w. \-()]+`?[ \t]+version|#[ \t]*packages in environment|[-]{4,}[ \t]+[-]{4,})"
+    r"|[-*][ \t]++`?+(?:[\w.\-()]++`?+[ \t]++)+?version|#[ \t]*+packages in environment|-{4,}+[ \t]++-{4,}+)"
 )
 VERSION_LINE = re.compile(
-    r"[ \t]*(?:[-*][ \t]+)?`?[A-Za-z][\w.\-]*`?(?:[ \t]+version)?[ \t]*(?:[:=@]|==|[ \t])[ \t]*v?\d[\w.+\-]*"
-    r"|[ \t]*-[- \t]*$"
+    r"[ \t]*+(?:[-*][ \t]++)?`?+[A-Za-z][\w.\-]*+`?+(?:[ \t]++version)?(?:[ \t]*+(?:==|[:=@])[ \t]*+|[ \t]++)v?\d"
+    r"|[ \t]*+-[- \t]*+$"
 )
-LOG = re.compile(
-    r"Traceback \(most recent call last\)|\[[EWF] [A-Z]\w+\.cpp:\d|\{'[\w/ .\-]+': ?"
-    r"|[ \t]*\d+%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
+_LOG = re.compile(
+    r"Traceback \(most recent call last\)|\[[EWF] [A-Z]\w+\.cpp:\d|\{'[\w/ .\-]++': ?"
+    r"|(?<![ \t\d])[ \t]*+\d++%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
     r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
-    r"|\b(?:\w+\.)*\w*(?:Error|Exception|Interrupt): (?![0-9.]+$)|\b\d+(?:\.\d+)?(?:it/s|s/it)"
-    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: -]|\b\w+ pid=\d+|\(\w+ pid=\d+"
-    r"|(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*[:=#]?[ \t]*\d+.*\b(?:loss|reward|lr|kl"
-    r"|acc)\w*[ \t]*[:=])|step:\d+ - |[ \t]*iteration[ \t]+\d+/"
+    r"|(?<!\w)(?<!\w\.)(?:\w++\.)*\w*(?:Error|Exception|Interrupt): (?![0-9.]++$)|\b\d++(?:\.\d++)?(?:it/s|s/it)"
+    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: -]|\b\w++ pid=\d|\(\w++ pid=\d"
+    r"|step:\d++ - |(?<![ \t])[ \t]*+iteration[ \t]++\d++/"
 )
+_STEP = re.compile(r"(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*+[:=#]?[ \t]*+\d)")
+_LOGGED_VALUE = re.compile(r"(?i:\b(?:loss|reward|lr|kl|acc)\w*+[ \t]*+[:=])")
+_LONGEST_LOG_PREFIX = 2000
+
+
+def is_logged(line: str) -> bool:
+    """Whether the head of a line holds what programs print into logs."""
+    head = line[:_LONGEST_LOG_PREFIX]
+    if _LOG.search(head):
+        return True
+    step = _STEP.search(head)
+    return step is not None and _LOGGED_VALUE.search(head, step.end()) is not None
+
+
+def begins_log(line: str) -> bool:
+    """Whether a line begins with what programs print into logs."""
+    head = line[:_LONGEST_LOG_PREFIX]
+    if _LOG.match(head):
+        return True
+    step = _STEP.match(head)
+    return step is not None and _LOGGED_VALUE.search(head, step.end()) is not None
+
+
 JSON_OPEN = re.compile(r"[ \t]*(?:\{[ \t]*$|\[[ \t]*$|\{[ \t]*\"|\[[ \t]*\{)")
 JSON_KEY = re.compile(r"[ \t]*(?:\"[^\"\n]+\"[ \t]*:|\{|//|\})")
-TABLE = re.compile(r"(?i)[ \t]*(?:[\w/ .\-]+[,\t]){2,}[\w/ .\-]+[ \t]*$")
+TABLE = re.compile(r"(?i)(?:[\w/ .\-]++[,\t]){2,}[\w/ .\-]++[ \t]*+$")
 METRIC = re.compile(r"(?i)\b(?:loss|step|epoch|reward|kl)\b")
-STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|#[^\n]*")
-WORDS = re.compile(r"[A-Za-z]{2,}(?:[ ,.!?]+[A-Za-z']{2,}){5,}|[\u4e00-\u9fff].*[，。？！]")
+_STRINGS = {quote: re.compile(rf"{quote}[^{quote}\\\n]*+(?:\\.[^{quote}\\\n]*+)*{quote}") for quote in ("'", '"')}
+_OPENERS = {quotes: re.compile(f"[{quotes}#]") for quotes in ("'\"", "'", '"', "")}
+_ENGLISH = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}+(?:[ ,.!?]++[A-Za-z'][A-Za-z']++){5}")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_CHINESE_MARK = re.compile(r"[，。？！]")
+
+
+def bare(line: str) -> str:
+    """A line of code without its strings and its comment. A quotation mark that is not closed stays."""
+    parts: list[str] = []
+    at = kept = 0
+    quotes = "'\""
+    while opener := _OPENERS[quotes].search(line, at):
+        at = opener.start()
+        if opener[0] == "#":
+            return "".join((*parts, line[kept:at]))
+        string = _STRINGS[opener[0]].match(line, at)
+        if string is None:
+            quotes = quotes.replace(opener[0], "")  # nor is any later mark of this kind closed
+            at += 1
+        else:
+            parts.append(line[kept:at])
+            at = kept = string.end()
+    return "".join((*parts, line[kept:])) if parts else line
+
+
+def begins_sentence(text: str) -> bool:
+    """Whether a text begins with words of a sentence, six of English or a Chinese clause with its mark."""
+    if _ENGLISH.match(text):
+        return True
+    return _CHINESE.match(text) is not None and _CHINESE_MARK.search(text.split("\n", 1)[0]) is not None
+
+
+def holds_sentence(text: str) -> bool:
+    """Whether a line holds words of a sentence anywhere."""
+    if _ENGLISH.search(text):
+        return True
+    start = _CHINESE.search(text)
+    return start is not None and _CHINESE_MARK.search(text, start.end()) is not None
+
+
 LABEL = re.compile(r"(?=[\w.\- ]{0,24}[\u4e00-\u9fff])[\w.\-][\w.\- ]{0,40}[:：]")
 """What a user says of the next lines, in Chinese ("运行脚本：", "swift版本：2.6.1"): programs do not log so."""
 REACH = 2000
-ENVIRONMENT = re.compile(r"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*[A-Za-z_]\w*=\S*[ \t]*\\")
+ENVIRONMENT = re.compile(r"[ \t]*+(?:[A-Za-z_]\w*+=\S*[ \t]++)*[A-Za-z_]\w*+=\S*[ \t]*+\\")

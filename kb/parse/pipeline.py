@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
+from trainmedic.kb.language import is_sentence
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
 from trainmedic.kb.parse import completeness, device_counts, runs, signals
 from trainmedic.kb.parse.intake import Loaded, load
+from trainmedic.kb.parse.progress import ReadingProgress
 from trainmedic.kb.parse.readers import (
     argv,
     dump,
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 _READERS = ("yaml", "json", "python", "toml", "ini", "dump")
 _CONFIGURING = ("command", "yaml", "json", "python", "toml", "ini")
+_QUOTED_IN_SENTENCES = ("log", "command", "python")
+_ERROR_NAME = re.compile(r"\b[A-Za-z_.]{0,80}(?:Error|Exception|Warning)\b")
 _LOGGED = ("log", "metrics", "prose", "dump")
 _WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200
@@ -42,6 +47,7 @@ _MOST_PROBLEMS = 200
 
 @dataclass(slots=True)
 class _Facts:
+    progress: ReadingProgress
     units: list[runs.Unit] = field(default_factory=list)
     regions: list[Region] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -62,7 +68,8 @@ def parse(question: str, attachments: Sequence[Attachment] = (), *, limits: Limi
     receipt lists what was not read.
     """
     limits = limits or Limits()
-    found = _Facts()
+    sizes = [len(content) for content in (question, *(attachment.content for attachment in attachments))]
+    found = _Facts(progress=ReadingProgress(sum(sizes)))
     receipts: list[InputReceipt] = []
     sources: list[Source] = []
     masked: Counter[str] = Counter()
@@ -121,9 +128,25 @@ def _read(loaded: Loaded, name: str | None, found: _Facts) -> str:
         for block in blocks:
             kinds[block.kind] += len(block.piece.text)
             _block(block, found, log=name is not None and block.kind == "log")
+            if name is None and (sentence := around(block)) is not None:
+                found.prose.append(_prose_reader().read(sentence))
+        found.progress.finish(len(part.text))
     if name is None:
         return "question"
     return kinds.most_common(1)[0][0] if kinds else "text"
+
+
+def around(block: Block) -> Piece | None:
+    """The user's own words on a line that counts as something else, because it quotes an error, a call or a command.
+
+    Of an error only what stands before its name: what it prints is not what the user says.
+    """
+    if block.kind not in _QUOTED_IN_SENTENCES or "\n" in block.piece.text.strip():
+        return None
+    piece = block.piece
+    if block.kind == "log" and (error := _ERROR_NAME.search(piece.text)) is not None:
+        piece = piece.cut(0, error.start())
+    return piece if is_sentence(piece.text) else None
 
 
 def _reader(kind: str) -> Callable[[Piece], Reading]:
@@ -156,7 +179,7 @@ def _block(block: Block, found: _Facts, *, log: bool) -> None:
         message = "a code block is opened and never closed; read to the end"
         found.problems.append(Problem(code="unclosed_fence", message=message, span=piece.span(0, 0)))
     if kind in _LOGGED or kind == "json":
-        read, problems = rows.read(piece)
+        read, problems = rows.read(piece, found.progress.within)
         found.rows.extend(read)
         found.problems.extend(problems)
     if kind == "prose":
@@ -342,7 +365,7 @@ def _versions(found: _Facts, known_good: Mapping[str, VersionFact]) -> dict[str,
 
 def _is_good(fact: VersionFact, known_good: Mapping[str, VersionFact]) -> bool:
     good = known_good.get(fact.package)
-    if good is None or good.span is None or fact.span is None or good.exact != fact.exact:
+    if good is None or good.span is None or fact.span is None or fact.exact not in (good.exact, good.low):
         return False
     return (good.span.attachment, good.span.line) == (fact.span.attachment, fact.span.line)
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.language import lowered
 from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
@@ -69,19 +70,24 @@ _NAMES = {
     *(name for profile in profiles().values() for name in profile.names),
     *load_table("parse/data/words.toml")["packages"]["in_prose"],
 }
-_NAME = "|".join(re.escape(name) for name in sorted(_NAMES, key=lambda name: (-len(name), name)))
+_NAME = "|".join(
+    re.escape(name) for name in sorted({name.lower() for name in _NAMES}, key=lambda name: (-len(name), name))
+)
+# Names are looked for in lower case: ignoring the case of so many takes several times as long.
 _VERSION_OF = re.compile(
-    rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])[`'\"]?"
-    r"(?P<between>[\s:：=@`'\"(（]{0,4}+(?:(?i:version|ver|v|is|are|was|at|to|is at|is on|版本|版|是|为|用的是"
+    rf"(?<![a-z0-9_/.-])(?P<name>{_NAME})(?![a-z_/]|[0-9]{{1,9}}+(?!\.[0-9]))[`'\"*]{{0,3}}+"
+    r"(?P<between>[\s:：=@`'\"(（*]{0,4}+(?:(?:version|ver|v|is|are|was|at|to|is at|is on|版本|版|是|为|用的是"
     r"|的版本是|的版本|版本是|版本为"
-    r"|版本号|版本号是|升级到|降到|升到)[\s:：=`'\"]{0,3}+){0,2})"
-    rf"(?P<sign>(?:[<>]=?|==?|~=)?)\s?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
+    r"|版本号|版本号是|升级到|降到|升到|到)[\s:：=`'\"*]{0,4}+){0,2})"
+    rf"(?P<sign>(?:[<>]=?|==?|~=)?)\s?v?(?P<version>{VERSION})(?P<any>\.[x*])?(?![a-z0-9_%])(?!\.[0-9])"
 )
-_NAMED = re.compile(rf"(?<![A-Za-z0-9_/.-])(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])")
+_NAMED = re.compile(rf"(?<![a-z0-9_/.-])(?P<name>{_NAME})(?![a-z0-9_/])")
 _VERSION_BEFORE = re.compile(
-    rf"(?<![A-Za-z0-9_./-])[vV]?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"
-    rf"|of)\s{{0,2}}+(?P<name>(?i:{_NAME}))(?![A-Za-z0-9_/])"
+    rf"(?<![a-z0-9_./-])v?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"
+    rf"|of)\s{{0,2}}+(?P<name>{_NAME})(?![a-z0-9_/])"
 )
+_HAVE_ENGINES = frozenset({"vllm"})
+"""Packages whose "V1" is the name of an engine and no release."""
 _MORE = re.compile(
     rf"\s{{0,2}}+(?:,|，|、|/|and|or|和|与|跟|以及|还有|或)\s{{0,2}}+(?:also "
     rf"|也)?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
@@ -101,19 +107,25 @@ def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact,
     text = piece.text
     claims_of: dict[str, list[_Claim]] = {}
     good_of: dict[str, list[_Claim]] = {}
-    matches = sorted([*_VERSION_OF.finditer(text), *_VERSION_BEFORE.finditer(text)], key=lambda match: match.start())
+    lower = lowered(text)
+    matches = sorted([*_VERSION_OF.finditer(lower), *_VERSION_BEFORE.finditer(lower)], key=lambda match: match.start())
     for match in matches:
         name = package(match["name"])
         groups = match.groupdict()
         version = public(match["version"])
-        if "." not in version and not groups.get("sign"):
+        marked = text[match.start("version") - 1 : match.start("version")] in ("v", "V") and name not in _HAVE_ENGINES
+        major = "." not in version and (groups.get("any") or marked)
+        if "." not in version and not groups.get("sign") and not major:
             continue
         works = worked(text, match.start(), match.end())
         if not works and is_target(text, match):
             continue
-        sign = groups.get("sign") or next((s for pattern, s in _AFTER if pattern.match(text, match.end())), "")
+        before = text[max(0, match.start() - 2) : match.start()] + (groups.get("between") or "")
+        moved = not {*"到成至"}.isdisjoint(before)  # "到 4.46 之后" is after the move, not 4.46 or later
+        sign = groups.get("sign") or ("" if moved else _sign_after(text, match.end()))
         claims = (good_of if works else claims_of).setdefault(name, [])
-        claims.append((*_known(sign, version), match.start(), match.end()))
+        bounds_of = (None, version, next_release(version)) if major and not sign else _known(sign, version)
+        claims.append((*bounds_of, match.start(), match.end()))
         at = match.end()
         while not sign and (more := _MORE.match(text, at)) is not None and "." in more["version"]:
             at = more.end()
@@ -121,7 +133,9 @@ def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact,
             claims = (good_of if works else claims_of).setdefault(name, [])
             claims.append((*_known("", public(more["version"])), match.start(), at))
     for move in moves(text) if "." in text else ():
-        names = [package(found["name"]) for found in _NAMED.finditer(move.how)]
+        names = [package(found["name"]) for found in _NAMED.finditer(move.how.lower())]
+        if not names and len(every := {package(found["name"]) for found in _NAMED.finditer(lower)}) == 1:
+            names = list(every)
         for claims_by_name, (start, end) in ((good_of, move.good), (claims_of, move.broken)):
             for name in names[:1]:
                 claims_by_name[name] = [(*_known("", public(text[start:end].lstrip("vV"))), start, end)]
@@ -129,6 +143,10 @@ def _versions(piece: Piece) -> tuple[tuple[VersionFact, ...], tuple[VersionFact,
         _add_bare(text, package(matches[0]["name"]), matches, (claims_of, good_of))
     good = tuple(_fact(piece, name, claims[:1]) for name, claims in good_of.items())
     return tuple(_fact(piece, name, claims) for name, claims in claims_of.items()), good
+
+
+def _sign_after(text: str, end: int) -> str:
+    return next((sign for pattern, sign in _AFTER if pattern.match(text, end)), "")
 
 
 def _add_bare(
@@ -203,22 +221,27 @@ _SUBJECTS = re.compile(
 )
 
 
-def _stated_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+_Patterns: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
+
+
+def _stated_patterns() -> tuple[_Patterns, _Patterns]:
     tables = load_table("parse/data/stated.toml")
     patterns = []
     for kind, alternatives in tables["stated"].items():
         text = "|".join(alternatives)
         for name, words in tables["words"].items():
             text = text.replace(f"<{name}>", words)
-        patterns.append((kind, re.compile(text, re.IGNORECASE)))
+        patterns.append((kind, re.compile(text)))
     # an exception by its name alone ("stops with an AssertionError"); one with a message is a traceback
     named = {kind: [name for name, of in EXCEPTIONS.items() if of == kind] for kind in EXCEPTIONS.values()}
-    for kind, names in named.items():
-        patterns.append((kind, re.compile(rf"(?<![A-Za-z.])(?:{'|'.join(names)})(?![A-Za-z:：])")))
-    return tuple(patterns)
+    exceptions = (
+        (kind, re.compile(rf"(?<![A-Za-z.])(?:{'|'.join(names)})(?![A-Za-z:：])")) for kind, names in named.items()
+    )
+    return tuple(patterns), tuple(exceptions)
 
 
-STATED = _stated_patterns()
+STATED, NAMED_EXCEPTIONS = _stated_patterns()
+"""The first are for text in lower case: ignoring the case takes twice as long."""
 
 
 def _signals(piece: Piece) -> tuple[Signal, ...]:
@@ -251,11 +274,12 @@ def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
 
 
 def _stated(text: str) -> Iterator[tuple[str, int, int]]:
-    for kind, pattern in STATED:
-        for match in pattern.finditer(text):
-            if not _negated_inside(kind, match[0]) and not RUN.precedes(text, match.start()):
-                yield kind, match.start(), match.end()
-                break
+    for searched, patterns in ((lowered(text), STATED), (text, NAMED_EXCEPTIONS)):
+        for kind, pattern in patterns:
+            for match in pattern.finditer(searched):
+                if not _negated_inside(kind, match[0]) and not RUN.precedes(text, match.start()):
+                    yield kind, match.start(), match.end()
+                    break
 
 
 def _negated_inside(kind: str, phrase: str) -> bool:

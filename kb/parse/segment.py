@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from trainmedic.kb.parse import key_value_lines, sniff
 from trainmedic.kb.parse.source import Piece
 
-_FENCE = re.compile(r"(?P<indent>(?:[ \t]|>[ \t]?)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
+_FENCE = re.compile(r"(?P<indent>[ \t>]*+)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
 _INLINE = re.compile(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")
 _INFO_FILE = re.compile(
     r"(?:^|[\s\"'=(:`])(?P<name>[\w./-]+\.(?:ya?ml|json|jsonl|py|sh|bash|toml|ini|cfg|log|txt|csv))\b"
@@ -153,9 +153,10 @@ def _unfenced(piece: Piece, plain: str, *, logged: bool) -> Iterator[Block]:
             cut = sniff.unindent(cut, len(lines[first]) - len(lines[first].lstrip()))
         return Block(kind=kind, piece=cut)
 
+    brackets = sniff.Brackets(lines)
     at = done = 0
     while at < len(lines):
-        found = sniff.start(lines, at) if lines[at] and not lines[at].isspace() else None
+        found = sniff.start(lines, at, brackets) if lines[at] and not lines[at].isspace() else None
         if found is None:
             at += 1
             continue

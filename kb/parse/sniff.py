@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from trainmedic.kb.data_files import load_table
-from trainmedic.kb.parse import key_value_lines, patterns
+from trainmedic.kb.parse import cluster_status, key_value_lines, patterns
+from trainmedic.kb.parse.compressed import plain_name
 from trainmedic.kb.parse.source import Piece
 
 _WORDS = load_table("parse/data/words.toml")
 _INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in names}
+_SETS_UP = re.compile(r"^[ \t]*+(?:export[ \t]++\w++=|#SBATCH)", re.MULTILINE)
 _ENDINGS = {ending: kind for kind, endings in _WORDS["endings"].items() for ending in endings}
 
 
@@ -30,7 +33,7 @@ def by_info(text: str) -> str:
 
 def by_name(name: str, text: str) -> str:
     """The kind of a file by its name, else by its content; ``""`` reads it like a question."""
-    base = name.rpartition("/")[2].lower()
+    base = plain_name(name.rpartition("/")[2].lower())
     if base.startswith(("requirements", "constraints", "pylock.")) or base in _WORDS["packages"]["listings"]:
         return "versions"
     if base.startswith("dockerfile"):
@@ -38,7 +41,13 @@ def by_name(name: str, text: str) -> str:
     kind = _ENDINGS.get(base[base.rfind(".") :] if "." in base else "", "")
     if kind == "json" and _jsonl(text):
         return "metrics"
-    if kind in ("yaml", "json", "toml", "ini") and is_command(text[:4000]) and not patterns.KEY.search(text):
+    if kind in ("yaml", "json") and cluster_status.is_pod_status(text):
+        return "log"
+    if (
+        kind in ("yaml", "json", "toml", "ini")
+        and is_command(text[:4000])
+        and not any(map(patterns.KEY.match, text.split("\n")))
+    ):
         return "command"
     return kind or (whole(text) if base.endswith(".txt") or "." not in base else "")
 
@@ -66,19 +75,21 @@ def whole(text: str) -> str:
 def is_command(text: str) -> bool:
     """Whether the first line that is not blank or a comment starts a program of interest."""
     line = next((line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
-    prompt = patterns.PROMPT.match(line)
-    return _starts(line[prompt.end() :] if prompt else line)
+    return _starts(_unprompted(line))
 
 
 def is_log(text: str) -> bool:
     """Whether a text has log lines and no command."""
-    return any(patterns.LOG.match(line[:2000]) for line in text.split("\n")) and not has_command(text)
+    return any(map(patterns.begins_log, text.split("\n"))) and not has_command(text)
 
 
 def has_command(text: str) -> bool:
-    return any(
-        _starts(patterns.PROMPT.sub("", line, count=1)) or patterns.FLAGS.match(line) for line in text.split("\n")
-    )
+    return any(_starts(_unprompted(line)) or patterns.FLAGS.match(line) for line in text.split("\n"))
+
+
+def _unprompted(line: str) -> str:
+    prompt = patterns.PROMPT.match(line)
+    return line[prompt.end() :] if prompt else line
 
 
 def _starts(line: str) -> bool:
@@ -87,10 +98,16 @@ def _starts(line: str) -> bool:
     )
 
 
-def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
-    """The stretch that begins at line ``at``: (kind, column, line after its end), or None for plain text."""
+def start(lines: list[str], at: int, brackets: Brackets) -> tuple[str, int, int] | None:
+    """The stretch that begins at line ``at``: (kind, column, line after its end), or None for plain text.
+
+    ``brackets`` are those of the same ``lines``.
+    """
     line = lines[at]
-    for find in (_command, _json, _log, _versions, _python, _section, key_value_lines.start, _table):
+    stretch = cluster_status.start(lines, at, line) or _command(lines, at, line) or _json(lines, at, line, brackets)
+    if stretch is not None:
+        return stretch
+    for find in (_log, _versions, _python, _section, key_value_lines.start, _table):
         found = find(lines, at, line)
         if found is not None:
             return found
@@ -100,11 +117,10 @@ def start(lines: list[str], at: int) -> tuple[str, int, int] | None:
 def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
     if line.lstrip()[:1] == "|" and line.count("|") > 1:
         return None  # a table's row
-    prompt = patterns.PROMPT.match(line)
-    bare = line[prompt.end() :] if prompt else line
+    bare = _unprompted(line)
     if not (_starts(bare) or patterns.SHELL.match(bare) or patterns.FLAGS.match(bare) or patterns.DOTTED.match(bare)):
         return _behind_words(lines, at, line)
-    if patterns.FLAGS.match(bare) and patterns.WORDS.search(bare):
+    if patterns.FLAGS.match(bare) and patterns.holds_sentence(bare):
         return None
     end = _command_end(lines, at)
     if end == at:
@@ -112,7 +128,7 @@ def _command(lines: list[str], at: int, line: str) -> tuple[str, int, int] | Non
     text = "\n".join(lines[at:end])
     if has_command(text) or (patterns.DOTTED.match(bare) and end - at > 1):
         return "command", 0, end
-    return ("command" if re.search(r"^\s*(?:export[ \t]+\w+=|#SBATCH)", text, re.MULTILINE) else "prose"), 0, end
+    return ("command" if _SETS_UP.search(text) else "prose"), 0, end
 
 
 def _behind_words(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
@@ -133,8 +149,7 @@ def _command_end(lines: list[str], at: int) -> int:
     blank = 0
     while number < len(lines):
         line = lines[number]
-        prompt = patterns.PROMPT.match(line)
-        bare = line[prompt.end() :] if prompt else line
+        bare = _unprompted(line)
         stripped = bare.strip()
         if stripped and not stripped.startswith("#") and number > at:
             shellish = (
@@ -159,7 +174,8 @@ def _stretch(lines: list[str], number: int, bare: str) -> int:
             if lines[following].strip() == here[2]:
                 return following + 1
         return len(lines)
-    closer = ")" if re.search(r"\w=\([^)]*$", bare) else ""
+    opened = bare.rfind("=(")
+    closer = ")" if opened > 0 and bare[opened - 1 : opened].isidentifier() and ")" not in bare[opened:] else ""
     for quote in "'\"":
         rest = re.sub(r"\\.", "", bare)
         if not closer and rest.count(quote) % 2 and (rest.count("'") + rest.count('"')) < 40:
@@ -172,7 +188,7 @@ def _stretch(lines: list[str], number: int, bare: str) -> int:
     return number + 1
 
 
-def _json(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
+def _json(lines: list[str], at: int, line: str, brackets: Brackets) -> tuple[str, int, int] | None:
     offset = 0
     if not patterns.JSON_OPEN.match(line):
         if (
@@ -183,31 +199,76 @@ def _json(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
         ):
             return None
         offset = line.rfind("{")
-    depth = 0
-    for number in range(at, min(at + patterns.REACH * 5, len(lines))):
-        stripped = patterns.STRING.sub("", lines[number][offset:] if number == at else lines[number])
-        depth += stripped.count("{") + stripped.count("[") - stripped.count("}") - stripped.count("]")
-        if depth <= 0:
-            text = lines[at] if number == at else ""
-            if number == at and ('":' not in text.replace(" ", "") or patterns.LOG.match(text)):
-                return None
-            if number > at and not any('":' in item or '" :' in item for item in lines[at : number + 1]):
-                return None
-            if number == at and patterns.METRIC.search(text) and '"zero' not in text:
-                return "metrics", offset, number + 1
-            return "json", offset, number + 1
-        if (
-            number > at
-            and not lines[number].strip()
-            and number + 1 < len(lines)
-            and patterns.WORDS.search(lines[number + 1])
-        ):
-            return ("json", offset, number) if number > at + 1 else None
-    return ("json", offset, len(lines)) if any('":' in item for item in lines[at : at + 50]) else None
+    end, interrupted = brackets.end(at, offset), brackets.interruption(at)
+    if interrupted is not None and (end is None or interrupted < end):
+        return ("json", offset, interrupted) if interrupted > at + 1 else None
+    if end is None:
+        return ("json", offset, len(lines)) if brackets.any_key(at, at + 50) else None
+    if end > at:
+        return ("json", offset, end + 1) if brackets.any_key(at, end + 1) else None
+    if '":' not in line.replace(" ", "") or patterns.begins_log(line):
+        return None
+    measures = patterns.METRIC.search(line) and '"zero' not in line
+    return ("metrics" if measures else "json"), offset, end + 1
+
+
+class Brackets:
+    """The braces and square brackets of a text's lines, counted in one pass when they are first needed."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._levels: list[int] = []  # brackets open after each line
+        self._lower: list[int | None] = []  # the next line with a lower level
+        self._keys: list[int] = []  # lines with a key before each line
+        self._interruptions: list[int] = []
+
+    def end(self, at: int, offset: int) -> int | None:
+        """The line on which everything is closed that line ``at`` opens from ``offset`` on; None if it never is."""
+        self._count()
+        level = self._levels[at] - _opened(self._lines[at][offset:])
+        line: int | None = at
+        while line is not None and self._levels[line] > level:
+            line = self._lower[line]
+        return line
+
+    def interruption(self, at: int) -> int | None:
+        """The first blank line after ``at`` that a sentence follows."""
+        self._count()
+        place = bisect_right(self._interruptions, at)
+        return self._interruptions[place] if place < len(self._interruptions) else None
+
+    def any_key(self, start: int, end: int) -> bool:
+        """Whether a line from ``start`` up to ``end`` has a quoted key."""
+        self._count()
+        return self._keys[min(end, len(self._lines))] > self._keys[start]
+
+    def _count(self) -> None:
+        if self._levels:
+            return
+        level = keys = 0
+        for number, line in enumerate(self._lines):
+            level += _opened(line)
+            self._levels.append(level)
+            self._keys.append(keys)
+            keys += '":' in line or '" :' in line
+            if number and not self._lines[number - 1].strip() and patterns.holds_sentence(line):
+                self._interruptions.append(number - 1)
+        self._keys.append(keys)
+        self._lower = [None] * len(self._levels)
+        waiting: list[int] = []
+        for number, level in enumerate(self._levels):
+            while waiting and self._levels[waiting[-1]] > level:
+                self._lower[waiting.pop()] = number
+            waiting.append(number)
+
+
+def _opened(line: str) -> int:
+    code = patterns.bare(line) if "{" in line or "[" in line or "}" in line or "]" in line else ""
+    return code.count("{") + code.count("[") - code.count("}") - code.count("]")
 
 
 def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if not patterns.LOG.search(line[:2000]) or (patterns.WORDS.search(line[:300]) and not patterns.LOG.match(line)):
+    if not patterns.is_logged(line) or (patterns.holds_sentence(line[:300]) and not patterns.begins_log(line)):
         return None
     if "Arguments(" in line or "Namespace(" in line:
         return _calls(lines, at, line)
@@ -218,13 +279,13 @@ def _log(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
         trace = trace or "Traceback" in item
         if (
             not (trace or item[:1] in " \t")
-            and (_starts(item) or patterns.KEY.match(item) or patterns.WORDS.search(item))
-            and not patterns.LOG.search(item[:2000])  # last: it is the dearest by far
+            and (_starts(item) or patterns.KEY.match(item) or patterns.holds_sentence(item))
+            and not patterns.is_logged(item)  # last: it is the dearest by far
         ):
             break
         if item.startswith("```") or ("Arguments(" in item or "Namespace(" in item):
             break
-        if patterns.LABEL.match(item) and not patterns.LOG.search(item[:2000]):
+        if patterns.LABEL.match(item) and not patterns.is_logged(item):
             break
         number += 1
     return "log", 0, number
@@ -243,7 +304,7 @@ def _closing(lines: list[str], at: int, offset: int) -> int:
     """The line after all brackets opened from ``offset`` on are closed."""
     depth = 0
     for number in range(at, min(at + patterns.REACH, len(lines))):
-        stripped = patterns.STRING.sub("", lines[number][offset:] if number == at else lines[number])
+        stripped = patterns.bare(lines[number][offset:] if number == at else lines[number])
         depth += sum(stripped.count(c) for c in "([{") - sum(stripped.count(c) for c in ")]}")
         if depth <= 0:
             return number + 1
@@ -251,7 +312,7 @@ def _closing(lines: list[str], at: int, offset: int) -> int:
 
 
 def _versions(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None:
-    if not patterns.VERSIONS.match(line) or patterns.WORDS.search(line):
+    if not patterns.VERSIONS.match(line) or patterns.holds_sentence(line):
         return None
     number = at + 1
     while number < len(lines) and (
@@ -283,7 +344,7 @@ def _python(lines: list[str], at: int, line: str) -> tuple[str, int, int] | None
                 and not patterns.PYTHON_MORE.match(item.lstrip())
             ):
                 break
-            if patterns.LOG.match(item) or patterns.COMMAND.match(item) or patterns.WORDS.match(item):
+            if patterns.begins_log(item) or patterns.COMMAND.match(item) or patterns.begins_sentence(item):
                 break
             number = end = _closing(lines, number, 0)
         elif number - end > 2:

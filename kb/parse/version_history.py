@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.language import lowered
 from trainmedic.kb.parse.readers.versions import VERSION
 
 _WORKS = (
@@ -21,8 +22,8 @@ _SOLVES = (
     r"|is gone|gone|was fine|is fine|好了|正常|解决|没问题|就没|消失)"
 )
 _GOOD_AFTER = re.compile(
-    r"[\s`'\")）]{0,3}(?:版本|版|it |this |everything |all |that |就|是|都|上|下|时|的话|一切|训练|跑){0,3}\s?"
-    rf"(?:{_WORKS})",
+    r"[\s`'\")）]{0,3}(?:版本|版|之后|以后|后|it |this |everything |all |that |就|是|都|上|下|时|的话"
+    rf"|一切|训练|跑){{0,3}}\s?(?:{_WORKS})",
     re.IGNORECASE,
 )
 _BAD_AFTER = re.compile(
@@ -38,13 +39,16 @@ _GOOD_BEFORE = re.compile(
     r"|(?:之前|原来|以前)(?:用|的|是)?)[\s`'\":]{0,3}(?:version |版本)?$",
     re.IGNORECASE,
 )
+_WITH = re.compile(r"(?<![a-z])(?:with|in|on|under|using)[\s`'\"]{1,3}$", re.IGNORECASE)
+_WORKED = re.compile(r"[^.;\n]{1,40}(?<![A-Za-z])(?:worked|was (?:fine|ok|normal)|ran fine|trained fine)(?![a-z])")
 _BAD_BEFORE = re.compile(
     r"(?:(?:not|n't|fails?|breaks?|broken) (?:with|on|in|under|using|for)|i have|i am on|i'm on|currently(?: on)?"
     r"|now on|现在(?:是|用的是|用)?) ?(?:version )?$",
     re.IGNORECASE,
 )
 _BACK = re.compile(
-    r"(?:downgrad\w+|revert\w*|roll(?:ed|ing)? ?back|went back|going back|pinn?(?:ed|ing)?|降级?|回退|退回|降)"
+    r"(?:downgrad\w+|revert\w*|roll(?:ed|ing)? ?back|went back|going back|pinn?(?:ed|ing)?|install\w*"
+    r"|upgrad\w+|updat\w+|switch\w*|mov(?:ed|ing) to|降级?|回退|退回|降|升级?|换|装)"
     r"[^.;,。；，\n]{0,24}$",
     re.IGNORECASE,
 )
@@ -53,11 +57,14 @@ _NOT_SOLVED = re.compile(r"not|n't|no (?:change|effect)|没用|无效|不行|还
 _CLAUSE = re.compile(r"[,;，。；\n]|\.\s|(?<![a-z])(?:but|while|whereas|however)(?![a-z])|但|而|可")
 _DOTTED = rf"v?(?=[0-9]{{1,4}}\.[0-9]){VERSION}"
 _NAME = r"(?:[A-Za-z][\w -]{1,24}?[ =]{1,2})?"
+_TO = r"to|->|=>|→|升级?到|升至|更新到|换到|换成|降级?到|降至|降回|到"
 _MOVE = re.compile(
-    rf"(?P<how>[^.;。；\n]{{0,40}}?)(?:from|从|由)\s{{0,2}}{_NAME}(?P<old>{_DOTTED})\s{{0,2}}(?:to|->|=>|→|升级?到|升至|更新到|换到"
-    rf"|换成|降级?到|降至|降回|到)\s{{0,2}}{_NAME}(?P<new>{_DOTTED})",
-    re.IGNORECASE,
+    rf"(?:(?:from|从|由)\s{{0,2}}{_NAME}(?P<old>{_DOTTED})\s{{0,2}}(?:{_TO})"
+    rf"|(?<![\w.])(?P<older>{_DOTTED})\s{{0,2}}(?:->|=>|→))\s{{0,2}}{_NAME}(?P<new>{_DOTTED})"
 )
+_HOW = 40
+"""Characters before a change of version, in the same clause, that say what was done."""
+_CLAUSE_ENDS = ".;。；\n"
 _BARE = re.compile(rf"(?<![\w.=/-])(?P<version>{_DOTTED})(?![\w%/]|\.[0-9])")
 _DOWN = re.compile(r"downgrad|revert|roll|降|回退|退回", re.IGNORECASE)
 _REACH = 48
@@ -74,12 +81,16 @@ class Move:
 
 def moves(text: str) -> Iterator[Move]:
     """The changes from one version to another that are said to have broken the run or repaired it."""
-    for match in _MOVE.finditer(text):
-        down = _DOWN.search(match[0]) is not None
-        repaired = _solved(text, match.end())
-        old, new = match.span("old"), match.span("new")
-        if repaired or not down:
-            yield Move(match[0], *((new, old) if repaired else (old, new)))
+    end = 0
+    for match in _MOVE.finditer(lowered(text)):
+        before = text[max(end, match.start() - _HOW) : match.start()]
+        start = match.start() - len(before) + 1 + max(before.rfind(mark) for mark in _CLAUSE_ENDS)
+        end = match.end()
+        how = text[start:end]
+        repaired = _solved(text, end)
+        old, new = match.span("old" if match["old"] else "older"), match.span("new")
+        if repaired or _DOWN.search(how) is None:
+            yield Move(how, *((new, old) if repaired else (old, new)))
 
 
 def bare(text: str) -> Iterator[tuple[int, int, bool]]:
@@ -101,6 +112,8 @@ def worked(text: str, start: int, end: int) -> bool:
         return True
     before = _CLAUSE.split(text[max(0, start - _REACH) : start])[-1]
     if _GOOD_BEFORE.search(before) is not None and re.search(_FAILS, before) is None:
+        return True
+    if _WITH.search(before) is not None and _WORKED.match(clause) is not None and re.search(_FAILS, clause) is None:
         return True
     return _BACK.search(before) is not None and _solved(text, end)
 

@@ -254,3 +254,9 @@ def test_no_damage_makes_the_reader_raise() -> None:
             for _ in range(luck.randint(1, 8)):
                 damaged[luck.randrange(len(damaged))] = luck.randrange(256)
             evidence("run.wandb", bytes(damaged))
+
+
+def test_a_run_history_is_known_by_its_beginning() -> None:
+    assert event_files.is_run_history(tensorboard())
+    assert event_files.is_run_history(event_files.WANDB_MAGIC + b"\x00")
+    assert not event_files.is_run_history(b"\x00\x01binary")

@@ -324,3 +324,19 @@ def test_any_mixture_can_be_read_and_spans_hold_the_users_text(question: str, te
 @given(st.text(max_size=300), st.binary(max_size=300), NAMES)
 def test_anything_at_all_can_be_read(question: str, content: bytes, name: str) -> None:
     check_spans(parse(question, [Attachment(name=name, content=content)]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "With trl 0.16.0 constructing the trainer fails: AttributeError: 'X' object has no attribute 'y'",
+        "BitsAndBytesConfig(load_in_4bit=True) under trl 0.16.0 takes as much memory as the bf16 model.",
+        "swift export --merge_lora true: no error, but with trl 0.16.0 the output is not quantised",
+    ],
+)
+def test_a_sentence_that_quotes_an_error_or_code_is_still_what_the_user_says(text: str) -> None:
+    assert parse(text).versions["trl"].exact == "0.16.0"
+
+
+def test_what_an_error_prints_is_not_said_by_the_user() -> None:
+    assert "trl" not in parse("It stops at once: ImportError: this needs trl 0.16.0 and the new vllm").versions

@@ -39,6 +39,11 @@ def known(text: str) -> dict[str, tuple[str | None, str | None, str | None]]:
         ("llama factory (0.9.1)", {"llamafactory": ("0.9.1", None, None)}),
         ("I upgraded transformers to 4.46.3, still nan", {"transformers": ("4.46.3", None, None)}),
         ("我升级到 trl 0.12.0 还是不行", {"trl": ("0.12.0", None, None)}),
+        ("升级到 vllm 0.16.0 之后报错", {"vllm": ("0.16.0", None, None)}),
+        ("after upgrading to trl 0.12.0 it hangs", {"trl": ("0.12.0", None, None)}),
+        ("精度换成 fp16 也不行。我的 torch 是 2.0.0", {"torch": ("2.0.0", None, None)}),
+        ("torch2.4.0 transformers4.44.2", {"torch": ("2.4.0", None, None), "transformers": ("4.44.2", None, None)}),
+        ("**trl version:** 0.19.1", {"trl": ("0.19.1", None, None)}),
     ],
 )  # fmt: skip
 def test_a_version_in_use_is_exact(text: str, expected: dict[str, tuple[str | None, str | None, str | None]]) -> None:
@@ -47,6 +52,15 @@ def test_a_version_in_use_is_exact(text: str, expected: dict[str, tuple[str | No
 
 def test_two_numbers_leave_the_patch_release_open() -> None:
     assert known("transformers is 4.43") == {"transformers": (None, "4.43", "4.44.dev0")}
+
+
+@pytest.mark.parametrize("text", ["transformers v5", "transformers 5.x"])
+def test_a_major_version_leaves_all_its_releases_open(text: str) -> None:
+    assert known(text) == {"transformers": (None, "5", "6.dev0")}
+
+
+def test_the_engine_of_vllm_is_no_version() -> None:
+    assert known("vllm V1 engine") == {}
 
 
 @pytest.mark.parametrize(

@@ -464,3 +464,11 @@ def test_a_printed_dict_is_one_row_whatever_its_first_line_holds() -> None:
     )
     assert row.step == 7
     assert values(row) == {"completion_length": 512.3, "loss": 0.0012, "reward": 0.41, "step": 7}
+
+
+def test_the_run_in_the_name_of_a_column_is_no_part_of_the_metric() -> None:
+    assert metrics.normalise("good run - train/loss") == "loss"
+
+
+def test_a_header_of_many_thousand_characters_is_no_table() -> None:
+    assert read("step,loss," + "a" * 30_000 + "\n1,0.5,2\n") == ()

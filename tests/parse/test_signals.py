@@ -52,7 +52,9 @@ def test_every_kind_is_explained_in_both_languages() -> None:
 
 
 def test_every_kind_that_the_code_gives_is_explained() -> None:
-    known = {message.kind for message in log_signals.MESSAGES} | {kind for kind, _ in prose.STATED}
+    known = {message.kind for message in log_signals.MESSAGES} | {
+        kind for kind, _ in (*prose.STATED, *prose.NAMED_EXCEPTIONS)
+    }
     known |= set(log_signals.EXCEPTIONS.values())
     assert known <= set(signal_kinds.KINDS)
 
@@ -409,3 +411,11 @@ def test_sglangs_decode_lines_are_no_rows_and_no_fault() -> None:
         " gen throughput (token/s): 1234.56, #queue-req: 3\n"
     )
     assert kinds(text) == set()
+
+
+def test_a_signal_says_what_the_numbers_of_the_log_are_in_both_languages() -> None:
+    text = "".join(f"{{'loss': 1.5, 'grad_norm': {56.0 if n == 12 else 1.2}}}\n" for n in range(16))
+    spike = next(signal for signal in found(text) if "spike" in signal.kind)
+    assert spike.observed is not None
+    assert spike.observed.en == "grad_norm is 56, the median of 16 rows 1.2"
+    assert spike.observed.zh == "grad_norm 为 56，16 行的中位数是 1.2"

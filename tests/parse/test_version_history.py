@@ -31,6 +31,11 @@ def exact(evidence: Evidence, which: str) -> dict[str, str | None]:
         "trl 0.11.4 没问题，0.12.1 就卡住",
         "trl 从 0.11.4 升级到 0.12.1 之后 loss 翻倍",
         "降回 trl 0.11.4 就好了，现在 trl 0.12.1",
+        "trl 0.11.4 -> 0.12.1 and the loss is 4x",
+        "从 0.11.4 升级到 0.12.1 之后 trl 报错",
+        "换成 trl 0.11.4 后正常，现在 trl 0.12.1",
+        "trl 0.12.1; pip install trl==0.11.4 fixed it",
+        "under trl 0.12.1 it needs twice the memory. With trl 0.11.4 loading in 4 bit worked.",
     ],
 )
 def test_the_broken_version_is_the_runs_and_the_good_one_is_kept_apart(text: str) -> None:

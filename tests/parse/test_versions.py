@@ -195,3 +195,10 @@ def test_the_number_of_facts_is_bounded() -> None:
     assert (
         len(versions.read(Piece(source=None, text="".join(f"p{i}==1.0\n" for i in range(5000))))) == versions.MAX_FACTS
     )
+
+
+def test_a_name_with_dashes_before_its_version_is_a_listing_for_packages_we_know() -> None:
+    assert exact("torch-2.1.2\npython3.8\nmystery-1.2.3\n/usr/local/cuda-12.1/lib\ntorch-2.1.2-cp310.whl") == {
+        "torch": "2.1.2",
+        "python": "3.8",
+    }

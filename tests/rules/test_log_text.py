@@ -11,7 +11,7 @@ import pytest
 from tests.shipped import shipped_rules
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.log_text import compiled, find, first, lines
+from trainmedic.kb.engine.log_text import find, first, lines, literal_of, pattern_of
 from trainmedic.kb.engine.memory_places import PLACES, out_of_memory, place_of
 from trainmedic.kb.engine.outcome import fires
 from trainmedic.kb.engine.values import UNKNOWN
@@ -97,9 +97,10 @@ def test_a_text_with_wildcards_matches_within_a_line(text: str, log: str, matche
 
 
 def test_the_longest_literal_part_is_searched_first() -> None:
-    assert compiled("plain text") == ("plain text", None)
-    assert compiled("flash*.so: undefined symbol: *")[0] == ".so: undefined symbol: "
-    assert compiled("**")[0] == ""
+    assert literal_of("plain text") == "plain text"
+    assert pattern_of("plain text") is None
+    assert literal_of("flash*.so: undefined symbol: *") == ".so: undefined symbol: "
+    assert literal_of("**") == ""
 
 
 def test_the_log_says_the_first_text_that_it_holds_and_never_that_one_is_absent() -> None:

@@ -7,6 +7,7 @@ So the reader sees one kind of tree, and names, loads and casts resolve as in a 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -21,6 +22,11 @@ _Tree = TypeVar("_Tree", ast.Assign, ast.Expr, ast.Call, ast.Dict, ast.List, ast
 MOST_BRACKETS = 90
 _DEEPEST = 12
 _LAST_COLUMN = 2000  # an expression is parsed behind as many blanks as there are columns before it
+_FEWEST_STEPS = 1000
+_BYTES_A_STEP = 4  # whole programs take a step in forty bytes
+_COMMENT_LINE = re.compile(rb"^[ \t]*+#[^\n]*", re.MULTILINE)
+_LONGEST = 65_536
+"""Bytes of a damaged program that are read."""
 _CALLEES = ("identifier", "attribute")
 _TARGETS = (*_CALLEES, "subscript")
 _STRAIGHT = str.maketrans("“”‘’", "\"\"''")
@@ -45,15 +51,34 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_python.language()))
 
 
+def _root(source: bytes) -> Node | None:
+    """The tree of a text; None if its repair takes too many steps: their number can grow with the text's square."""
+    steps = 0
+
+    def give_up(*_: object) -> bool:
+        nonlocal steps
+        steps += 1
+        return steps > _FEWEST_STEPS + len(source) // _BYTES_A_STEP
+
+    parser = _parser()
+    try:
+        return parser.parse(lambda at, _: source[at : at + _LONGEST], progress_callback=give_up).root_node
+    except ValueError:
+        parser.reset()  # it would go on with this text
+        return None
+
+
 class _Salvage:
     def __init__(self, text: str) -> None:
-        self.source = text.encode()
+        source = text.encode()[:_LONGEST].decode("utf-8", "ignore").encode()
+        # Around damage, each line of comments costs tree-sitter another pass over those before it.
+        self.source = _COMMENT_LINE.sub(lambda line: b" " * len(line[0]), source)
         self.end = len(self.source.rstrip())
         self.expressions = 0
 
     def statements(self) -> list[ast.stmt]:
         statements: list[ast.stmt] = []
-        pending = [_parser().parse(self.source).root_node]
+        pending = [root] if (root := _root(self.source)) is not None else []
         while pending:
             node = pending.pop()
             intact = node.type.endswith(("_statement", "_definition")) and not node.has_error

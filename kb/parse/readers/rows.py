@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from trainmedic.kb.model.evidence import Metric, Problem, Row
 from trainmedic.kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
+from trainmedic.kb.parse.readers.exports import ExportedColumns, exported_columns
 from trainmedic.kb.parse.source import Piece
 
 HEAD_ROWS = TAIL_ROWS = 1000
@@ -28,6 +29,8 @@ SAMPLED_ROWS = 1000
 _MAX_METRICS = 300
 _CONTINUED_LINES = 60
 _BLANK_LINES = 4
+_REPORTED_LINES = 1000
+"""Lines between two reports of how far the reading has got."""
 _COLUMN = "  "
 """Two blanks keep the columns of a copied notebook table apart."""
 _CUES = (
@@ -104,23 +107,34 @@ class _Draft:
     style: str
 
 
-def read(piece: Piece) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
+def read(piece: Piece, progress: Callable[[int], None] = lambda _: None) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
     """The rows of a piece in order, and a problem ``rows_thinned`` if there were more than are kept.
 
     Kept of a very long log are the first `HEAD_ROWS`, the last `TAIL_ROWS`, up to twice `NOTABLE_ROWS` rows between
-    them
-    that are not finite or stand out, and `SAMPLED_ROWS` evenly spaced ones. The first row that is not finite always is.
+    them that are not finite or stand out, and `SAMPLED_ROWS` evenly spaced ones. The first row that is not finite
+    always is. ``progress`` is called now and then with the position reached.
     """
-    light = list(_scan(piece.text))
+    light = list(_scan(piece.text, piece.source, progress))
     kept = _thin(light)
     rows = tuple(_row(piece, one) for one in kept)
+    problems = _other_runs(piece) if rows else ()
     if len(kept) == len(light):
-        return rows, ()
+        return rows, problems
     message = (
         f"{len(light)} logged rows; {len(kept)} are used: the first {HEAD_ROWS}, the last {TAIL_ROWS}, "
         "those that stand out, and an even sample of the rest"
     )
-    return rows, (Problem(code="rows_thinned", message=message, span=piece.span(0, 0)),)
+    return rows, (*problems, Problem(code="rows_thinned", message=message, span=piece.span(0, 0)))
+
+
+def _other_runs(piece: Piece) -> tuple[Problem, ...]:
+    """A problem if the piece is an exported table with columns of several runs."""
+    end = piece.text.find("\n")
+    columns = _exported(piece.text[:end], piece.source)
+    if columns is None or len(columns.runs) < 2:
+        return ()
+    message = f"columns of {len(columns.runs)} runs; only those of {columns.runs[0]} are used"
+    return (Problem(code="other_runs", message=message, span=piece.span(0, end)),)
 
 
 def _row(piece: Piece, light: _Draft) -> Row:
@@ -134,22 +148,27 @@ def _row(piece: Piece, light: _Draft) -> Row:
     return Row(step=light.step, metrics=view, span=piece.span(start, end), style=light.style, evaluation=evaluation)
 
 
-def _scan(text: str) -> Iterator[_Draft]:
+def _scan(text: str, source: str | None, progress: Callable[[int], None]) -> Iterator[_Draft]:
     """Every row of a text, in order. One pass over the lines; only lines with a cue are looked at closely."""
     lines = text.split("\n")
     state_file = '"log_history"' in text
+    exported = _exported(lines[0], source) is not None
     bars = _Bars(lines)
     starts = _starts(lines)
     heading: int | None = None
     i = free = 0  # lines before `free` already belong to a row
+    reported = 0
     while i < len(lines):
+        if i >= reported + _REPORTED_LINES:
+            reported = i
+            progress(starts[i])
         line = lines[i]
         if line.startswith("=====") and (stated := _HEADING.match(line)) is not None:
             heading = int(stated["step"])
-        if not any(cue in line for cue in _CUES) and "{'" not in line:
+        if not any(cue in line for cue in _CUES) and "{'" not in line and not (i == 0 and exported):
             i += 1
             continue
-        table = _table(lines, starts, i) if any(mark in line for mark in ",\t;|") or _COLUMN in line else None
+        table = _table(lines, starts, i, source) if any(mark in line for mark in ",\t;|") or _COLUMN in line else None
         if table is not None:
             found, i = table
             yield from found
@@ -380,13 +399,23 @@ def _split(line: str, delimiter: str) -> list[tuple[str, int, int]]:
     return cells
 
 
-def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Draft], int] | None:
+def _exported(line: str, source: str | None) -> ExportedColumns | None:
+    return exported_columns([cell[0] for cell in _split(line, ",")], source) if "," in line[:200] else None
+
+
+def _table(lines: list[str], starts: list[int], i: int, source: str | None) -> tuple[list[_Draft], int] | None:
     """The rows of the table whose header is line ``i``, and the line after it; None if there is no table."""
-    delimiter = next((mark for mark in ("\t", "|", ";", ",", _COLUMN) if mark in lines[i]), "")
-    if len(lines[i]) > 20_000 or ":" in lines[i] or "=" in lines[i] or "{" in lines[i]:
+    if len(lines[i]) > 20_000:
         return None
-    names = [cell[0] for cell in _split(lines[i], delimiter)]
-    known = [normalise(name) for name in names]
+    exported = None if i else _exported(lines[0], source)
+    delimiter = next((mark for mark in ("\t", "|", ";", ",", _COLUMN) if mark in lines[i]), "")
+    if exported is not None:
+        names, known, delimiter = list(exported.names), list(exported.names), ","
+    elif ":" in lines[i] or "=" in lines[i] or "{" in lines[i]:
+        return None
+    else:
+        names = [cell[0] for cell in _split(lines[i], delimiter)]
+        known = [normalise(name) for name in names]
     if len(names) < 2 or not all(_NAME_CELL.match(name) for name in names if name) or not makes_row(known):
         return None
     found: list[_Draft] = []
@@ -402,8 +431,12 @@ def _table(lines: list[str], starts: list[int], i: int) -> tuple[list[_Draft], i
         values = [
             (name, *cell) for name, cell in zip(known, cells, strict=False) if name and _NUMBER_CELL.match(cell[0])
         ]
-        if len(cells) != len(names) or not any(is_outcome(value[0]) for value in values):
+        logged = any(is_outcome(value[0]) for value in values)
+        if len(cells) != len(names) or not (logged or exported):
             break
+        if not logged:  # the row of another metric's or another run's step
+            j += 1
+            continue
         row = _unique(tuple((name, number(t), starts[j] + a, starts[j] + b) for name, t, a, b in values))
         found.append(_Draft(_step("", 0, 0, 0, None, row), row, "csv"))
         j += 1

@@ -44,6 +44,7 @@ _PIN = re.compile(
     rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])? ?===?[ ]?(?P<version>"
     rf"{VERSION})(?![\w*])"
 )
+_DASHED = re.compile(rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z_-]{{0,39}}+)(?P<version>{VERSION})(?![\w*.-])")
 _DIRECT = re.compile(r"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+) @ (?P<url>\S{1,500}+)")
 _EDITABLE = re.compile(r"^\s{0,20}-e\s{1,4}+(?P<url>\S{1,500}+)")
 _EGG = re.compile(r"#egg=(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+)")
@@ -65,7 +66,7 @@ _LISTING = re.compile(
 )
 _STATED = re.compile(
     rf"^\s{{0,20}}[-*•#>\[ ]{{0,6}}+(?:[A-Z]+:swift\] )?`?(?P<name>[A-Za-z][A-Za-z0-9_. -]{{0,40}}?)`? [Vv]ersion(?: "
-    rf"\([^)\n]{{0,20}}+\))?\s?[.:=]{{1,60}}+\s{{0,8}}+v?(?P<version>{VERSION})(?![\w])"
+    rf"\([^)\n]{{0,20}}+\))?[*`]{{0,3}}+\s?[.:=]{{1,60}}+[*`]{{0,3}}+\s{{0,8}}+v?(?P<version>{VERSION})(?![\w])"
 )
 _DUNDER = re.compile(
     rf"(?<![\w.])(?P<name>[A-Za-z][A-Za-z0-9_-]{{0,79}}?)\.__version__\W{{1,8}}+v?(?P<version>{VERSION})"
@@ -99,10 +100,14 @@ _TARGET = re.compile(
     r"|recommends?|recommended|should (?:be|use)|needs?|instead of|not (?:on|using)|until|released?)"
     r"|升级|升到|降级|降到|降至|换到|换成|更新到|需要|要求|建议|推荐|应该|修复|支持|而不是|不是|最低"
 )
+_MOVES = r"upgrad|updat|downgrad|bump|mov|switch"
 _PAST = re.compile(
-    r"(?i:upgraded|updated|downgraded|bumped|moved|switched) to\s*\S{0,40}$|(?:已经?|刚|我)(?:升级|升|更新|降级|降"
-    r"|换)[到成至]"
+    rf"(?i:(?:(?:{_MOVES})ed|(?:after|since) (?:{_MOVES})\w*) to\s*\S{{0,40}}\s?$)"
+    r"|(?:已经?|刚|我)(?:升级|升|更新|降级|降|换)[到成至]"
 )
+_MOVED = re.compile(r"(?:升级?|更新|降级?|换)[^。；\n]{0,20}[到成至]\s*\S{0,40}\s?$")
+_AFTERWARDS = re.compile(r"[`'\"]?\s?(?:版本?)?(?:之后|以后|后)(?![^。；\n]{0,12}[吗？?])")
+_CLAUSE_END = re.compile(r"[.;!?](?=\s|$)|[。；！？\n]|[,，](?![0-9])")
 _WINDOW = 24
 
 
@@ -159,9 +164,9 @@ def next_release(version: str) -> str:
 def is_target(text: str, match: re.Match[str]) -> bool:
     """Whether a version is recommended or discouraged rather than in use."""
     start = max(0, match.start() - _WINDOW)
-    clause = re.split(r"[.;!?。；！？\n](?=\s|$)|[,，](?![0-9])", text[start : match.start()])[-1]
+    clause = _CLAUSE_END.split(text[start : match.start()])[-1]
     written = clause + text[match.start() : match.start("version" if "version" in match.re.groupindex else "range")]
-    if _PAST.search(written):
+    if _PAST.search(written) or (_MOVED.search(written) and _AFTERWARDS.match(text, match.end())):
         return False
     return _TARGET.search(written) is not None
 
@@ -243,6 +248,10 @@ def _pins(line: str, at: int) -> Iterator[_Hit]:
                 yield _Hit(package(match["name"]), at + match.start(), at + match.end(), reason, low=low, high=high)
     if " @ " in line or "#egg=" in line:
         yield from _sources(line, at)
+    for match in _DASHED.finditer(line):
+        name = package(match["name"])
+        if "." in match["version"] and (name == "python" or (match["name"].endswith("-") and name in PACKAGES)):
+            yield _hit(name, match, at, f"{match[0]} in a listing", weight=2)
 
 
 def _sources(line: str, at: int) -> Iterator[_Hit]:

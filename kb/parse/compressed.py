@@ -1,0 +1,114 @@
+"""Compressed texts (gzip, bzip2, zstd) → their bounded content, as rotated logs come. Never raises."""
+
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+ENDINGS = (".gz", ".bz2", ".zst")
+MOST_KEPT = 64 * 1024 * 1024
+MOST_EXPANDED = 512 * 1024 * 1024
+"""Bytes that are decompressed of one input: a few kilobytes may expand to many gigabytes."""
+MOST_MEMBERS = 10_000
+"""Files in one: compressors that work in parallel write one for each block."""
+MOST_WINDOW = 128 * 1024 * 1024
+"""Memory that the writer of a zstd file may ask for."""
+_STEP = 2048
+"""Bytes fed at once: even these may expand to 64 MiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expanded:
+    """What was compressed. ``complete``: its end was reached and nothing was damaged."""
+
+    kind: str
+    content: bytes
+    complete: bool
+
+
+def kind_of(content: bytes) -> str:
+    """The format of compressed content; empty for other content."""
+    return next((kind for magic, kind in MAGIC.items() if content.startswith(magic)), "")
+
+
+def plain_name(name: str) -> str:
+    """A file's name without the ending of its compression: ``train.log.gz`` is a ``train.log``."""
+    stem, dot, ending = name.rpartition(".")
+    return stem if dot + ending.lower() in ENDINGS and stem.rpartition("/")[2] else name
+
+
+def expand(content: bytes) -> Expanded | None:
+    """The content, of which a middle part may be only line breaks; None if it is not compressed."""
+    kind = kind_of(content)
+    pieces = _Pieces(kind, content)
+    try:
+        kept = head_and_tail(pieces, MOST_KEPT) if kind else b""
+    except ImportError:  # zstandard, where only the packages of a check are installed
+        return None
+    return Expanded(kind=kind, content=kept, complete=pieces.complete) if kind else None
+
+
+def head_and_tail(pieces: Iterable[bytes], most: int) -> bytes:
+    """All pieces, or ``most`` bytes of their beginning and end with the line breaks between, so that lines count."""
+    head, tail, breaks = bytearray(), bytearray(), 0
+    for piece in pieces:
+        room = max(most // 2 - len(head), 0)
+        head += piece[:room]
+        # A log may be larger than memory: its head has the configuration, its tail the failure.
+        tail += piece[room:]
+        if len(tail) > most:
+            breaks += tail.count(b"\n", 0, -most // 2)
+            del tail[: -most // 2]
+    return bytes(head) + b"\n" * breaks + bytes(tail)
+
+
+class _Pieces:
+    """The decompressed pieces, up to `MOST_EXPANDED` bytes or to the first damaged one."""
+
+    def __init__(self, kind: str, content: bytes) -> None:
+        self.complete = False
+        self._kind = kind
+        self._content = content
+
+    def __iter__(self) -> Iterator[bytes]:
+        expanded = 0
+        try:
+            for piece in self._members():
+                expanded += len(piece)
+                yield piece
+                if expanded > MOST_EXPANDED:
+                    return
+        except ImportError:
+            raise
+        except Exception:  # each library has exceptions of its own for damage
+            return
+
+    def _members(self) -> Iterator[bytes]:
+        start = 0
+        for _ in range(MOST_MEMBERS):
+            member = _decompressor(self._kind)
+            while not member.eof:
+                chunk = self._content[start : start + _STEP]
+                if not chunk:
+                    return
+                start += len(chunk)
+                yield member.decompress(chunk)
+            start -= len(member.unused_data)
+            if kind_of(self._content[start : start + 4]) != self._kind:  # the end, or what tar fills its blocks with
+                self.complete = True
+                return
+
+
+def _decompressor(kind: str) -> Any:
+    """Raises `ImportError` without the library."""
+    if kind == "gzip":
+        return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    if kind == "bzip2":
+        return bz2.BZ2Decompressor()
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj()

@@ -1,0 +1,92 @@
+"""Compressed logs are read as what they hold; bombs and damaged files as far as the bounds allow."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import sys
+from collections.abc import Callable
+
+import pytest
+import zstandard
+
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse import compressed
+from trainmedic.kb.parse.compressed import expand, head_and_tail, plain_name
+from trainmedic.kb.parse.pipeline import parse
+
+LOG = b"{'loss': 1.5, 'grad_norm': 2.0, 'learning_rate': 1e-05, 'epoch': 0.1}\n" * 3 + b"{'loss': nan, 'epoch': 0.2}\n"
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_a_compressed_log_is_read_with_its_own_lines(ending: str) -> None:
+    name = f"train.log.{ending}"
+    evidence = parse("", (Attachment(name=name, content=COMPRESS[ending](LOG)),))
+    (sign,) = [signal for signal in evidence.signals if signal.kind == "loss_nan"]
+    assert (sign.span.attachment, sign.span.line) == (name, 4)
+    receipt = next(item for item in evidence.receipt.inputs if item.name == name)
+    plain = parse("", (Attachment(name="train.log", content=LOG),)).receipt.inputs[1]
+    assert (receipt.kind, receipt.lines, receipt.read) == (plain.kind, plain.lines, True)
+    assert receipt.note.startswith("decompressed")
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_parts_compressed_one_by_one_are_one_text(ending: str) -> None:
+    packed = COMPRESS[ending](b"first\n") + COMPRESS[ending](b"second\n")
+    expanded = expand(packed + b"\0" * 512)
+    assert expanded is not None
+    assert (expanded.content, expanded.complete) == (b"first\nsecond\n", True)
+
+
+@pytest.mark.parametrize("ending", COMPRESS)
+def test_what_is_damaged_is_read_as_far_as_it_goes_and_that_is_said(ending: str) -> None:
+    packed = COMPRESS[ending](b"".join(b"step %d loss %d\n" % (n, n * n) for n in range(50_000)))
+    (problem,) = parse("", (Attachment(name="a.log", content=packed[:-100]),)).receipt.problems
+    assert problem.code == "truncated"
+    torn = bytearray(packed)
+    torn[len(torn) // 2] ^= 0xFF
+    expanded = expand(bytes(torn))
+    assert expanded is not None
+    assert not expanded.complete
+
+
+def test_a_bomb_is_expanded_only_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compressed, "MOST_EXPANDED", 8_000_000)
+    monkeypatch.setattr(compressed, "MOST_KEPT", 1_000_000)
+    expanded = expand(gzip.compress(b"x" * 99 + b"\n" + b"\0" * 100_000_000))
+    assert expanded is not None
+    assert not expanded.complete
+    assert len(expanded.content) <= 1_500_001
+    assert expanded.content.startswith(b"xxx")
+
+
+def test_a_file_of_many_empty_parts_ends_too() -> None:
+    expanded = expand(gzip.compress(b"") * (compressed.MOST_MEMBERS + 1))
+    assert expanded is not None
+    assert (expanded.content, expanded.complete) == (b"", False)
+
+
+def test_without_its_library_a_file_is_named_as_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    receipt = parse("", (Attachment(name="a.log.zst", content=COMPRESS["zst"](LOG)),)).receipt.inputs[1]
+    assert (receipt.kind, receipt.read) == ("binary", False)
+
+
+def test_the_lines_of_what_is_left_out_still_count() -> None:
+    text = b"".join(b"line %d\n" % number for number in range(1, 2001))
+    kept = head_and_tail((text[at : at + 100] for at in range(0, len(text), 100)), 2000)
+    assert len(kept) < len(text)
+    assert kept.count(b"\n") == 2000
+    assert kept.endswith(b"line 2000\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"), [("run/train.log.gz", "run/train.log"), ("a.GZ", "a"), ("gz", "gz"), (".gz", ".gz")]
+)
+def test_the_ending_of_the_compression_says_nothing_of_the_kind(name: str, plain: str) -> None:
+    assert plain_name(name) == plain
