@@ -9,11 +9,12 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 _PARSER = MarkdownIt("commonmark").enable("table")
+_BLOCKS = MarkdownIt("commonmark").enable("table").disable("inline")
 
 
 def tokens(text: str) -> Sequence[Token]:
-    """The block tokens; ``map`` holds their lines."""
-    return _PARSER.parse(text)
+    """The block tokens; ``map`` holds their lines. Those of type ``inline`` have no children."""
+    return _BLOCKS.parse(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def parts(text: str) -> Parts:
     blocks: list[str] = []
     spans: list[str] = []
     prose: list[str] = []
-    for token in tokens(text):
+    for token in _PARSER.parse(text):
         if token.type in ("fence", "code_block"):
             blocks.append(token.content)
         for child in token.children or ():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
@@ -44,6 +44,8 @@ _ADDRESS = re.compile(
 _PRIVATE = tuple(ip_network(block) for block in ("10.0.0.0/8", "100.64.0.0/10"))
 _LOCAL = tuple(ip_network(block) for block in ("172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"))
 _VERSIONED = ("version", "nvidia", "cu", "lib", "driver", "release", "tensorrt")
+_BEFORE = 120
+"""Characters before an address that are looked at for the name of a package."""
 _LEAST_NAME = 3
 """Characters of an account or machine that is looked for elsewhere."""
 
@@ -51,29 +53,53 @@ _LEAST_NAME = 3
 def without_persons(document: Document) -> Document:
     """The write-up without names, handles, telephone numbers, user folders, hosts and addresses of machines."""
     # Once more without secrets: in the raw text, markup may have stood between a key and its value.
-    title, *texts = (mask(text).text for text in (document.title, *(block.text for block in document.blocks)))
-    names = names_in((title, *texts))
+    title, *texts = _masked((document.title, *(block.text for block in document.blocks)))
+    shapes = _possible((title, *texts))
+    names = _names_in((title, *texts), shapes)
     blocks = tuple(
-        replace(block, text=hidden(text, code=block.kind == "code", names=names))
+        replace(block, text=_hidden(text, shapes, names, code=block.kind == "code"))
         for block, text in zip(document.blocks, texts, strict=True)
     )
-    return replace(document, title=hidden(title, names=names), blocks=blocks)
+    return replace(document, title=_hidden(title, shapes, names), blocks=blocks)
+
+
+def _masked(texts: Sequence[str]) -> Iterator[str]:
+    """The texts without secrets; together, because each search for them has its price."""
+    whole = mask("\n".join(texts)).text
+    start = 0
+    for text in texts:
+        yield whole[start : start + len(text)]
+        start += len(text) + 1
 
 
 def discussion_without_persons(discussion: Discussion) -> Discussion:
     """The same of a discussion, whose messages are Markdown."""
-    names = names_in((discussion.title, *(message.text for message in discussion.messages)))
-    messages = tuple(replace(message, text=hidden_markdown(message.text, names)) for message in discussion.messages)
-    return replace(discussion, title=hidden(discussion.title, names=names), messages=messages)
+    texts = (discussion.title, *(message.text for message in discussion.messages))
+    shapes = _possible(texts)
+    names = _names_in(texts, shapes)
+    messages = tuple(
+        replace(message, text=_hidden_markdown(message.text, shapes, names)) for message in discussion.messages
+    )
+    return replace(discussion, title=_hidden(discussion.title, shapes, names), messages=messages)
 
 
-def names_in(texts: Iterable[str]) -> frozenset[str]:
+def _possible(texts: Sequence[str]) -> tuple[Shape, ...]:
+    """The few shapes that may occur in any of the texts."""
+    whole = "\n".join(texts)
+    return tuple(shape for shape in _SHAPES if shape.may_match(whole))
+
+
+def names_in(texts: Sequence[str]) -> frozenset[str]:
     """The accounts and the first labels of machines that the texts show to be such."""
+    return _names_in(texts, _possible(texts))
+
+
+def _names_in(texts: Iterable[str], shapes: Sequence[Shape]) -> frozenset[str]:
     names: set[str] = set()
+    naming = [shape for shape in shapes if shape.pattern.groupindex.keys() & {"account", "machine"}]
     for text in texts:
-        for shape in _SHAPES:
-            names_somebody = shape.pattern.groupindex.keys() & {"account", "machine"}
-            for match in shape.pattern.finditer(text) if names_somebody and shape.may_match(text) else ():
+        for shape in naming:
+            for match in shape.pattern.finditer(text) if shape.may_match(text) else ():
                 account, machine = match.groupdict().get("account"), match.groupdict().get("machine")
                 if account and account.lower() not in _ACCOUNTS:
                     names.add(account)
@@ -86,7 +112,11 @@ def names_in(texts: Iterable[str]) -> frozenset[str]:
 
 def hidden(text: str, *, code: bool = False, names: Collection[str] = ()) -> str:
     """``names`` are also hidden as parts of paths and addresses, machines among them everywhere."""
-    for shape in _SHAPES:
+    return _hidden(text, _SHAPES, names, code=code)
+
+
+def _hidden(text: str, shapes: Iterable[Shape], names: Collection[str], *, code: bool = False) -> str:
+    for shape in shapes:
         if shape.may_match(text) and not (shape.prose and code):
             text = shape.pattern.sub(_replacement, text)
     text = _ADDRESS.sub(_address, text)
@@ -96,16 +126,20 @@ def hidden(text: str, *, code: bool = False, names: Collection[str] = ()) -> str
 
 def hidden_markdown(text: str, names: Collection[str] = ()) -> str:
     """The same of Markdown: what is between fences is code."""
+    return _hidden_markdown(text, _SHAPES, names)
+
+
+def _hidden_markdown(text: str, shapes: Iterable[Shape], names: Collection[str]) -> str:
     parts: list[str] = []
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
         before, fence = fence, fence_after(line, fence)
         if bool(before) != bool(fence):
-            parts.append(hidden("\n".join(lines), code=bool(before), names=names))
+            parts.append(_hidden("\n".join(lines), shapes, names, code=bool(before)))
             lines = []
         lines.append(line)
-    parts.append(hidden("\n".join(lines), code=bool(fence), names=names))
+    parts.append(_hidden("\n".join(lines), shapes, names, code=bool(fence)))
     return "\n".join(parts)
 
 
@@ -153,7 +187,8 @@ def _address(match: re.Match[str]) -> str:
         return found
     if any(address in block for block in _LOCAL):
         return HIDDEN
-    line = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    near = max(0, match.start() - _BEFORE)
+    line = match.string[max(near, match.string.rfind("\n", near, match.start()) + 1) : match.start()]
     return HIDDEN if any(address in block for block in _PRIVATE) and not _names_version(line) else found
 
 

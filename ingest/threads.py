@@ -1,20 +1,18 @@
-"""Write-ups and discussions to threads: masked, summarised, cut into passages, embedded, stored; only what changed."""
+"""Write-ups and discussions to threads: without persons, summarised, cut into passages. Pure."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from trainmedic.ingest.bulk import Bulk, Embed, Explain, Reading
 from trainmedic.ingest.clean import clean
-from trainmedic.ingest.document import Checkpoint, Discussion, Document, Failure, Gone, Item, Message, Raw, masked
+from trainmedic.ingest.document import Discussion, Document, Message, Raw
 from trainmedic.ingest.personal import discussion_without_persons, without_persons
 from trainmedic.ingest.summary import of_discussion, of_document
 from trainmedic.kb.language import language_of
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.threads.store import ThreadStore
 from trainmedic.kb.threads.thread import Thread
 
 LONGEST_PASSAGE = 1_200
@@ -23,79 +21,8 @@ LONGEST_LINE = MOST_PASSAGES * LONGEST_PASSAGE
 """Code points of a line that are read: no more of it could become passages."""
 LONGEST_TEXT = 12_000
 """Code points of one thread that are read for facts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncSummary:
-    """What one run did with the threads of a source."""
-
-    added: int
-    changed: int
-    unchanged: int
-    removed: int
-    failures: tuple[Failure, ...]
-
-
-def sync(
-    source: str,
-    items: Iterable[Item],
-    store: ThreadStore,
-    embed: Embed,
-    explain: Explain,
-    progress: Callable[[int], None] = lambda count: None,
-    *,
-    complete: bool = True,
-) -> SyncSummary:
-    """Bring the store's threads of ``source`` in line with what was read.
-
-    ``complete``: the items are all that there is, so a thread that is not among them is gone. ``progress`` is called
-    with the number of items that are done. An item that cannot be read never ends the run, and what came of it before
-    stays.
-    """
-    known = store.digests(source)
-    failures: list[Failure] = []
-    keys: set[str] = set()
-    counts = {"added": 0, "changed": 0, "unchanged": 0}
-
-    deleted: set[str] = set()
-    with Bulk(store, embed, explain) as bulk:
-        for number, item in enumerate(items, start=1):
-            progress(number)
-            if isinstance(item, Failure):
-                failures.append(item)
-            elif isinstance(item, Gone):
-                deleted.add(item.key)
-            elif isinstance(item, Checkpoint):
-                bulk.flush()
-                store.set_checkpoint(source, item.value)
-            else:
-                item = masked(item)
-                key, digest = key_of(item), digest_of(item)
-                if key in keys:
-                    continue
-                keys.add(key)
-                if known.get(key) == digest:
-                    counts["unchanged"] += 1
-                elif (reading := thread_of(source, item)) is None:
-                    failures.append(Failure(origin=item.origin, reason="nothing but boilerplate"))
-                else:
-                    counts["changed" if key in known else "added"] += 1
-                    bulk.add(reading)
-        bulk.flush()
-    if complete:
-        deleted |= _missing(source, known.keys() - keys, failures, store)
-    gone = sorted(deleted & known.keys())
-    store.remove([f"{source}:{key}" for key in gone])
-    store.optimise()
-    return SyncSummary(**counts, removed=len(gone), failures=tuple(failures))
-
-
-def _missing(source: str, keys: Set[str], failures: Sequence[Failure], store: ThreadStore) -> set[str]:
-    """Of the keys that were not among the items, those that are not so because something could not be read."""
-    unread = tuple(failure.origin for failure in failures)
-    below = tuple(f"{origin}{mark}" for origin in unread for mark in "/#:")
-    origins = store.origins(source) if keys and unread else {}
-    return {key for key in keys if not (origin := origins.get(key, "")).startswith(below) and origin not in unread}
+Reading = tuple[Thread, tuple[str, ...]]
+"""A thread and its passages."""
 
 
 def key_of(item: Raw | Discussion) -> str:

@@ -9,21 +9,25 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.ingest import hostile, write_ups
-from trainmedic.ingest.bulk import AHEAD, BATCH
+from benchmarks.write_ups import hostile, write_ups
+from trainmedic.ingest.bulk.local import Local
+from trainmedic.ingest.bulk.ray_data import RayData
+from trainmedic.ingest.bulk.stages import Embed, Executor
 from trainmedic.ingest.document import Checkpoint, Discussion, Item, Message, Raw
-from trainmedic.ingest.threads import LONGEST_LINE, digest_of, sync, thread_of
+from trainmedic.ingest.sync import BATCH, SyncSummary, sync
+from trainmedic.ingest.threads import LONGEST_LINE, digest_of, thread_of
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.threads.store import ThreadStore
 
 DIMENSION = 4
 COUNT = 300
+ENCODERS = 2
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
@@ -43,10 +47,20 @@ def notes(count: int) -> Iterator[Discussion]:
         )
 
 
-def ingest(folder: Path, items: Iterator[Item]) -> ThreadStore:
-    store = store_in(folder)
-    sync("s", items, store, embed, lambda vector: {"hang": float(vector[0])})
-    return store
+def local(few: int = COUNT, embed: Embed = embed) -> Local:
+    return Local(embed, encoders=ENCODERS, few=few)
+
+
+AHEAD = local().ahead
+
+
+def by_ray() -> Executor:
+    pytest.importorskip("ray")
+    return RayData(lambda: embed, encoders=ENCODERS, window=20)
+
+
+def ingest(folder: Path, items: Iterator[Item], executor: Executor | None = None) -> SyncSummary:
+    return sync("s", items, store_in(folder), executor or local(), lambda vector: {"hang": float(vector[0])})
 
 
 def content(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]], dict[str, bytes]]:
@@ -64,15 +78,15 @@ def content(folder: Path) -> tuple[list[tuple[str, str]], list[tuple[str, str]],
 RUN = """
 import sys
 from pathlib import Path
-from benchmarks.ingest import write_ups
-from tests.ingest.test_bulk import COUNT, ingest
+from benchmarks.write_ups import write_ups
+from tests.ingest.test_bulk import COUNT, ingest, local
 
 def announced():
     for number, item in enumerate(write_ups(COUNT, 7)):
         print(number, flush=True)
         yield item
 
-ingest(Path(sys.argv[1]), announced())
+ingest(Path(sys.argv[1]), announced(), local(few=64))
 """
 
 
@@ -96,6 +110,24 @@ def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(tmp_path
     assert content(killed) == content(whole)
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:::ray")
+@pytest.mark.parametrize("make", [lambda: local(few=0), by_ray], ids=["processes", "ray"])
+def test_every_executor_stores_the_same(tmp_path: Path, make: Callable[[], Executor]) -> None:
+    def items() -> Iterator[Item]:
+        yield from write_ups(60, 3)
+        yield Checkpoint(value="sixty")
+        yield from notes(30)
+
+    here, there = tmp_path / "here", tmp_path / "there"
+    executor = make()
+    first = ingest(here, items())
+    assert ingest(there, items(), executor) == first
+    assert content(there) == content(here)
+    assert store_in(there).checkpoint("s") == "sixty"
+    assert ingest(there, items(), executor).unchanged == first.added
+
+
 def test_vectors_belong_to_their_passages_and_threads(tmp_path: Path) -> None:
     ingest(tmp_path, notes(AHEAD + BATCH + 1))
     _, _, vectors = content(tmp_path)
@@ -113,7 +145,7 @@ def test_a_checkpoint_is_set_when_everything_before_it_is_stored(tmp_path: Path)
         yield Checkpoint(value="ten")
         seen.append((store.count(), store.checkpoint("s")))
 
-    sync("s", items(), store, embed, lambda vector: {})
+    sync("s", items(), store, local(), lambda vector: {})
     assert seen == [(10, "ten")]
 
 
@@ -129,7 +161,7 @@ def test_reading_goes_on_while_texts_are_embedded(tmp_path: Path) -> None:
         return embed(texts)
 
     store = store_in(tmp_path)
-    sync("s", items(), store, slow, lambda vector: {})
+    sync("s", items(), store, local(embed=slow), lambda vector: {})
     assert store.count() == AHEAD - 1
 
 
@@ -143,8 +175,8 @@ def test_reading_does_not_run_far_ahead_of_what_is_stored(tmp_path: Path) -> Non
             ahead = max(ahead, number - store.count())
             yield note
 
-    sync("s", items(), store, embed, lambda vector: {})
-    assert BATCH < ahead <= AHEAD
+    sync("s", items(), store, local(), lambda vector: {})
+    assert BATCH < ahead <= AHEAD + BATCH
 
 
 def test_an_encoder_that_fails_ends_the_run_and_what_was_stored_stays(tmp_path: Path) -> None:
@@ -156,7 +188,7 @@ def test_an_encoder_that_fails_ends_the_run_and_what_was_stored_stays(tmp_path: 
     interval = sys.getswitchinterval()
     store = store_in(tmp_path)
     with pytest.raises(StoreError, match="no answer"):
-        sync("s", notes(300), store, failing, lambda vector: {})
+        sync("s", notes(300), store, local(embed=failing), lambda vector: {})
     assert BATCH <= store.count() < 300
     assert sys.getswitchinterval() == interval
 
@@ -165,7 +197,7 @@ def test_an_encoder_that_fails_ends_the_run_and_what_was_stored_stays(tmp_path: 
 def test_hostile_write_ups_are_stored_or_reported_and_end_nothing(tmp_path: Path, number: int) -> None:
     item = hostile(number, random.Random(number))
     store = store_in(tmp_path)
-    summary = sync("s", [item, *notes(1)], store, embed, lambda vector: {})
+    summary = sync("s", [item, *notes(1)], store, local(), lambda vector: {})
     assert summary.added + len(summary.failures) == 2
     assert store.digests("s").keys() >= {"00000"}
 
@@ -174,14 +206,16 @@ def test_a_failure_in_a_reply_is_not_quoted_as_what_the_reporter_saw(tmp_path: P
     reply = Message(text="I have this one:\n```\nValueError: another thing\n```")
     question = Message(text="It hangs at step 3.", role="reporter")
     item = Discussion(origin="f", key="1", title="GRPO hangs", messages=(question, reply))
-    [thread] = ingest(tmp_path, iter([item])).get(["s:1"])
+    ingest(tmp_path, iter([item]))
+    [thread] = store_in(tmp_path).get(["s:1"])
     assert [quote.text for quote in thread.symptom] == ["GRPO hangs", "It hangs at step 3."]
 
 
 def test_of_a_huge_text_only_the_start_is_read_for_facts(tmp_path: Path) -> None:
     text = "The loss is fine. " * 1_000 + "\ntrl==0.15.0"
     raw = Raw(origin="a.txt", content=f"Long\n{text}", format="text", key="1")
-    [thread] = ingest(tmp_path, iter([raw])).get(["s:1"])
+    ingest(tmp_path, iter([raw]))
+    [thread] = store_in(tmp_path).get(["s:1"])
     assert thread.versions == {}
 
 

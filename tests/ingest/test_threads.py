@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trainmedic.ingest.bulk.local import Local
 from trainmedic.ingest.document import Discussion, Failure, Message, Raw
-from trainmedic.ingest.threads import SyncSummary, sync, thread_of
+from trainmedic.ingest.sync import SyncSummary, sync
+from trainmedic.ingest.threads import thread_of
 from trainmedic.kb.threads.store import ThreadStore
 from trainmedic.kb.threads.thread import Quote, Role
 
@@ -89,7 +91,7 @@ def store(tmp_path: Path) -> ThreadStore:
 
 
 def run(store: ThreadStore, *items: Raw | Discussion | Failure, complete: bool = True) -> SyncSummary:
-    return sync("github:x", items, store, embed, lambda vector: {"hang": 1.0}, complete=complete)
+    return sync("github:x", items, store, Local(embed), lambda vector: {"hang": 1.0}, complete=complete)
 
 
 def test_secrets_are_masked_before_anything_is_stored(store: ThreadStore, tmp_path: Path) -> None:

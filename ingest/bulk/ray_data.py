@@ -1,0 +1,100 @@
+"""The stages by Ray Data: on the cores of this machine or, with ``RAY_ADDRESS``, of a cluster. Needs the extra
+``bulk``.
+
+Ray starts processes of its own and copies what goes between them; one machine has no need of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmedic.ingest.bulk.stages import Embed, Result, Task, embedded, read
+from trainmedic.ingest.document import Checkpoint
+from trainmedic.kb.errors import InvalidSettings
+
+CHUNK = 16
+"""Items that are read and embedded together."""
+WINDOW = 2_048
+"""Items that are given to Ray at once: what is held in memory, and what a killed run has to do again."""
+Batch = dict[str, Any]
+"""Column → its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One value to Ray, which would take a list of tasks or results for a column of its own."""
+
+    values: Sequence[Any]
+
+
+class RayData:
+    """An executor. ``make`` opens the encoder, in each of the ``encoders`` processes that embed."""
+
+    def __init__(self, make: Callable[[], Embed], encoders: int | None = None, window: int = WINDOW) -> None:
+        # Ray reports its use unless this is set before it starts; nothing may leave the machine.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            import ray.data
+        except ImportError as error:
+            raise InvalidSettings("Ray Data is not installed", hint="pip install 'trainmedic[bulk]'") from error
+        self._make = make
+        self._encoders = encoders or max(2, os.cpu_count() or 1)
+        self._window = window
+        if not ray.is_initialized():
+            # A cluster knows by itself how many cores it has.
+            here: dict[str, Any] = {"num_cpus": self._encoders + 1, "include_dashboard": False}
+            ray.init(
+                log_to_driver=False, logging_level=logging.ERROR, **({} if os.environ.get("RAY_ADDRESS") else here)
+            )
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        context = ray.data.DataContext.get_current()
+        context.execution_options.preserve_order = True
+        context.enable_progress_bars = False
+
+    def run(self, tasks: Iterable[Task | Checkpoint]) -> Generator[Result | Checkpoint, None, None]:
+        window: list[Task] = []
+        for task in tasks:
+            if isinstance(task, Task):
+                window.append(task)
+            if len(window) == self._window or isinstance(task, Checkpoint):
+                yield from self._results(window)
+                window = []
+            if isinstance(task, Checkpoint):
+                yield task
+        yield from self._results(window)
+
+    def _results(self, tasks: Sequence[Task]) -> Iterator[Result]:
+        if not tasks:
+            return
+        import ray.data
+
+        chunks = [tasks[start : start + CHUNK] for start in range(0, len(tasks), CHUNK)]
+        data = ray.data.from_items([{"chunk": Chunk(chunk)} for chunk in chunks], override_num_blocks=len(chunks))
+        data = data.map_batches(_read, batch_size=1)
+        data = data.map_batches(
+            _Encoder,
+            fn_constructor_args=(self._make,),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=min(self._encoders, len(chunks))),
+            num_cpus=1,
+        )
+        for row in data.iter_rows():
+            yield from row["chunk"].values
+
+
+def _read(batch: Batch) -> Batch:
+    return {"chunk": [Chunk(read(chunk.values)) for chunk in batch["chunk"]]}
+
+
+class _Encoder:
+    """An actor: the encoder is opened once in each process."""
+
+    def __init__(self, make: Callable[[], Embed]) -> None:
+        self._embed = make()
+
+    def __call__(self, batch: Batch) -> Batch:
+        return {"chunk": [Chunk(embedded(chunk.values, self._embed)) for chunk in batch["chunk"]]}
