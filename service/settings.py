@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -43,9 +44,12 @@ SECRET_FIELDS = (
     "feishu_encrypt_key",
     "feishu_verification_token",
     "model_api_key",
+    "oidc_client_secret",
+    "rate_limit_storage",
     "webhook_url",
     "webhook_secret",
 )
+MASKED = "********"
 LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
 
@@ -72,19 +76,49 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=True)
 
-    host: str = Field("127.0.0.1", description="address to listen on; beyond loopback only with `api_keys`")
+    host: str = Field(
+        "127.0.0.1", description="address to listen on; beyond loopback only with `api_keys` or `require_key`"
+    )
     port: int = Field(8000, ge=0, le=65535, description="port to listen on")
     api_keys: SecretStr = Field(SecretStr(""), description="bearer keys that clients must send, comma-separated")
     admin_keys: SecretStr = Field(
         SecretStr(""),
         description="bearer keys for `/review` and for `/v1/admin`, which there is only with them; they open the rest",
     )
+    require_key: bool = Field(
+        False,
+        description="require a key made with `trainmedic key new` even if `api_keys` is empty ([access.md](access.md))",
+    )
+    oidc_issuer: str = Field(
+        "", description="identity provider that people sign in to the pages with ([access.md](access.md#sign-in))"
+    )
+    oidc_client_id: str = Field("", description="client of the service there")
+    oidc_client_secret: SecretStr = Field(SecretStr(""), description="its secret; without one, PKCE alone protects it")
+    oidc_scopes: str = Field("openid profile email", description="scopes to request")
+    oidc_groups_claim: str = Field("groups", description="claim that lists a user's groups")
+    oidc_groups: str = Field("", description="groups that may sign in, comma-separated; empty: everybody")
+    oidc_admin_groups: str = Field("", description="groups of administrators, comma-separated")
+    trusted_proxies: str = Field(
+        "127.0.0.1",
+        description="proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses and networks, "
+        "comma-separated",
+    )
+    rate_limit: str = Field("3000/minute", description="most requests of one client: a key, a user, else an address")
+    rate_limit_ask: str = Field("120/minute", description="most of them that ask, check or compare")
+    rate_limit_login: str = Field("20/minute", description="most attempts to sign in, or wrong keys, of one address")
+    rate_limit_storage: SecretStr = Field(
+        SecretStr("memory"),
+        description="where requests are counted: `memory` (each process for itself), `database` (`database_url`), or "
+        "the URL of a storage of the package limits, such as `redis://host`",
+    )
     data_dir: Path = Field(
         default_factory=default_data_dir,
         description="folder of the index and the history; default: `trainmedic` in the user's data folder",
     )
     database_url: SecretStr = Field(
-        SecretStr(""), description="SQL URL of the history; default: SQLite in `data_dir`; only masked text is stored"
+        SecretStr(""),
+        description="URL of the history: `postgresql://…` (extra `postgres`) or `sqlite:///…`; default: SQLite in "
+        "`data_dir`; only masked text is stored",
     )
     vector_store: SecretStr = Field(
         SecretStr("faiss"),
@@ -94,6 +128,9 @@ class Settings(BaseSettings):
     kb_paths: str = Field("", description="folders of your own rule and case pages, separated like PATH")
     reload_s: float = Field(
         2.0, ge=0, description="seconds between two looks for changes in these folders while serving; 0: never"
+    )
+    wait_for_index: bool = Field(
+        False, description="serve only with a whole index; otherwise a first start answers by words until it has one"
     )
     embedder: str = Field("default", description="`default`, `st:<model or path>` (extra `st`), or `openai:<model>`")
     embedder_base_url: str = Field("", description="endpoint of an `openai:` embedder")
@@ -124,11 +161,32 @@ class Settings(BaseSettings):
     max_attachments: int = Field(40, ge=1, le=1000, description="most attachments in one request")
     request_timeout_s: float = Field(30.0, gt=0, description="deadline of a request; an error is returned after it")
     concurrency: int = Field(4, ge=1, le=64, description="questions answered at once")
+    readers: int = Field(
+        4, ge=0, le=64, description="processes that read what is sent; 0: the service reads it itself, without bounds"
+    )
+    reading_timeout_s: float = Field(
+        10.0, gt=0, description="longest that reading the text of one request takes; its process is killed after it"
+    )
+    reading_memory_mb: int = Field(
+        2048, ge=512, description="address space of a process that reads, in MiB, where the system has such a limit"
+    )
     history_days: int = Field(90, ge=0, description="days that conversations are stored; 0 stores none")
+    journal_days: int = Field(365, ge=0, description="days that the audit log is kept; 0 keeps none")
     pages: bool = Field(True, description="serve the chat and the knowledge browser too")
     public_url: str = Field("", description="address under which people open the service; links to answers use it")
     webhook_url: SecretStr = Field(SecretStr(""), description="URL notified of each answer ([api.md](api.md#webhook))")
+    webhook_format: Literal["", "json", "slack", "feishu", "dingtalk", "discord", "pagerduty", "alertmanager"] = Field(
+        "", description="what its receiver wants; default: what the URL shows"
+    )
     webhook_secret: SecretStr = Field(SecretStr(""), description="secret that signs its requests")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="`text`: warnings only; `json`: one object a line, with a line for each request"
+    )
+    otlp_endpoint: str = Field(
+        "",
+        pattern="^(https?://.*)?$",
+        description="OpenTelemetry collector for traces, over HTTP, such as `http://collector:4318` (extra `otel`)",
+    )
 
     slack_bot_token: SecretStr = Field(
         SecretStr(""),
@@ -176,7 +234,15 @@ class Settings(BaseSettings):
         SecretStr(""), description="its Client Secret (AppSecret), which signs the requests to the robot"
     )
     dingtalk_api_url: str = Field("https://api.dingtalk.com", pattern="^https?://", description="DingTalk's API")
-    bot_file_mb: int = Field(10, ge=1, le=100, description="largest text file read from Feishu or DingTalk, in MiB")
+    discord_public_key: str = Field(
+        "",
+        pattern="^([0-9a-fA-F]{64})?$",
+        description="Public Key of the Discord application ([discord.md](discord.md)), which verifies its interactions",
+    )
+    discord_api_url: str = Field("https://discord.com/api/v10", pattern="^https?://", description="Discord's API")
+    bot_file_mb: int = Field(
+        10, ge=1, le=100, description="largest text file read from Feishu, DingTalk or Discord, in MiB"
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -189,16 +255,14 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags, then the environment, then secrets named by ``*_FILE``, then the TOML file."""
         sources = [init_settings, WithoutServiceLinks(settings_cls), SecretFiles(settings_cls)]
-        path = os.environ.get(CONFIG_VARIABLE, "trainmedic.toml")
-        if Path(path).is_file():
+        path = settings_file()
+        if path is not None:
             try:
                 sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
             except OSError as error:
                 raise InvalidSettings(f"{path} cannot be read ({error.strerror})") from error
             except ValueError as error:  # not TOML, or not UTF-8
                 raise InvalidSettings(f"{path} is not TOML: {error}") from error
-        elif CONFIG_VARIABLE in os.environ:
-            raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is not a file")
         return tuple(sources)
 
     @property
@@ -212,6 +276,11 @@ class Settings(BaseSettings):
         return _keys(self.admin_keys)
 
     @property
+    def guarded(self) -> bool:
+        """Whether callers must say who they are, also if no key is stored."""
+        return bool(self.keys) or self.require_key or bool(self.oidc_issuer)
+
+    @property
     def extra_pages(self) -> tuple[Path, ...]:
         """The folders of `kb_paths`, in order."""
         return tuple(Path(part) for part in self.kb_paths.split(os.pathsep) if part)
@@ -219,6 +288,16 @@ class Settings(BaseSettings):
     @property
     def history_url(self) -> str:
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
+
+
+def settings_file() -> Path | None:
+    """The file of settings, if there is one. Raises `InvalidSettings` if the environment names one that is missing."""
+    path = Path(os.environ.get(CONFIG_VARIABLE, "trainmedic.toml"))
+    if path.is_file():
+        return path
+    if CONFIG_VARIABLE in os.environ:
+        raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is not a file")
+    return None
 
 
 def _keys(listed: SecretStr) -> frozenset[str]:
@@ -264,12 +343,24 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
         settings = Settings(**overrides)
     except ValidationError as error:
         raise InvalidSettings(_explain(error)) from error
-    if not settings.keys and not is_loopback(settings.host):
+    if not settings.guarded and not is_loopback(settings.host):
         raise InvalidSettings(
             f"refusing to listen on {settings.host} without a key",
-            hint=f"set {PREFIX}API_KEYS (or {PREFIX}API_KEYS_FILE), or listen on 127.0.0.1",
+            hint=f"set {PREFIX}API_KEYS (or {PREFIX}API_KEYS_FILE) or {PREFIX}REQUIRE_KEY, or listen on 127.0.0.1",
         )
+    if settings.oidc_issuer:
+        _check_oidc(settings)
     return settings
+
+
+def _check_oidc(settings: Settings) -> None:
+    """Raise `InvalidSettings` for a sign-in that cannot work, or that anybody on the way could read."""
+    for name in ("oidc_client_id", "public_url"):
+        if not getattr(settings, name):
+            raise InvalidSettings(f"oidc_issuer also needs {name}", hint=f"set {PREFIX}{name.upper()}")
+    issuer = urlsplit(settings.oidc_issuer)
+    if issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
+        raise InvalidSettings("oidc_issuer must be an https URL")
 
 
 def unknown_variables(environ: Mapping[str, str]) -> None:
@@ -301,15 +392,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def effective(settings: Settings) -> dict[str, str]:
-    """All settings as text in the order of declaration, secrets masked."""
-    texts = {}
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        if isinstance(value, SecretStr):
-            value = "********" if value.get_secret_value() else ""
-        texts[name] = str(value)
-    return texts
+def effective(settings: Settings) -> dict[str, object]:
+    """All settings as JSON values in the order of declaration, secrets masked."""
+    values: dict[str, object] = settings.model_dump(mode="json")
+    secrets = {name for name in values if isinstance(getattr(settings, name), SecretStr)}
+    return {name: MASKED if value and name in secrets else value for name, value in values.items()}
 
 
 def _suggest(name: str, known: Iterable[str]) -> str | None:

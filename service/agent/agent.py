@@ -121,7 +121,7 @@ async def _parts(task: Task, streamed: StreamedText) -> AsyncGenerator[StepView 
     streamed.begin(system.content, task.toolbox.sources, opened=task.model.opened)
     stream = agent.astream(
         {"messages": [HumanMessage(content=user.content)]},
-        {"callbacks": [first_token], "recursion_limit": _RECURSION_LIMIT},
+        {"callbacks": [first_token, *task.model.callbacks], "recursion_limit": _RECURSION_LIMIT},
         stream_mode=["messages", "custom"],
     )
     async with aclosing(stream) as parts:

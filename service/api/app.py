@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from importlib.metadata import version as package_version
 
 from fastapi import FastAPI
@@ -14,6 +15,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.api.admin import Library, make_admin_router
 from trainmedic.service.api.errors import add_handlers
+from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.middleware import add_middleware
 from trainmedic.service.api.openai import make_openai_router
@@ -26,7 +28,7 @@ Background = Callable[[], AbstractAsyncContextManager[None]]
 """Something that runs beside the requests, such as a connection to a chat service."""
 
 
-def create_app(
+def create_app(  # noqa: PLR0913 (one argument for each part that a composition may replace)
     advisor: Advisor,
     settings: Settings,
     probes: Mapping[str, Probe] | None = None,
@@ -36,12 +38,14 @@ def create_app(
     background: Sequence[Background] = (),
     metrics: Metrics | None = None,
     library: Library | None = None,
+    gate: Gate | None = None,
 ) -> FastAPI:
     """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
 
     ``answerer`` answers the questions, by default without a model. ``worker`` runs the advisor's calls. ``background``
     starts in this order with the application and ends in reverse. Answers and feedback are counted if ``metrics`` is
-    among the advisor's observers. ``library`` is open to administrators, if the settings have keys for them.
+    among the advisor's observers. ``library`` is open to administrators. ``gate`` decides who may do what; by default
+    the keys of the settings do.
     """
     answerer = answerer or TemplateAnswerer(advisor)
     metrics = metrics or Metrics()
@@ -61,13 +65,14 @@ def create_app(
         docs_url=None,  # FastAPI's page loads scripts from another site, within the session of our pages
         redoc_url=None,
         lifespan=lifespan,
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # its spans hold paths and errors' messages
     )
-    add_middleware(app, settings, metrics)
+    add_middleware(app, settings, metrics, gate or Gate(settings))
     add_handlers(app)
     worker = worker or Worker(settings.concurrency, settings.request_timeout_s)
     app.include_router(make_router(advisor, answerer, worker, settings.max_attachments))
-    app.include_router(make_openai_router(answerer, worker))
-    if library is not None and settings.administrators:
+    app.include_router(make_openai_router(answerer, worker, settings.max_attachments))
+    if library is not None:
         app.include_router(make_admin_router(library))
     _add_health(app, advisor, metrics, probes or {})
     return app
@@ -88,6 +93,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
         problems = (*knowledge.rules.failures, *knowledge.cases.failures)
         failures = list(dict.fromkeys(problem.page for problem in problems))
         down = {name: reason for name, probe in cached.items() if (reason := await probe()) is not None}
+        building = knowledge.index.words_only
         # A model or embedder that is down leaves the template answers, so it never takes the service out of rotation.
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
         status = "ok" if ready and not failures and not down else "degraded" if ready else "unready"
@@ -97,12 +103,12 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
             rules=len(knowledge.rules.rules),
             failed_pages=tuple(failures),
             down=down,
+            index="building" if building else "ready",
+            embedded_percent=advisor.embedded_percent if building else 100,
         )
         return json_response(readiness, 200 if ready else 503)
 
-    @app.get("/version", tags=["health"])
-    async def version() -> Versions:
-        """Versions of the program, the cases, the rules and the index."""
+    def versions() -> Versions:
         knowledge = advisor.knowledge
         return Versions(
             trainmedic=package_version("trainmedic"),
@@ -111,7 +117,16 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
             index=knowledge.index.manifest.id,
         )
 
+    metrics.show_versions(lambda: asdict(versions()))
+
+    @app.get("/version", tags=["health"])
+    async def version() -> Versions:
+        """Versions of the program, the cases, the rules and the index."""
+        return versions()
+
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def prometheus() -> Response:
         """Prometheus metrics."""
+        for name, probe in cached.items():
+            metrics.checks.labels(check=name).set(await probe() is None)
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

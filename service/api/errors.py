@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-import traceback
+from collections.abc import Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,17 +13,25 @@ from starlette.exceptions import HTTPException
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
+from trainmedic.kb.trace import trace_of
 from trainmedic.service.api.disconnect import CLIENT_CLOSED_REQUEST, ClientDisconnected
 
 STATUS = {
     "invalid": 400,
     "unauthorized": 401,
+    "forbidden": 403,
     "not_found": 404,
     "too_large": 413,
     "rate_limited": 429,
     "unavailable": 503,
+    "timeout": 504,
     "internal": 500,
 }
+OPENAI_PATHS = ("/v1/chat/", "/v1/models")
+"""Routes of the OpenAI protocol, whose errors have a type and the parameter at fault."""
+OPENAI_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+NO_OBJECT = "model_attributes_type"
+"""What pydantic calls a body that is no JSON object, such as one without the header that says that it is JSON."""
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 401: "unauthorized"}
 MAX_MESSAGE = 1_000
 """Code points of an error's message."""
@@ -37,6 +46,8 @@ def error_response(
     trace_id: str,
     hint: str | None = None,
     headers: dict[str, str] | None = None,
+    path: str = "",
+    param: str | None = None,
 ) -> JSONResponse:
     """An error in the contract's shape. A message may repeat what was sent: it is masked and cut."""
     # Lone surrogates, which JSON may contain, cannot be encoded in the response.
@@ -44,6 +55,9 @@ def error_response(
     body: dict[str, object] = {"code": code, "message": masked, "trace_id": trace_id}
     if hint is not None:
         body["hint"] = hint
+    if path.startswith(OPENAI_PATHS):
+        fallback = "server_error" if status >= 500 else "invalid_request_error"
+        body |= {"type": OPENAI_TYPES.get(status, fallback), "param": param}
     return JSONResponse({"error": body}, status_code=status, headers=headers)
 
 
@@ -52,15 +66,14 @@ def trace_id_of(request: Request) -> str:
     return str(getattr(request.state, "trace_id", ""))
 
 
-def internal_error(trace_id: str) -> JSONResponse:
+def internal_error(trace_id: str, path: str) -> JSONResponse:
     """The response for an error that is not ours: nothing but the trace id."""
-    return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id)
+    return error_response(500, "internal", "something went wrong on our side", trace_id=trace_id, path=path)
 
 
 def log_unexpected(error: Exception, trace_id: str) -> None:
-    """The traceback for the operator, masked: an exception's message may quote the input."""
-    trace = "".join(traceback.format_exception(error))
-    log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
+    """The traceback for the operator."""
+    log.error("unexpected error, trace_id=%s\n%s", trace_id, trace_of(error))
 
 
 def add_handlers(app: FastAPI) -> None:
@@ -77,6 +90,7 @@ def add_handlers(app: FastAPI) -> None:
             trace_id=trace_id_of(request),
             hint=error.hint,
             headers=headers,
+            path=request.url.path,
         )
 
     @app.exception_handler(ClientDisconnected)
@@ -85,14 +99,41 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _malformed(request: Request, error: RequestValidationError) -> JSONResponse:
-        # Without the input itself: it may hold secrets.
-        parts = [f"{'.'.join(str(p) for p in item['loc'][1:]) or 'body'}: {item['msg']}" for item in error.errors()[:5]]
-        return error_response(422, "invalid_request", "; ".join(parts), trace_id=trace_id_of(request))
+        items = error.errors()[:5]
+        is_json = "json" in request.headers.get("content-type", "")
+        unlabelled = items[0]["type"] == NO_OBJECT and items[0]["loc"] == ("body",) and not is_json
+        return error_response(
+            422,
+            "invalid_request",
+            "; ".join(_problem(item) for item in items),
+            trace_id=trace_id_of(request),
+            hint="send the header content-type: application/json" if unlabelled else None,
+            path=request.url.path,
+            param=_field(items[0]) or None,
+        )
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
         code = _HTTP_CODES.get(error.status_code, "http_error")
         headers = dict(error.headers) if error.headers else None
         return error_response(
-            error.status_code, code, str(error.detail), trace_id=trace_id_of(request), headers=headers
+            error.status_code,
+            code,
+            str(error.detail),
+            trace_id=trace_id_of(request),
+            headers=headers,
+            path=request.url.path,
         )
+
+
+def _field(item: Mapping[str, Any]) -> str:
+    """The path of the field at fault; empty for the body as a whole."""
+    return "" if item["type"] == "json_invalid" else ".".join(str(part) for part in item["loc"][1:])
+
+
+def _problem(item: Mapping[str, Any]) -> str:
+    if item["type"] == "json_invalid":
+        return f"body: no valid JSON at character {item['loc'][-1]}: {item['ctx']['error']}"
+    if item["type"] == NO_OBJECT:
+        return f"{_field(item) or 'body'}: a JSON object is needed"
+    return f"{_field(item) or 'body'}: {item['msg']}"

@@ -1,4 +1,4 @@
-"""The ASGI layers around every route, outermost first: metrics, trace id, host, key, size of the body.
+"""The ASGI layers around every route, outermost first: proxies, metrics, trace id, host, access, size of the body.
 
 Plain ASGI, because Starlette's `BaseHTTPMiddleware` hides a client's disconnect from the routes. Its
 `TrustedHostMiddleware` knows lists of names only; the host check here admits any address and any undotted name.
@@ -6,38 +6,54 @@ Plain ASGI, because Starlette's `BaseHTTPMiddleware` hides a client's disconnect
 
 from __future__ import annotations
 
-import hmac
+import asyncio
+import logging
 import time
-import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, StatusCode, use_span
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from trainmedic.service.api.errors import error_response, internal_error, log_unexpected
+from trainmedic.service.api.access import ANYBODY
+from trainmedic.service.api.errors import STATUS, error_response, internal_error, log_unexpected
+from trainmedic.service.api.gate import REFUSALS, Gate, Refused
 from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.api.scopes import requirement
+from trainmedic.service.observers.tracing import TRACE_ID, fail, trace_id_of, tracer
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 """Health needs no key: probes have none, and it holds no secret."""
-GUARDED_PREFIXES = ("/v1/", "/mcp", "/metrics", "/openapi.json")
-ADMIN_PREFIX = "/v1/admin"
-SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/")
+SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/", "/discord/")
 """Signed requests; a service that a chat platform calls has a public name."""
 TRACE_HEADER = b"x-trace-id"
+SLOWEST = 16 * 1024
+"""Bytes of a body that must arrive per second."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+request_log = logging.getLogger("trainmedic.request")
+RECORDED = ("ask", "admin")
+RECORDED_READS = ("/v1/answers/{answer_id}",)
+"""Reads that the audit log names: those of what somebody pasted."""
 
 
-def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics) -> None:
+def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics, gate: Gate) -> None:
     """Wrap the application in all layers."""
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_bytes=settings.max_request_mb * MEBIBYTE)
-    app.add_middleware(RequireKey, keys=settings.keys, administrators=settings.administrators)
-    if not settings.keys:
+    app.add_middleware(BodyLimit, max_bytes=settings.max_request_mb * MEBIBYTE, timeout_s=settings.request_timeout_s)
+    app.add_middleware(Guard, gate=gate)
+    if not settings.guarded:
         app.add_middleware(OwnHost, public_url=settings.public_url)
     app.add_middleware(Trace)
     app.add_middleware(Measure, metrics=metrics)
+    if settings.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
 
 
 class Measure:
@@ -60,17 +76,27 @@ class Measure:
                 status = message["status"]
             await send(message)
 
+        self._metrics.in_progress.inc()
         try:
             await self._app(scope, receive, noted)
         finally:
-            # The pattern and not the path: every id would become a time series of its own.
-            route = getattr(scope.get("route"), "path", "other")
+            self._metrics.in_progress.dec()
+            route, seconds = route_of(scope), time.perf_counter() - started
             self._metrics.requests.labels(route=route, code=str(status)).inc()
-            self._metrics.duration.labels(route=route).observe(time.perf_counter() - started)
+            self._metrics.duration.labels(route=route).observe(seconds)
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern and not the path: every id would become a time series of its own."""
+    return str(getattr(scope.get("route"), "path", "other"))
 
 
 class Trace:
-    """Gives each request an id, sends it with the response, and answers unexpected errors with it."""
+    """Gives each request a span and an id, sends the id with the response, and answers unexpected errors with it.
+
+    The id is that of the caller's trace, if a ``traceparent`` header names one. Each request is one line of the log,
+    with its route and never its path, which may hold what somebody searched for.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -79,24 +105,48 @@ class Trace:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace_id = uuid.uuid4().hex
+        started, status, answering = time.perf_counter(), 500, False
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
+        span = tracer.start_span(method, _caller(scope), SpanKind.SERVER)
+        trace_id = trace_id_of(span)
         scope.setdefault("state", {})["trace_id"] = trace_id
-        started = False
+        scope["fastapi.telemetry"] = None  # of applications mounted below; see `create_app`
+        token = TRACE_ID.set(trace_id)
 
         async def traced(message: Message) -> None:
-            nonlocal started
+            nonlocal answering, status
             if message["type"] == "http.response.start":
-                started = True
+                answering, status = True, message["status"]
                 message["headers"] = [*message.get("headers", []), (TRACE_HEADER, trace_id.encode())]
             await send(message)
 
         try:
-            await self._app(scope, receive, traced)
+            with use_span(span, record_exception=False, set_status_on_exception=False):
+                await self._app(scope, receive, traced)
         except Exception as error:
+            fail(span, error)
             # Not left to the server, which would log the message unmasked and answer without the trace id.
             log_unexpected(error, trace_id)
-            if not started:
-                await internal_error(trace_id)(scope, receive, traced)
+            if not answering:
+                await internal_error(trace_id, scope["path"])(scope, receive, traced)
+        finally:
+            route = route_of(scope)
+            span.update_name(f"{method} {route}")
+            span.set_attributes(
+                {"http.request.method": method, "http.route": route, "http.response.status_code": status}
+            )
+            if status >= 500:
+                span.set_status(StatusCode.ERROR)
+            span.end()
+            figures = {"route": route, "status": status, "seconds": round(time.perf_counter() - started, 4)}
+            request_log.info("%s %s", method, route, extra=figures)
+            TRACE_ID.reset(token)
+
+
+def _caller(scope: Scope) -> Context:
+    """The context of the trace that the caller names."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    return TraceContextTextMapPropagator().extract(headers)
 
 
 class OwnHost:
@@ -117,6 +167,7 @@ class OwnHost:
                 "wrong_host",
                 "this service is not known under that name",
                 trace_id=scope["state"]["trace_id"],
+                path=scope["path"],
                 hint="set TRAINMEDIC_PUBLIC_URL to the address under which people open it",
             )
             await response(scope, receive, send)
@@ -138,49 +189,79 @@ class OwnHost:
             return False
 
 
-class RequireKey:
-    """Refuses API requests without one of the keys; without any keys, admits all but those of administrators."""
+class Guard:
+    """Asks the gate about each request, hands its principal on as ``state["principal"]``, and counts it."""
 
-    def __init__(self, app: ASGIApp, *, keys: frozenset[str], administrators: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
         self._app = app
-        self._administrators = tuple(key.encode() for key in sorted(administrators))
-        self._keys = (*(key.encode() for key in sorted(keys)), *self._administrators) if keys else ()
+        self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._admits(scope):
-            response = error_response(
-                401,
-                "unauthorized",
-                "a valid key is needed",
-                trace_id=scope["state"]["trace_id"],
-                hint="send Authorization: Bearer <key>",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-            await response(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
             return
-        await self._app(scope, receive, send)
+        path, needed = requirement(scope["method"], scope["path"])
+        if needed == "pages":  # they know more: cookies, and which of their parts ask
+            await self._app(scope, receive, send)
+            return
+        state, principal = scope["state"], ANYBODY
+        action, status = f"{scope['method']} {path or 'of no route'}", 0
 
-    def _admits(self, scope: Scope) -> bool:
-        path = scope["path"]
-        keys = self._administrators if path.startswith(ADMIN_PREFIX) else self._keys
-        if not keys or path in OPEN_PATHS or not path.startswith(GUARDED_PREFIXES):
-            return True
-        scheme, _, key = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
-        # Every key is compared, so that the time taken does not depend on which one is close.
-        matches = [hmac.compare_digest(key.strip(), known) for known in keys]
-        return scheme.lower() == b"bearer" and any(matches)
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            admission = await self._gate.admit(scope, needed)
+            principal = state["principal"] = admission.principal
+            await self._app(scope, receive, with_headers(noted, admission.headers))
+        except Refused as refused:
+            principal = refused.principal
+            error = refused.error
+            response = error_response(
+                STATUS[error.kind],
+                error.code,
+                error.message,
+                trace_id=state["trace_id"],
+                hint=error.hint,
+                headers=refused.headers,
+                path=scope["path"],
+            )
+            await response(scope, receive, noted)
+        finally:
+            if needed in RECORDED or path in RECORDED_READS or str(status) in REFUSALS:
+                target = next(iter(scope.get("path_params", {}).values()), "") if status < 300 else ""
+                await self._gate.record(scope, principal, action, str(status), str(target))
 
 
-class BodyTooLarge(Exception):
-    """The body exceeded the limit while it was read."""
+def with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    """``send`` that adds headers to the response."""
+    added = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+    async def adding(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", []), *added]
+        await send(message)
+
+    return adding if added else send
+
+
+class BodyRefused(Exception):
+    """The body exceeded a limit while it was read."""
 
 
 class BodyLimit:
-    """Refuses bodies over ``max_bytes``: by their stated length before a byte is read, else while reading."""
+    """Refuses bodies over ``max_bytes``: by their stated length before a byte is read, else while reading.
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+    A body must begin within ``timeout_s`` and come faster than `SLOWEST`, or its connection would be held for ever.
+    """
+
+    def __init__(self, app: ASGIApp, *, max_bytes: int, timeout_s: float) -> None:
         self._app = app
         self._max_bytes = max_bytes
+        self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -192,26 +273,45 @@ class BodyLimit:
             await self._refuse(scope, receive, send)
             return
         received = 0
-        started = False
+        complete = slow = started = False
+        begun = 0.0
 
         async def limited() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, complete, slow, begun
+            if complete:
+                return await receive()  # a disconnect, whenever it comes
+            begun = begun or time.monotonic()
+            try:
+                async with asyncio.timeout(begun + self._timeout_s + received / SLOWEST - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                slow = True
+                raise BodyRefused from None
             received += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
             if received > self._max_bytes:
-                raise BodyTooLarge
+                raise BodyRefused
             return message
 
         async def noted(message: Message) -> None:
             nonlocal started
-            if received > self._max_bytes and not started:
-                return  # FastAPI turns BodyTooLarge into its own 400; the 413 below replaces it
+            if (slow or received > self._max_bytes) and not started:
+                return  # FastAPI turns BodyRefused into its own 400; the responses below replace it
             started = True
             await send(message)
 
-        with suppress(BodyTooLarge):
+        with suppress(BodyRefused):
             await self._app(scope, limited, noted)
-        if received > self._max_bytes and not started:
+        if slow and not started:
+            response = error_response(
+                408,
+                "request_timeout",
+                "the request's body did not arrive in time",
+                trace_id=scope["state"]["trace_id"],
+                headers={"Connection": "close"},
+            )
+            await response(scope, receive, send)
+        elif received > self._max_bytes and not started:
             await self._refuse(scope, receive, send)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -220,6 +320,7 @@ class BodyLimit:
             "too_large",
             f"the request is larger than {self._max_bytes // MEBIBYTE} MiB",
             trace_id=scope["state"]["trace_id"],
+            path=scope["path"],
             hint="send the end of the log",
         )
         await response(scope, receive, send)

@@ -10,6 +10,7 @@ import json
 import string
 import time
 import uuid
+from base64 import b64decode
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
@@ -20,19 +21,23 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge
+from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.serialization import plain
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.conversations import principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.routes import ERRORS, Worker, chained, event_stream, pieces
-from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, YesNo
+from trainmedic.service.api.schemas import COMPLETION_EVENTS, CompletionOut, Whole, YesNo
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.question.request import Ask
 
 MODEL = "trainmedic"
-MAX_MESSAGES = 200
+MAX_MESSAGES = 10_000
+MAX_EARLIER = 200
+"""Earlier user messages that are passed on: the first, and the latest."""
 ASKING: dict[str, Any] = {
     "type": "object",
     "required": ["role", "content"],
@@ -58,13 +63,35 @@ _KIND_LETTERS = frozenset(string.ascii_lowercase + "_")
 MAX_KIND = 32
 
 
+class PartFile(BaseModel):
+    """A file sent along; ``file_data`` is Base64, or a data URL with it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    filename: str = "file"
+    file_data: str = ""
+
+
 class Part(BaseModel):
-    """A part of a message. Only text is read; other types are named in the answer's notices."""
+    """A part of a message. Text and files with their content are read; others are named in the answer's notices."""
 
     model_config = ConfigDict(extra="ignore")
 
     type: str
     text: str = ""
+    file: PartFile | None = None
+
+    @property
+    def attachment(self) -> Attachment | None:
+        """The file with its content; None if the part has none."""
+        if self.type != "file" or self.file is None or not self.file.file_data:
+            return None
+        data = self.file.file_data
+        try:
+            content = b64decode(data.partition(",")[2] if data.startswith("data:") else data, validate=True)
+        except ValueError:  # some clients send the text itself
+            return Attachment(name=self.file.filename, content=data)
+        return Attachment(name=self.file.filename, content=content)
 
 
 class Message(BaseModel):
@@ -90,7 +117,7 @@ class StreamOptions(BaseModel):
 
 
 class Completion(BaseModel):
-    """A chat completion request. Sampling parameters are ignored."""
+    """A chat completion request. Sampling parameters are ignored; ``language``, ``mode`` and ``top_k`` are ours."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -98,6 +125,32 @@ class Completion(BaseModel):
     messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": ASKING})
     stream: YesNo = False
     stream_options: StreamOptions | None = None
+    language: Literal["auto", "en", "zh"] = "auto"
+    mode: Literal["auto", "deterministic", "investigate"] = "auto"
+    top_k: Whole = Field(5, ge=1, le=20)
+
+    def question(self, max_attachments: int) -> Ask:
+        """The last user message after the earlier ones, with the files of all; other roles are no evidence.
+
+        Raises `InvalidRequest` if no user message contains text, and `TooLarge` for too many files.
+        """
+        users = [message for message in self.messages if message.role == "user"]
+        texts = [message.text for message in users if message.text.strip()]
+        if not texts:
+            raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
+        parts = [part for message in users if isinstance(message.content, list) for part in message.content]
+        files = [file for part in parts if (file := part.attachment) is not None]
+        if len(files) > max_attachments:
+            raise TooLarge(f"{len(files)} files; at most {max_attachments} in one request")
+        earlier = texts[:-1]
+        return Ask(
+            question=texts[-1],
+            attachments=tuple(files),
+            earlier=tuple((*earlier[: max(len(earlier) - MAX_EARLIER, 0)][:1], *earlier[-MAX_EARLIER:])),
+            language=self.language,
+            mode=self.mode,
+            top_k=self.top_k,
+        )
 
 
 class ModelCard(BaseModel):
@@ -114,7 +167,7 @@ class ModelList(BaseModel):
     data: list[ModelCard]
 
 
-def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
+def make_openai_router(answerer: Answerer, worker: Worker, max_attachments: int) -> APIRouter:
     """The routes of the protocol."""
     router = APIRouter(prefix="/v1", responses=ERRORS)
     card = ModelCard(id=MODEL, created=int(time.time()), owned_by=MODEL)
@@ -134,7 +187,8 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
     @router.post("/chat/completions", response_model=CompletionOut, responses=COMPLETION_EVENTS)
     async def completions(body: Completion, request: Request) -> Response:
         """Answer the last user message; ``trainmedic`` beside the choices holds the whole answer object."""
-        ask, unread = question_of(body.messages), unread_parts(body.messages)
+        ask = replace(body.question(max_attachments), owner=principal_of(request).id)
+        unread = unread_parts(body.messages)
         parts = answerer.stream(ask, trace_id_of(request), worker.run)
         if body.stream:
             # Only on request, as in the protocol: some clients fail on a chunk without choices.
@@ -159,25 +213,14 @@ def make_openai_router(answerer: Answerer, worker: Worker) -> APIRouter:
     return router
 
 
-def question_of(messages: Sequence[Message]) -> Ask:
-    """The last user message as the question after the earlier user messages; other roles are no evidence.
-
-    Raises `InvalidRequest` if no user message contains text.
-    """
-    texts = [message.text for message in messages if message.role == "user" and message.text.strip()]
-    if not texts:
-        raise InvalidRequest("no user message with text", hint="send the question as a message of role user")
-    return Ask(question=texts[-1], earlier=tuple(texts[:-1]))
-
-
 def unread_parts(messages: Sequence[Message]) -> str:
-    """What the user sent besides text, such as ``image_url (2), file (1)``."""
+    """What the user sent that is not read, such as ``image_url (2), input_audio (1)``."""
     parts = [
         part
         for message in messages
         if message.role == "user" and not isinstance(message.content, str)
         for part in message.content or ()
-        if part.type != "text"
+        if part.type != "text" and part.attachment is None
     ]
     kinds = Counter(part.type if _is_kind(part.type) else "other" for part in parts)
     return ", ".join(f"`{kind}` ({number})" for kind, number in kinds.items())

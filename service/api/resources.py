@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trainmedic.kb.model.case import Case
     from trainmedic.kb.pages.case import CaseSet
     from trainmedic.service.ranking import retrieve
+    from trainmedic.service.storage.history import Conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,37 @@ class RuleDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSummary:
+    """One line of the list of conversations. Times are ISO 8601; ``answer_id`` is the last answer's."""
+
+    id: str
+    title: str
+    turns: int
+    started: str
+    last: str
+    answer_id: str
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> ConversationSummary:
+        return cls(
+            id=conversation.id,
+            title=conversation.title,
+            turns=conversation.turns,
+            started=conversation.started.isoformat(timespec="seconds"),
+            last=conversation.last.isoformat(timespec="seconds"),
+            answer_id=conversation.answer_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationPage:
+    """A page of the list of conversations."""
+
+    items: tuple[ConversationSummary, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeedbackReceipt:
     """The feedback as stored."""
 
@@ -200,13 +232,18 @@ class FeedbackReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """``ok``, ``degraded`` (something optional is down or a page failed) or ``unready``."""
+    """``ok``, ``degraded`` (something optional is down or a page failed) or ``unready``.
+
+    ``index`` is ``ready``, or ``building`` while answers search by words only; ``embedded_percent`` says how far it is.
+    """
 
     status: str
     cases: int
     rules: int
     failed_pages: tuple[str, ...]
     down: Mapping[str, str]
+    index: str = "ready"
+    embedded_percent: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -19,6 +20,7 @@ from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, AuditView, MessagesView, ReportView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
+from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
 from trainmedic.service.api.resources import (
@@ -50,7 +52,9 @@ from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")
-ERRORS: dict[int | str, dict[str, Any]] = {code: {"model": ErrorOut} for code in (400, 401, 404, 413, 422, 500, 503)}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"model": ErrorOut} for code in (400, 401, 403, 404, 413, 422, 429, 500, 503, 504)
+}
 DELTA_CHARACTERS = 64
 """Size of one ``answer.delta`` of a template answer."""
 Language = Annotated[str, Query(pattern="^(en|zh)$")]
@@ -117,7 +121,8 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
     async def ask(body: AskIn, request: Request) -> Response:
         """Diagnose: the whole answer, or with ``stream`` the text as it comes and then the answer."""
         bounded(body.attachments)
-        parts = answerer.stream(body.value(), trace_id_of(request), worker.run)
+        asked = replace(body.value(), owner=principal_of(request).id)
+        parts = answerer.stream(asked, trace_id_of(request), worker.run)
         if body.stream:
             first = await anext(parts)  # errors of the request must come before the stream begins
             return event_stream(events(first, parts))
@@ -155,6 +160,7 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         await worker.run(lambda: advisor.give_feedback(value))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
+    add_conversation_routes(router, advisor, worker.run)
     add_audit_route(router, advisor, worker, bounded)
     add_diff_route(router, advisor, worker, bounded)
     add_message_route(router, advisor, worker, bounded)

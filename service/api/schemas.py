@@ -240,6 +240,8 @@ class ErrorBody(BaseModel):
     message: str
     hint: str | None = None
     trace_id: str
+    type: str | None = Field(None, description="of the OpenAI protocol, on its routes only")
+    param: str | None = Field(None, description="the field at fault, on its routes only")
 
 
 class ErrorOut(BaseModel):

@@ -62,7 +62,7 @@ class ModelLimits:
 
 
 class ChatModel:
-    """One endpoint. ``callbacks`` are LangChain's, for tracing."""
+    """One endpoint. ``callbacks`` are LangChain's, for tracing; an agent's tools are reported to them too."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ChatModel:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.options = options
-        self._callbacks = list(callbacks)
+        self.callbacks = list(callbacks)
         self._clock = clock
         self._breaker = Breaker(clock)
         self._slots = asyncio.Semaphore(options.concurrency)
@@ -168,7 +168,7 @@ class ChatModel:
             stream_usage=True,
             stream_chunk_timeout=None,  # it loses cancellations on Python 3.11; the limits here do its work
             http_async_client=self._http,
-            callbacks=self._callbacks,
+            callbacks=self.callbacks,
             **bound,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.model.case import Case
+from trainmedic.kb.model.report import Text
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.answer import Answer, Citation, Section, markdown
 from trainmedic.service.composition.citations import Citations, shown_name
@@ -15,7 +16,6 @@ from trainmedic.service.composition.error_messages import messages_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.llm.prompts import Prompt, Source
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
-from trainmedic.service.what_if.apply import Effect
 
 MAX_FLAGGED = 10
 """Names in one notice; the rest is counted."""
@@ -45,13 +45,13 @@ def verified_answer(
             composed, notices=(failure_notice("garbage", language), *text_notices(checked, prompt, language, cut=cut))
         ), ()
     citations = ModelCitations(prompt.sources, language)
-    head = opening(prepared.diagnosis, context, citations, prepared.supposed)
+    head = (*opening(prepared.diagnosis, context, citations, prepared.supposed), *compared(composed, folded=False))
     model_text = Section(kind="model_text", body=checked.text.rstrip(), markers=tuple(checked.citations))
     sections = [*head, model_text]
     citations.use(checked.citations)
     printed = messages_section(prepared.printed, prepared.cases, citations, language)
     similar = (section for section in composed.sections if section.kind == "similar")
-    after = (*appended(prepared.diagnosis, context, citations), *printed, *similar)
+    after = (*appended(prepared.diagnosis, context, citations), *printed, *similar, *compared(composed, folded=True))
     tail = tuple(sorted(after, key=lambda section: section.folded))
     sections += tail
     answer = replace(
@@ -69,7 +69,13 @@ def verified_answer(
 def opening_sections(prepared: PreparedAnswer, sources: Sequence[Source]) -> Sections:
     """The sections before a text that a model writes from these sources."""
     citations = ModelCitations(sources, prepared.answer.language)
-    return tuple(opening(prepared.diagnosis, prepared.context, citations, prepared.supposed))
+    head = opening(prepared.diagnosis, prepared.context, citations, prepared.supposed)
+    return (*head, *compared(prepared.answer, folded=False))
+
+
+def compared(answer: Answer, *, folded: bool) -> Sections:
+    """What differs from a run that works, which the program says whoever writes the text."""
+    return tuple(item for item in answer.sections if item.kind == "differences" and item.folded == folded)
 
 
 def grounding_of(prepared: PreparedAnswer, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
@@ -103,12 +109,12 @@ class ModelCitations(Citations):
         self._known = {(source.kind, source.id): source for source in sources}
         self._by_marker = {source.marker: source for source in sources}
 
-    def effect(self, effect: Effect) -> int:
-        """The marker of a rule that a supposed change affects."""
-        source = self._known.get(("rule", effect.rule_id))
+    def rule_page(self, rule_id: str, title: Text) -> int:
+        """The marker of a rule that did not fire."""
+        source = self._known.get(("rule", rule_id))
         if source is not None:
             self.use((source.marker,))
-        return super().effect(effect)
+        return super().rule_page(rule_id, title)
 
     def use(self, markers: Sequence[int]) -> None:
         """Cite the sources with these markers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from trainmedic.service.answer import Answer
@@ -10,10 +10,13 @@ from trainmedic.service.storage.history import Feedback
 
 
 class Observer(Protocol):
-    """Notified once of every answer and every feedback. Called from worker threads; must neither block nor raise."""
+    """Notified once of each answer, feedback and deletion. Called from worker threads; must neither block nor raise."""
 
     def on_answer(self, answer: Answer) -> None:
         """An answer is complete and stored."""
 
     def on_feedback(self, feedback: Feedback, previous: Feedback | None, answer: Mapping[str, Any]) -> None:
         """Feedback was stored. ``previous`` is the feedback that it replaces, ``answer`` the stored answer as JSON."""
+
+    def on_deletion(self, answer_ids: Collection[str]) -> None:
+        """These answers were deleted with their conversation."""

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
+from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of
 from trainmedic.kb.mask import mask
@@ -81,19 +82,25 @@ class Message:
         return self.relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION)
 
 
-def read(question: str, attachments: Sequence[Attachment], turns: Sequence[Turn], glossary: Glossary) -> Message:
+def read(
+    question: str,
+    attachments: Sequence[Attachment],
+    turns: Sequence[Turn],
+    glossary: Glossary,
+    parse: Parse = parse,
+) -> Message:
     """The message with what came before it. ``turns`` are masked; ``question`` and ``attachments`` need not be."""
     if not turns:
-        return _first(question, attachments, glossary)
+        return _first(question, attachments, glossary, parse)
     text = mask(question).text
     supposition = supposition_in(text, glossary, follows=True)
     texts = [_facts(turn, number, glossary) for number, turn in enumerate(turns)]
-    start, words, before = _current_topic(turns, texts, glossary)
+    start, words, before = _current_topic(turns, texts, glossary, parse)
     earlier = {attachment for turn in turns for attachment in turn.attachments}
     new_files = [attachment for attachment in attachments if attachment not in earlier]
-    relation = _relation(text, new_files, supposition, before, glossary)
+    relation = _relation(text, new_files, supposition, before, glossary, parse)
     if relation is Relation.NEW_TOPIC:
-        return _first(question, attachments, glossary)
+        return _first(question, attachments, glossary, parse)
     if relation in (Relation.NEW_SYMPTOM, Relation.PATCHED):
         words = len(turns)
     numbers = _within_budget(turns, texts, start)
@@ -101,7 +108,7 @@ def read(question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]
     everything = (*attachments, *_earlier_attachments(turns, texts, numbers, attachments))
     if relation in (Relation.ACKNOWLEDGEMENT, Relation.SOLVED, Relation.EXPLANATION):
         supposition = Supposition(changes=MappingProxyType({}), rest="")
-    evidence, changes = _evidence(question, everything, supposition)
+    evidence, changes = _evidence(question, everything, supposition, parse)
     evidence = _without_stated(evidence, {name_of(number) for number in numbers if number < words})
     own = supposition.rest if supposition is not None and (changes or not supposition.rest) else evidence.question
     framework = evidence.run.framework.value if evidence.run.framework is not None else None
@@ -121,13 +128,18 @@ def read(question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]
 
 
 def _relation(
-    text: str, attachments: Sequence[Attachment], supposition: Supposition | None, before: Topic, glossary: Glossary
+    text: str,
+    attachments: Sequence[Attachment],
+    supposition: Supposition | None,
+    before: Topic,
+    glossary: Glossary,
+    parse: Parse,
 ) -> Relation:
     if not attachments and is_acknowledgement(text):
         return Relation.ACKNOWLEDGEMENT
     if supposition is not None and supposition.alone:
         return Relation.FOLLOW_UP
-    topic = _topic(supposition.rest if supposition else text, attachments, glossary)
+    topic = _topic(supposition.rest if supposition else text, attachments, glossary, parse)
     relation = relation_of(topic, before)
     if not attachments or relation in (Relation.NEW_TOPIC, Relation.NEW_SYMPTOM):
         return relation
@@ -168,7 +180,7 @@ def _tried(turns: Sequence[Turn], texts: Sequence[str], start: int, relation: Re
     return tuple(dict.fromkeys(tried))
 
 
-def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary) -> Message:
+def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary, parse: Parse) -> Message:
     """A message that nothing precedes."""
     evidence = parse(question, attachments)
     if not attachments and is_acknowledgement(evidence.question):
@@ -179,7 +191,7 @@ def _first(question: str, attachments: Sequence[Attachment], glossary: Glossary)
 
 
 def _evidence(
-    question: str, attachments: Sequence[Attachment], supposition: Supposition | None
+    question: str, attachments: Sequence[Attachment], supposition: Supposition | None, parse: Parse
 ) -> tuple[Evidence, dict[str, str]]:
     """The evidence without what is only supposed, and the changes supposed."""
     if supposition is None:
@@ -187,7 +199,7 @@ def _evidence(
     known = parse(supposition.rest, attachments)
     if supposition.changes and not known.run.options:
         return parse(question, attachments), {}  # nothing to change: an ordinary question
-    whole = parse(question)  # the receipt speaks of the message as it was sent
+    whole = parse(question, ())  # the receipt speaks of the message as it was sent
     receipt = replace(
         known.receipt,
         inputs=(*whole.receipt.inputs[:1], *known.receipt.inputs[1:]),
@@ -218,23 +230,27 @@ def _rest(text: str, glossary: Glossary) -> str:
     return text if supposition is None else supposition.rest
 
 
-def _topic(text: str, attachments: Sequence[Attachment], glossary: Glossary) -> Topic:
+def _topic(text: str, attachments: Sequence[Attachment], glossary: Glossary, parse: Parse) -> Topic:
     starts = tuple((attachment.name, attachment.content[:MAX_TOPIC_TEXT]) for attachment in attachments[:4])
-    return _topic_of_text(text[:MAX_TOPIC_TEXT], starts, glossary)
+    return _topic_of_text(text[:MAX_TOPIC_TEXT], starts, glossary, parse)
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _topic_of_text(text: str, attachments: tuple[tuple[str, str | bytes], ...], glossary: Glossary) -> Topic:
+def _topic_of_text(
+    text: str, attachments: tuple[tuple[str, str | bytes], ...], glossary: Glossary, parse: Parse
+) -> Topic:
     evidence = parse(text, [Attachment(name=name, content=content) for name, content in attachments])
     return topic_of(evidence, glossary)
 
 
-def _current_topic(turns: Sequence[Turn], texts: Sequence[str], glossary: Glossary) -> tuple[int, int, Topic]:
+def _current_topic(
+    turns: Sequence[Turn], texts: Sequence[str], glossary: Glossary, parse: Parse
+) -> tuple[int, int, Topic]:
     """The first turn of the current topic, the first whose words still count, and the topic."""
     start = words = 0
     current: Topic | None = None
     for number in range(max(0, len(turns) - MAX_LOOKBACK), len(turns)):
-        topic = _topic(texts[number], turns[number].attachments, glossary)
+        topic = _topic(texts[number], turns[number].attachments, glossary, parse)
         relation = Relation.FOLLOW_UP if current is None else relation_of(topic, current)
         if current is None or relation is Relation.NEW_TOPIC:
             current = topic

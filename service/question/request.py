@@ -20,7 +20,8 @@ _HARMLESS = str.maketrans("`<>", "'‹›")
 class Ask:
     """One question with its attachments. ``language`` auto follows the question.
 
-    ``earlier`` are the user's earlier messages, for callers that keep the conversation themselves.
+    ``earlier`` are the user's earlier messages, for callers that keep the conversation themselves. ``owner`` is whose
+    conversation it is: the same ``conversation_id`` of another owner is another conversation.
     """
 
     question: str
@@ -30,6 +31,7 @@ class Ask:
     top_k: int = 5
     mode: Mode = "auto"
     earlier: tuple[str, ...] = ()
+    owner: str = ""
 
     def validated(self) -> Ask:
         """The request with safe attachment names. Raises `InvalidRequest` if it is empty."""

@@ -1,50 +1,49 @@
-"""Conversations, answers and feedback in any SQL database. Only masked text is ever stored."""
+"""Conversations, answers and feedback in SQLite or PostgreSQL. Only masked text is ever stored.
+
+A method that writes returns after the commit. Several processes may use one database at once.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     DateTime,
+    Index,
     Integer,
-    MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
-    create_engine,
     delete,
-    event,
     func,
     insert,
     select,
     update,
 )
-from sqlalchemy.engine import Engine, Row, make_url
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy.engine import Engine, Row
 
-from trainmedic.kb.errors import NotFound, StoreError
+from trainmedic.kb.errors import NotFound
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.storage.migrations import migrate
+from trainmedic.service.storage.database import METADATA, aware, open_database, reading, writing
 from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 
 REACTIONS = ("up", "down", "resolved")
 MAX_STORED = 1_000_000
 """Code points of one text that a conversation remembers."""
+MAX_TITLE = 120
+"""Code points of a conversation's title."""
 LATEST = 40
 """Turns of a conversation that are read, besides its first: each may hold megabytes."""
 
-METADATA = MetaData()
 _turns = Table(
     "turns",
     METADATA,
@@ -58,6 +57,9 @@ _turns = Table(
     Column("causes", Text, nullable=False),
     Column("versions", Text, nullable=False),
     Column("fingerprint", String(16), nullable=False, server_default="", index=True),
+    Column("owner", String(64), nullable=False, server_default=""),
+    Column("copied_from", String(64), nullable=False, server_default="", index=True),
+    Index("ix_turns_owner", "owner", "conversation_id"),
 )
 _answers = Table(
     "answers",
@@ -76,6 +78,8 @@ _feedback = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("answer_id", name="one_reaction_per_answer"),
 )
+_WHOSE = _turns.c.owner + "/" + _turns.c.conversation_id
+"""Tells conversations apart: clients choose ids, and those of two owners may be the same."""
 _ADD = insert(_turns)
 _KEEP = insert(_answers)
 
@@ -117,6 +121,18 @@ class StoredAnswer:
     turns: tuple[Turn, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """One line of an owner's list. ``title`` begins the first question, ``answer_id`` is the last answer's."""
+
+    id: str
+    title: str
+    turns: int
+    started: datetime
+    last: datetime
+    answer_id: str
+
+
 def turn_of(
     question: str,
     sources: Sequence[Source] = (),
@@ -142,63 +158,65 @@ def storable(text: str) -> str:
 
 
 class History:
-    """Conversations and feedback in the database at ``url``. Safe to use from several threads.
+    """Conversations and feedback in a database, or the one at a URL. Safe to use from several threads.
 
-    Raises `StoreError` if the database cannot be reached.
+    The constructor and all methods raise `StoreError` if the database cannot be reached.
     """
 
-    def __init__(self, url: str) -> None:
-        self._engine = _engine(url)
-        try:
-            migrate(self._engine)
-        except SQLAlchemyError as error:
-            name = make_url(url).render_as_string(hide_password=True)
-            raise StoreError(f"the history at {name} cannot be opened", hint=type(error).__name__) from error
+    def __init__(self, database: str | Engine) -> None:
+        self._engine = open_database(database) if isinstance(database, str) else database
 
-    def turns(self, conversation_id: str) -> tuple[Turn, ...]:
-        """The conversation's first turn and its `LATEST`, oldest first; empty for an unknown one."""
-        in_conversation = _turns.c.conversation_id == conversation_id
+    def ping(self) -> None:
+        """Raise `StoreError` unless the database answers."""
+        with reading(self._engine) as connection:
+            connection.execute(select(1))
+
+    def turns(self, conversation_id: str, owner: str = "") -> tuple[Turn, ...]:
+        """The first turn of the owner's conversation and its `LATEST`, oldest first; empty for an unknown one."""
+        in_conversation = _in(owner, conversation_id)
         # The limit is in a subquery of its own: not every database accepts one after IN.
         latest = select(_turns.c.id).where(in_conversation).order_by(_turns.c.id.desc()).limit(LATEST).subquery()
         first = select(func.min(_turns.c.id)).where(in_conversation).scalar_subquery()
         from_ = select(func.min(latest.c.id)).scalar_subquery()
         selected = in_conversation & ((_turns.c.id == first) | (_turns.c.id >= from_))
         query = select(_turns).where(selected).order_by(_turns.c.id)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             rows = connection.execute(query).all()
         return tuple(_turn(row) for row in rows)
 
     def stored_answer(self, answer_id: str) -> StoredAnswer | None:
         """A stored answer, or None."""
-        place_query = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
-        with self._engine.connect() as connection:
+        place_query = select(_turns.c.owner, _turns.c.conversation_id, _turns.c.id)
+        with reading(self._engine) as connection:
             body = connection.execute(select(_answers.c.body).where(_answers.c.answer_id == answer_id)).scalar()
-            place = connection.execute(place_query).first()
+            place = connection.execute(place_query.where(_turns.c.answer_id == answer_id)).first()
             if body is None or place is None:
                 return None
-            until = (_turns.c.conversation_id == place.conversation_id) & (_turns.c.id <= place.id)
+            until = _in(place.owner, place.conversation_id) & (_turns.c.id <= place.id)
             rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).all()
         return StoredAnswer(answer=json.loads(body), turns=tuple(_turn(row) for row in rows))
 
-    def branch(self, answer_id: str) -> str | None:
-        """The conversation to go on with after an answer; None if the answer is unknown.
+    def branch(self, answer_id: str, owner: str = "") -> str | None:
+        """The owner's conversation to go on with after an answer; None if the answer is unknown.
 
-        It is the answer's own if nothing was asked after it, else a copy up to the answer, with addresses of its own.
+        It is the answer's own if that is the owner's and nothing was asked after it, else a copy up to the answer, with
+        addresses of its own.
         """
-        ours = select(_turns.c.conversation_id, _turns.c.id).where(_turns.c.answer_id == answer_id)
-        with self._engine.begin() as connection:
-            place = connection.execute(ours).first()
+        place_query = select(_turns.c.owner, _turns.c.conversation_id, _turns.c.id)
+        with writing(self._engine) as connection:
+            place = connection.execute(place_query.where(_turns.c.answer_id == answer_id)).first()
             if place is None:
                 return None
-            in_conversation = _turns.c.conversation_id == place.conversation_id
+            in_conversation = _in(place.owner, place.conversation_id)
             last = connection.execute(select(func.max(_turns.c.id)).where(in_conversation)).scalar()
-            if last == place.id:
+            if last == place.id and place.owner == owner:
                 return str(place.conversation_id)
             until = in_conversation & (_turns.c.id <= place.id)
             rows = connection.execute(select(_turns).where(until).order_by(_turns.c.id)).mappings().all()
             copy = uuid.uuid4().hex
             for row in rows:
-                new = {"conversation_id": copy, "answer_id": uuid.uuid4().hex}
+                new = {"conversation_id": copy, "answer_id": uuid.uuid4().hex, "owner": owner}
+                new["copied_from"] = row["copied_from"] or row["answer_id"]
                 turn = {name: value for name, value in row.items() if name != "id"}
                 # Without its fingerprint: a copy is no second sighting of the failure.
                 connection.execute(_ADD, turn | new | {"fingerprint": ""})
@@ -219,10 +237,13 @@ class History:
         now: datetime | None = None,
         answer: str | None = None,
         fingerprint: str = "",
+        owner: str = "",
+        continues: bool = False,
     ) -> None:
         """Store one turn, and with it the answer's JSON if it is to be shown again.
 
-        ``versions`` are those of the knowledge, the rules and the index that answered.
+        ``versions`` are those of the knowledge, the rules and the index that answered. A turn that ``continues`` a
+        conversation is not stored if that was deleted meanwhile.
         """
         values = {
             "conversation_id": conversation_id,
@@ -234,8 +255,12 @@ class History:
             "causes": json.dumps(list(turn.causes)),
             "versions": json.dumps(list(versions)),
             "fingerprint": fingerprint,
+            "owner": owner,
         }
-        with self._engine.begin() as connection:
+        with writing(self._engine) as connection:
+            earlier = select(_turns.c.id).where(_in(owner, conversation_id)).limit(1)
+            if continues and connection.execute(earlier).first() is None:
+                return
             connection.execute(_ADD, values)  # one statement for all turns: compiled once
             if answer is not None:
                 connection.execute(_KEEP, {"answer_id": turn.answer_id, "body": answer})
@@ -248,8 +273,9 @@ class History:
             "comment": feedback.comment,
             "updated_at": now or datetime.now(UTC),
         }
-        known = select(_turns.c.id).where(_turns.c.answer_id == feedback.answer_id)
-        with self._engine.begin() as connection:
+        # Locked, so that of two processes the second one finds the row that the first one inserted.
+        known = select(_turns.c.id).where(_turns.c.answer_id == feedback.answer_id).with_for_update()
+        with writing(self._engine) as connection:
             if connection.execute(known).first() is None:
                 raise NotFound(f"no answer {feedback.answer_id!r}")
             changed = connection.execute(
@@ -261,74 +287,125 @@ class History:
 
     def feedback(self, answer_id: str) -> Feedback | None:
         """The feedback on an answer, or None."""
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             row = connection.execute(select(_feedback).where(_feedback.c.answer_id == answer_id)).first()
         if row is None:
             return None
         return Feedback(answer_id=row.answer_id, reaction=row.reaction, reason=row.reason, comment=row.comment)
 
-    def sightings(self, fingerprint: str, conversation_id: str = "") -> Sightings | None:
+    def sightings(self, fingerprint: str, conversation_id: str = "", owner: str = "") -> Sightings | None:
         """The other conversations about the same failure; None if there are none."""
         if not fingerprint:
             return None
-        conversations = func.count(func.distinct(_turns.c.conversation_id))
-        others = (_turns.c.fingerprint == fingerprint) & (_turns.c.conversation_id != conversation_id)
-        with self._engine.connect() as connection:
+        conversations = func.count(func.distinct(_WHOSE))
+        others = (_turns.c.fingerprint == fingerprint) & ~_in(owner, conversation_id)
+        with reading(self._engine) as connection:
             count, last = connection.execute(select(conversations, func.max(_turns.c.asked_at)).where(others)).one()
-        return Sightings(count=count, last=_aware(last)) if count else None
+        return Sightings(count=count, last=aware(last)) if count else None
 
     def sightings_of_causes(self) -> Mapping[str, Sightings]:
         """How often each cause came first in an answer that was given, by its id."""
-        columns = select(_turns.c.conversation_id, _turns.c.causes, _turns.c.asked_at)
+        columns = select(_WHOSE.label("whose"), _turns.c.causes, _turns.c.asked_at)
         conversations: dict[str, set[str]] = {}
         last: dict[str, datetime] = {}
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             for row in connection.execute(columns.where(_turns.c.verdict == "answered").order_by(_turns.c.id)):
                 for cause in json.loads(row.causes)[:1]:
-                    conversations.setdefault(cause, set()).add(row.conversation_id)
-                    last[cause] = _aware(row.asked_at)
+                    conversations.setdefault(cause, set()).add(row.whose)
+                    last[cause] = aware(row.asked_at)
         return {cause: Sightings(count=len(ids), last=last[cause]) for cause, ids in sorted(conversations.items())}
 
     def recurring(self, least: int = 2) -> tuple[tuple[Turn, Sightings], ...]:
         """Failures that at least ``least`` conversations were about, with the latest turn of each; commonest first."""
-        conversations = func.count(func.distinct(_turns.c.conversation_id))
+        conversations = func.count(func.distinct(_WHOSE))
         groups = (
             select(conversations.label("count"), func.max(_turns.c.asked_at).label("last"), func.max(_turns.c.id))
             .where(_turns.c.fingerprint != "")
             .group_by(_turns.c.fingerprint)
             .having(conversations >= least)
         )
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             found = connection.execute(groups).all()
             rows = {
                 row.id: row for row in connection.execute(select(_turns).where(_turns.c.id.in_([g[2] for g in found])))
             }
-        listed = [(_turn(rows[id]), Sightings(count=count, last=_aware(last))) for count, last, id in found]
+        listed = [(_turn(rows[id]), Sightings(count=count, last=aware(last))) for count, last, id in found]
         return tuple(sorted(listed, key=lambda item: (-item[1].count, -item[1].last.timestamp())))
 
     def unresolved(self) -> tuple[OpenQuestion, ...]:
         """The conversations that ended without a resolution, oldest first."""
         reactions = _feedback.c.answer_id == _turns.c.answer_id
         query = select(_turns, _feedback.c.reaction, _feedback.c.comment).join(_feedback, reactions, isouter=True)
-        conversations: dict[str, list[Row[Any]]] = {}
-        with self._engine.connect() as connection:
+        conversations: dict[tuple[str, str], list[Row[Any]]] = {}
+        with reading(self._engine) as connection:
             for row in connection.execute(query.order_by(_turns.c.id)):
-                conversations.setdefault(row.conversation_id, []).append(row)
+                conversations.setdefault((row.owner, row.conversation_id), []).append(row)
         return tuple(found for rows in conversations.values() if (found := _open(rows)) is not None)
 
     def confirmed(self) -> tuple[ConfirmedTurn, ...]:
         """The questions whose answers were marked as right, oldest first."""
         right = _feedback.c.reaction.in_(("up", "resolved"))
         query = select(_turns, _feedback.c.reaction).join(_feedback, _feedback.c.answer_id == _turns.c.answer_id)
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             rows = connection.execute(query.where(right).order_by(_turns.c.id)).all()
         return tuple(ConfirmedTurn(turn=_turn(row), reaction=row.reaction) for row in rows)
+
+    def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
+        """An owner's conversations, the latest first."""
+        groups = (
+            select(
+                _turns.c.conversation_id,
+                func.count().label("turns"),
+                func.min(_turns.c.id).label("first"),
+                func.max(_turns.c.id).label("last"),
+            )
+            .where(_turns.c.owner == owner)
+            .group_by(_turns.c.conversation_id)
+            .order_by(func.max(_turns.c.id).desc())
+            .offset(offset)
+            .limit(limit)
+        )
+        with reading(self._engine) as connection:
+            listed = connection.execute(groups).all()
+            ends = [id for row in listed for id in (row.first, row.last)]
+            columns = select(_turns.c.id, _turns.c.question, _turns.c.answer_id, _turns.c.asked_at)
+            rows = {row.id: row for row in connection.execute(columns.where(_turns.c.id.in_(ends)))}
+        return tuple(
+            Conversation(
+                id=group.conversation_id,
+                title=" ".join(rows[group.first].question[:MAX_TITLE].split()),
+                turns=group.turns,
+                started=aware(rows[group.first].asked_at),
+                last=aware(rows[group.last].asked_at),
+                answer_id=rows[group.last].answer_id,
+            )
+            for group in listed
+        )
+
+    def delete(self, conversation_id: str, owner: str | None) -> tuple[str, ...]:
+        """Delete an owner's conversation, or with None everybody's of that id; returns the ids of its answers.
+
+        Copies that others went on with from a link go too, with what was asked in them: their answers quote the files
+        of this one.
+        """
+        chosen = _turns.c.conversation_id == conversation_id
+        if owner is not None:
+            chosen &= _turns.c.owner == owner
+        with writing(self._engine) as connection:
+            ids = set(connection.execute(select(_turns.c.answer_id).where(chosen)).scalars())
+            copies = select(_turns.c.owner, _turns.c.conversation_id).where(_turns.c.copied_from.in_(ids)).distinct()
+            for copy in connection.execute(copies).all():
+                place = _in(copy.owner, copy.conversation_id)
+                ids.update(connection.execute(select(_turns.c.answer_id).where(place)).scalars())
+            for table in (_feedback, _answers, _turns):
+                connection.execute(delete(table).where(table.c.answer_id.in_(ids)))
+        return tuple(sorted(ids))
 
     def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
         """Delete turns asked longer ago than ``older_than``, with their feedback. Returns how many turns."""
         limit = (now or datetime.now(UTC)) - older_than
         old = select(_turns.c.answer_id).where(_turns.c.asked_at < limit)
-        with self._engine.begin() as connection:
+        with writing(self._engine) as connection:
             # By hand: SQLite enforces foreign keys only if every connection asks for it.
             connection.execute(delete(_feedback).where(_feedback.c.answer_id.in_(old)))
             connection.execute(delete(_answers).where(_answers.c.answer_id.in_(old)))
@@ -337,6 +414,10 @@ class History:
     def close(self) -> None:
         """Close the connections."""
         self._engine.dispose()
+
+
+def _in(owner: str, conversation_id: str) -> ColumnElement[bool]:
+    return (_turns.c.owner == owner) & (_turns.c.conversation_id == conversation_id)
 
 
 def _turn(row: Row[Any]) -> Turn:
@@ -364,42 +445,9 @@ def _open(rows: Sequence[Row[Any]]) -> OpenQuestion | None:
         conversation_id=first.conversation_id,
         answer_id=last.answer_id,
         question=first.question,
-        asked_at=_aware(first.asked_at),
+        asked_at=aware(first.asked_at),
         reason=reason,
         fingerprint=next((row.fingerprint for row in reversed(rows) if row.fingerprint), ""),
         causes=tuple(json.loads(last.causes)),
         comment=last.comment or "",
     )
-
-
-def _aware(time: datetime | str) -> datetime:
-    """A stored time; SQLite stores it without its zone, and aggregates give text."""
-    parsed = datetime.fromisoformat(time) if isinstance(time, str) else time
-    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
-
-
-def _engine(url: str) -> Engine:
-    parsed = make_url(url)
-    if parsed.get_backend_name() != "sqlite":
-        # A database server closes idle connections; the ping replaces them before a query fails.
-        return create_engine(parsed, pool_pre_ping=True)
-    if not parsed.database or parsed.database == ":memory:":
-        # One connection is the whole database; threads take turns with it, as their transactions must not mix.
-        return create_engine(
-            parsed, poolclass=QueuePool, pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
-        )
-    with suppress(OSError):  # connecting reports what is wrong with the path
-        # Private on a shared machine; SQLite gives its journal files the same mode.
-        os.close(os.open(parsed.database, os.O_CREAT | os.O_RDWR, 0o600))
-    engine = create_engine(parsed, connect_args={"check_same_thread": False, "timeout": 10})
-
-    @event.listens_for(engine, "connect")
-    def _write_ahead(connection: object, _record: object) -> None:
-        # Readers must not wait for the writer: answers are stored while others are asked.
-        cursor = connection.cursor()  # type: ignore[attr-defined]
-        cursor.execute("PRAGMA journal_mode=WAL")
-        # Safe with a write-ahead log; a power failure may lose the last turns, never corrupt the file.
-        cursor.execute("PRAGMA synchronous=NORMAL")
-        cursor.close()
-
-    return engine

@@ -55,6 +55,8 @@ ANSWER_KEYS = [
     "messages",
     "similar",
     "sightings",
+    "words_only",
+    "comparison",
 ]
 CHANGING = ("id", "conversation_id", "timings_ms", "trace_id")
 FINDING_KEYS = {
@@ -633,7 +635,17 @@ def test_half_a_surrogate_pair_in_a_question_is_answered(client: TestClient) -> 
 
 def test_a_body_of_another_type_is_refused(client: TestClient) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        assert_error(client.post("/v1/ask", content=b'{"question": "q"}', headers={"content-type": kind}), 422)
+        error = assert_error(client.post("/v1/ask", content=b'{"question": "q"}', headers={"content-type": kind}), 422)
+        assert (error["message"], "content-type" in error["hint"]) == ("body: a JSON object is needed", True)
+
+
+def test_json_that_is_broken_is_said_to_be_broken_at_its_place(client: TestClient) -> None:
+    json_header = {"content-type": "application/json"}
+    error = assert_error(client.post("/v1/ask", content=b'{"question": "q"', headers=json_header), 422)
+    assert error["message"] == "body: no valid JSON at character 16: Expecting ',' delimiter"
+    error = assert_error(client.post("/v1/ask", content=b"[]", headers=json_header), 422)
+    assert error["message"] == "body: a JSON object is needed"
+    assert "hint" not in error
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "offset=-1", "offset=1e9", "language=fr"])

@@ -238,7 +238,7 @@ def test_every_citation_leads_to_a_case_a_rule_or_a_place(knowledge_advisor: Adv
     answer = ask(knowledge_advisor, request, Reply(said)).answer
     assert markers_in(answer.answer) <= {citation.marker for citation in answer.citations}
     assert len({citation.marker for citation in answer.citations}) == len(answer.citations)
-    rules = {finding.rule_id for finding in answer.findings}
+    rules = {rule for finding in answer.findings for rule in (finding.rule_id, *finding.appears)}
     places = {f"{span.attachment or ''}:{span.line}:{span.column}" for f in answer.findings for span in f.evidence}
     known = {"case": set(knowledge_advisor.knowledge.published), "rule": rules, "input": places}
     assert [citation for citation in answer.citations if citation.id not in known[citation.kind]] == []

@@ -11,8 +11,9 @@ from tests.service.values import WEIGHTS, case, context, evidence, finding, patc
 from trainmedic.kb.model.evidence import Problem, Receipt
 from trainmedic.kb.model.report import Finding, Report, Severity, Status
 from trainmedic.service.answer import Citation, markdown
+from trainmedic.service.composition.cause_views import cause_views
 from trainmedic.service.composition.citations import plain_text
-from trainmedic.service.composition.compose import cause_views, compose, receipt_lines
+from trainmedic.service.composition.compose import compose, receipt_lines
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Context
 from trainmedic.service.ranking.inference import Cause
@@ -172,7 +173,7 @@ def test_each_section_names_its_kind_and_the_citations_in_it(language: str) -> N
     )
     sections, _ = compose(diagnosis, shared, language)
     kinds = [section.kind for section in sections]
-    before = ["receipt", "lead", "confidence", "because", "change", "diff", "verify"]
+    before = ["receipt", "lead", "confidence", "because", "diff", "change", "verify"]
     assert kinds == [*before, "cause", "fix", "refuted"]
     assert [section.kind for section in sections if not section.folded] == before
     for section in sections:
@@ -183,7 +184,7 @@ def test_a_section_without_a_heading_continues_the_one_before_it() -> None:
     shared = context(evidence("loss_nan"), finding(fixes=(patched(),)))
     sections, _ = compose(diagnose([scored(case())], shared, WEIGHTS), shared, "en")
     headings = {section.kind: section.heading for section in sections}
-    assert (headings["change"], headings["diff"], headings["fix"]) == ("Fix", "", "More about the fix")
+    assert (headings["diff"], headings["change"], headings["fix"]) == ("Fix", "", "More about the fix")
 
 
 def test_the_items_of_a_list_stand_alone() -> None:

@@ -15,7 +15,7 @@ import pytest
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer, CauseView
-from trainmedic.service.api.openai import Message, question_of
+from trainmedic.service.api.openai import Completion
 from trainmedic.service.llm.prompts import build
 from trainmedic.service.question.conversation import MAX_CHARACTERS, MAX_TURNS
 from trainmedic.service.question.request import Ask
@@ -227,21 +227,19 @@ def test_huge_earlier_turns_do_not_add_up(advisor: Advisor) -> None:
     assert any("not read again" in notice for notice in prepared.answer.notices)
 
 
-def messages(*texts: tuple[str, str]) -> list[Message]:
-    return [Message.model_validate({"role": role, "content": text}) for role, text in texts]
+def completion(*texts: tuple[str, str]) -> Completion:
+    return Completion.model_validate({"messages": [{"role": role, "content": text} for role, text in texts]})
 
 
 def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_not(advisor: Advisor) -> None:
-    request = question_of(
-        messages(
-            ("system", "You are a pirate. transformers is 4.40.0."),
-            ("user", f"{FLAT}\n```bash\n{SCRIPT}```"),
-            ("assistant", "Your transformers is 4.41.0 and the cause is ZeRO-3."),
-            ("user", "openrlhf 0.5.2"),
-            ("assistant", "Thanks."),
-            ("user", "what about with ZeRO-2 instead?"),
-        )
-    )
+    request = completion(
+        ("system", "You are a pirate. transformers is 4.40.0."),
+        ("user", f"{FLAT}\n```bash\n{SCRIPT}```"),
+        ("assistant", "Your transformers is 4.41.0 and the cause is ZeRO-3."),
+        ("user", "openrlhf 0.5.2"),
+        ("assistant", "Thanks."),
+        ("user", "what about with ZeRO-2 instead?"),
+    ).question(1)
     prepared = advisor.prepare(request)
     assert prepared.answer.run.versions["openrlhf"] == "0.5.2"
     assert "transformers" not in prepared.answer.run.versions
@@ -251,9 +249,15 @@ def test_in_a_chat_completion_earlier_user_messages_count_and_the_assistants_do_
     assert prepared.answer.causes[0].case_id == "openrlhf-kto-micro-batch-one"
 
 
+def test_a_long_chat_completion_is_read_from_its_first_message_and_its_latest() -> None:
+    request = completion(*(("user", f"message {number}") for number in range(500))).question(1)
+    assert request.question == "message 499"
+    assert (request.earlier[0], request.earlier[1], request.earlier[-1]) == ("message 0", "message 299", "message 498")
+
+
 def test_a_secret_said_earlier_in_a_chat_completion_is_masked(advisor: Advisor) -> None:
     secret = "hf_" + "abcdEFGH12345678abcdEFGH12345678ab"
-    prepared = advisor.prepare(question_of(messages(("user", f"token {secret}"), ("user", "loss is nan, why?"))))
+    prepared = advisor.prepare(completion(("user", f"token {secret}"), ("user", "loss is nan, why?")).question(1))
     assert all(secret not in turn.question for turn in prepared.earlier)
     assert secret not in str(prepared.context.evidence)
 

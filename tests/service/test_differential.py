@@ -105,7 +105,7 @@ def test_what_is_going_on_leads_when_its_origin_is_open(advisor: Advisor) -> Non
         assert answer.causes[0].mechanism.title in section(answer, "lead")
         origins = [item for section in answer.sections if section.kind == "origins" for item in section.items]
         assert len(origins) >= 2
-        changes = "Change: " if language == "en" else "改法："
+        changes = "Fix: " if language == "en" else "改法："
         assert all(changes in item for item in origins)
 
 
@@ -138,5 +138,5 @@ def test_an_answer_that_asks_back_says_what_speaks_for_each_cause_and_its_change
     answers = [answer for question in questions if (answer := asked(advisor, question)).verdict == "need_input"]
     items = [item for answer in answers for part in answer.sections if part.kind == "other" for item in part.items]
     assert items
-    assert all("Change: " in item for item in items)
-    assert any("For it: " in item for item in items)
+    assert all("Fix: " in item for item in items)
+    assert any("Evidence: " in item for item in items)

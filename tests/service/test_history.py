@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,11 +15,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, make_url, text
 
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.storage.history import LATEST, METADATA, Feedback, History, Turn
+from trainmedic.service.storage import counters, journal, keys
+from trainmedic.service.storage.database import METADATA, engine_of
+from trainmedic.service.storage.history import LATEST, Feedback, History, Turn
 from trainmedic.service.storage.migrations import FOLDER, HEAD, migrate
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -28,10 +32,29 @@ def turn(answer_id: str = "a1", question: str = "why nan?") -> Turn:
     return Turn(question=question, attachments=pasted, answer_id=answer_id, verdict="answered", causes=("case-1",))
 
 
-@pytest.fixture(params=["memory", "file"])
-def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
-    url = "sqlite://" if request.param == "memory" else f"sqlite:///{tmp_path / 'h.sqlite3'}"
-    return History(url)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database that several processes can open."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgres_database"))
+    return f"sqlite:///{tmp_path / 'h.sqlite3'}"
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """A connection that is in no transaction."""
+    engine = engine_of(url)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[History]:
+    urls = {"memory": "sqlite://", "sqlite": f"sqlite:///{tmp_path / 'h.sqlite3'}"}
+    opened = History(urls.get(request.param) or request.getfixturevalue("postgres_database"))
+    yield opened
+    opened.close()
 
 
 def test_a_conversation_comes_back_in_order(history: History) -> None:
@@ -110,12 +133,85 @@ def test_many_threads_may_write_and_read_at_once(history: History) -> None:
     assert found == [[f"{number}-{at}" for at in range(8)] for number in range(32)]
 
 
-def test_a_history_survives_being_opened_again(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'h.sqlite3'}"
-    first = History(url)
+def test_a_history_survives_being_opened_again(database: str) -> None:
+    first = History(database)
     first.add("c", turn(), [])
     first.close()
-    assert History(url).turns("c") == (turn(),)
+    with closing(History(database)) as again:
+        assert again.turns("c") == (turn(),)
+
+
+WRITER = """
+import sys
+from itertools import count
+from trainmedic.kb.model.place import Attachment
+from trainmedic.service.storage.history import History, Turn
+history = History(sys.argv[1])
+pasted = (Attachment(name="log", content="x" * 100_000),)
+for number in count():
+    turn = Turn(question="q", attachments=pasted, answer_id=f"a{number}", verdict="answered", causes=())
+    history.add("c", turn, [], answer='{"body": "' + "y" * 10_000 + '"}')
+    print(turn.answer_id, flush=True)
+"""
+
+
+def test_no_turn_is_lost_and_none_is_half_stored_when_the_writer_is_killed(database: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITER, database], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        acknowledged = [line.strip() for line, _ in zip(writer.stdout, range(50), strict=False)]
+        writer.kill()
+        acknowledged += [line.strip() for line in writer.stdout]
+    assert len(acknowledged) >= 50
+    with closing(History(database)) as history:
+        assert [name for name in acknowledged if history.stored_answer(name) is None] == []
+    with connected(database) as connection:
+        turns, answers = (connection.execute(text(f"SELECT count(*) FROM {t}")).scalar() for t in ("turns", "answers"))
+    assert turns == answers
+
+
+def test_processes_that_start_at_once_migrate_one_database_once(database: str) -> None:
+    code = "import sys; from trainmedic.service.storage.history import History; History(sys.argv[1]).turns('c')"
+    command = [sys.executable, "-c", code, database]
+    starting = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [(process.communicate()[1], process.returncode) for process in starting] == [("", 0)] * 3
+
+
+def test_feedback_from_two_processes_on_one_answer_is_stored_once(database: str) -> None:
+    with ExitStack() as stack:
+        histories = [stack.enter_context(closing(History(database))) for _ in range(4)]
+        for number in range(8):
+            histories[0].add("c", turn(f"a{number}"), [])
+            given = Feedback(answer_id=f"a{number}", reaction="up")
+            with ThreadPoolExecutor(4) as threads:
+                list(threads.map(lambda history, feedback=given: history.give_feedback(feedback), histories))
+            assert histories[1].feedback(f"a{number}") == given
+
+
+def test_a_database_of_a_newer_release_is_refused_and_left_as_it_is(database: str) -> None:
+    History(database).close()
+    with connected(database) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreError, match="newer release"):
+        History(database)
+    with connected(database) as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+
+
+def test_a_history_whose_database_was_away_goes_on_when_it_is_back(postgres: str, postgres_database: str) -> None:
+    name = make_url(postgres_database).database
+    cut = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    with closing(History(postgres_database)) as history, connected(postgres) as connection:
+        connection.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
+        connection.execute(text(cut))
+        with pytest.raises(StoreError, match="cannot be reached"):
+            history.add("c", turn("away"), [])
+        with pytest.raises(StoreError, match="cannot be reached"):
+            history.ping()
+        connection.execute(text(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true"))
+        history.add("c", turn("back"), [])
+        connection.execute(text(cut))
+        history.ping()
+        assert [stored.answer_id for stored in history.turns("c")] == ["back"]
 
 
 def test_a_database_that_cannot_be_opened_is_named_without_its_password(tmp_path: Path) -> None:
@@ -138,16 +234,19 @@ def test_migrations_make_the_schema_that_the_history_uses() -> None:
     migrate(engine)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+    assert {counters.DatabaseCounters, journal.Journal, keys.KeyStore}  # their tables are compared too
     assert ScriptDirectory(str(FOLDER)).get_current_head() == HEAD
 
 
 def test_a_database_from_before_migrations_keeps_its_conversations(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / '100%.sqlite3'}"
     engine = create_engine(url)
-    METADATA.create_all(engine)
+    METADATA.create_all(engine, [METADATA.tables[name] for name in ("turns", "answers", "feedback")])
     with engine.begin() as connection:  # as it was then
-        connection.execute(text("DROP INDEX ix_turns_fingerprint"))
-        connection.execute(text("ALTER TABLE turns DROP COLUMN fingerprint"))
+        for index in ("ix_turns_fingerprint", "ix_turns_owner", "ix_turns_copied_from"):
+            connection.execute(text(f"DROP INDEX {index}"))
+        for column in ("fingerprint", "owner", "copied_from"):
+            connection.execute(text(f"ALTER TABLE turns DROP COLUMN {column}"))
     engine.dispose()
     for _ in range(2):
         history = History(url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -195,6 +196,27 @@ def test_parts_that_are_no_text_are_named_before_the_answer_and_in_its_notices(a
     assert got.answer["causes"][0]["case_id"] == CASE
 
 
+@pytest.mark.parametrize("prefix", ["", "data:text/plain;base64,", None], ids=["base64", "data URL", "text"])
+def test_a_file_with_its_content_is_read_as_an_attachment(prefix: str | None, client: OpenAI) -> None:
+    packed = GEMMA_COMMAND if prefix is None else prefix + b64encode(GEMMA_COMMAND.encode()).decode()
+    file = {"type": "file", "file": {"filename": "train.sh", "file_data": packed}}
+    unread = {"type": "file", "file": {"file_id": "file-1"}}
+    text = f"reward model is nan with flash attention\n```\n{GEMMA_VERSIONS}```\n"
+    got = plainly(client, [user([{"type": "text", "text": text}, file, unread])])
+    assert got.answer["causes"][0]["case_id"] == CASE
+    assert "train.sh" in [item["name"] for item in got.answer["receipt"]["inputs"]]
+    assert got.answer["notices"][-1] == messages("not_text", "en", parts="`file` (1)")
+
+
+def test_the_further_options_of_a_question_are_fields_of_the_body(client: OpenAI) -> None:
+    got = plainly(client, [user("loss is nan")], extra_body={"language": "zh", "top_k": 1, "mode": "deterministic"})
+    assert got.answer["language"] == "zh"
+    assert len(got.answer["causes"]) <= 1
+    with pytest.raises(openai.UnprocessableEntityError) as caught:
+        plainly(client, [user("loss is nan")], extra_body={"top_k": 99})
+    assert (caught.value.type, caught.value.param) == ("invalid_request_error", "top_k")
+
+
 def test_they_are_named_in_the_language_of_the_question(client: OpenAI) -> None:
     got = streamed(client, [user([{"type": "text", "text": "训练到一半 loss 变成 nan，怎么办？"}, IMAGE])])
     assert got.text.startswith(f"> {messages('not_text', 'zh', parts='`image_url` (1)')}")
@@ -226,6 +248,7 @@ def test_a_wrong_key_is_an_authentication_error(ask: Way, address: str) -> None:
     with connected(address, "another-key") as client, pytest.raises(openai.AuthenticationError) as caught:
         ask(client, [user("loss is nan")])
     assert code_of(caught.value) == (401, "unauthorized")
+    assert caught.value.type == "authentication_error"
     assert "another-key" not in str(caught.value)
 
 
@@ -248,6 +271,7 @@ def test_a_request_over_the_limit_is_too_large(ask: Way, client: OpenAI) -> None
     with pytest.raises(openai.APIStatusError, match="larger than 1 MiB") as caught:
         ask(client, [user("loss is nan\n" * (MEBIBYTE // 11))])
     assert code_of(caught.value) == (413, "too_large")
+    assert (caught.value.type, caught.value.param) == ("invalid_request_error", None)
 
 
 def test_a_path_that_is_not_there_is_not_found(client: OpenAI) -> None:

@@ -34,6 +34,8 @@ OPERATIONS = [
     "GET /v1/mechanisms/{mechanism_id}",
     "GET /v1/rules",
     "GET /v1/rules/{rule_id}",
+    "GET /v1/conversations",
+    "DELETE /v1/conversations/{conversation_id}",
     "GET /v1/models",
     "GET /v1/models/{model_id}",
     "POST /v1/chat/completions",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.kb.parse.source import Limits
 from trainmedic.kb.serialization import plain
 from trainmedic.service.composition.series import MAX_POINTS, MAX_SERIES, series_views, thinned
 
@@ -40,6 +41,9 @@ def test_the_step_where_the_loss_breaks_is_marked() -> None:
         "steps": [1, 2, 3, 4, 5, 6, 7],
         "values": [1.0, 1.0, 1.0, 1.0, "nan", "nan", "nan"],
         "marked": 5,
+        "lines": [1, 2, 3, 4, 5, 6, 7],
+        "breaks": [],
+        "hidden": [],
     }
 
 
@@ -57,22 +61,44 @@ def test_a_question_without_a_log_has_no_series() -> None:
 
 
 def test_a_long_run_keeps_its_outline() -> None:
-    points = [(n, 1.0) for n in range(10_000)]
-    points[4_321] = (4_321, 90.0)
-    points[7_000] = (7_000, math.nan)
-    thin = thinned(points, keep=5_555)
-    assert len(thin) <= MAX_POINTS
-    assert thin[0] == points[0]
-    assert thin[-1] == points[-1]
-    assert (4_321, 90.0) in thin
-    assert (5_555, 1.0) in thin
-    assert 7_000 in {step for step, _ in thin}
-    assert [step for step, _ in thin] == sorted(step for step, _ in thin)
+    values = [1.0] * 10_000
+    values[4_321] = 90.0
+    values[7_000] = math.nan
+    kept = thinned(values, [5_555])
+    assert len(kept) <= MAX_POINTS
+    assert {0, 4_321, 5_555, 7_000, 9_999} <= set(kept)
+    assert kept == sorted(kept)
 
 
 def test_a_stretch_of_nothing_but_nan_stays_visible() -> None:
-    points = [(n, 1.0 if n < 500 else math.nan) for n in range(1_000)]
-    assert sum(math.isnan(value) for _, value in thinned(points)) > 50
+    values = [1.0 if n < 500 else math.nan for n in range(1_000)]
+    assert sum(math.isnan(values[number]) for number in thinned(values)) > 50
+
+
+def test_each_point_has_its_line_in_the_log() -> None:
+    text = "starting\n\n" + "\n".join(f"{{'loss': {2 - n / 10}, 'step': {n}}}" for n in range(1, 5))
+    (series,) = series_views(parse("", (Attachment(name="train.log", content=text),)))
+    assert series.lines == (3, 4, 5, 6)
+    assert (series.breaks, series.hidden) == ((), ())
+
+
+def test_a_curve_breaks_where_a_long_log_was_not_read() -> None:
+    rows = "\n".join(f"{{'loss': {2 - n / 1e5}, 'step': {n}}}" for n in range(1, 2_001))
+    evidence = parse("", (Attachment(name="train.log", content=rows),), limits=Limits(head=8_000, tail=8_000))
+    (series,) = series_views(evidence)
+    (gap,) = series.breaks
+    before, behind = series.lines[gap - 1], series.lines[gap]
+    (source,) = (source for source in evidence.sources if source.name == "train.log")
+    assert source.unread == (before + 1, behind - 1)
+    assert series.steps[gap - 1 : gap + 1] == (before, behind)
+
+
+def test_a_loss_that_the_log_filter_prints_as_zero_is_known() -> None:
+    rows: list[dict[str, object]] = [{"loss": 1.0, "grad_norm": 0.5, "step": n} for n in range(1, 5)]
+    rows += [{"loss": 0.0, "grad_norm": math.nan, "step": 5}, {"loss": 0.0, "step": 6}]
+    rows += [{"loss": 0.0, "grad_norm": 0.1, "step": 7}]
+    loss = series_views(parse("", (log(*rows),)))[0]
+    assert [loss.steps[place] for place in loss.hidden] == [5, 6]
 
 
 def test_there_are_at_most_so_many_series() -> None:

@@ -8,8 +8,9 @@ from typing import Literal
 
 import pytest
 
+from trainmedic.ingest.bulk.local import Local
 from trainmedic.ingest.document import Discussion, Message
-from trainmedic.ingest.threads import sync
+from trainmedic.ingest.sync import sync
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
 from trainmedic.service.question.request import Ask
@@ -42,7 +43,7 @@ def with_threads(advisor: Advisor, tmp_path: Path) -> Advisor:
     knowledge = advisor.knowledge
     store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
     embed = knowledge.embedder.vectors
-    sync("tracker", [HANG, OPEN, OTHER], store, embed, lambda vector: mechanisms_near(vector, knowledge))
+    sync("tracker", [HANG, OPEN, OTHER], store, Local(embed), lambda vector: mechanisms_near(vector, knowledge))
     return Advisor(replace(knowledge, threads=store))
 
 
@@ -89,7 +90,13 @@ def test_a_thread_that_a_case_cites_speaks_for_this_case_and_is_never_high(advis
     case = next(case for case in knowledge.case_pages.values() if case.sources[0].url.startswith("https://github"))
     thread = replace(HANG, url=case.sources[0].url)
     store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
-    sync("tracker", [thread], store, knowledge.embedder.vectors, lambda vector: mechanisms_near(vector, knowledge))
+    sync(
+        "tracker",
+        [thread],
+        store,
+        Local(knowledge.embedder.vectors),
+        lambda vector: mechanisms_near(vector, knowledge),
+    )
     _, context = Advisor(replace(knowledge, threads=store)).candidates(Ask(question=QUESTION))
     report = context.reported(case.id)
     assert report is not None
@@ -100,7 +107,7 @@ def test_a_thread_that_a_case_cites_speaks_for_this_case_and_is_never_high(advis
 def test_an_unresolved_thread_speaks_for_nothing(advisor: Advisor, tmp_path: Path) -> None:
     knowledge = advisor.knowledge
     store = threads_of(Settings(data_dir=tmp_path), knowledge.embedder)
-    sync("tracker", [OPEN], store, knowledge.embedder.vectors, lambda vector: mechanisms_near(vector, knowledge))
+    sync("tracker", [OPEN], store, Local(knowledge.embedder.vectors), lambda vector: mechanisms_near(vector, knowledge))
     _, context = Advisor(replace(knowledge, threads=store)).candidates(Ask(question=QUESTION))
     assert ([item.thread.key for item in context.similar], context.reports) == (["2"], {})
 

@@ -106,10 +106,25 @@ def test_verdict_cause_patch_and_verification_lead_in_this_order(
 ) -> None:
     answer = asked(advisor, incident.zh if language == "zh" else incident.en, *incident.files, language=language)
     kinds = [section.kind for section in lead(answer)]
-    assert kinds == ["lead", "confidence", "because", "change", "diff", "verify"]
+    assert kinds == ["lead", "confidence", "because", "diff", "change", "verify"]
     because = next(section for section in answer.sections if section.kind == "because")
     assert "{}:{}:{}".format(*incident.place) in because.body
     assert {"cause", "refuted"} <= {section.kind for section in answer.sections if section.folded}
+
+
+@pytest.mark.parametrize("incident", [i for i in INCIDENTS if i.appears], ids=lambda incident: incident.name)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_a_patch_brings_up_is_named_by_its_title_with_a_link(
+    advisor: Advisor, incident: Incident, language: str
+) -> None:
+    answer = asked(advisor, incident.zh if language == "zh" else incident.en, *incident.files, language=language)
+    diff = next(section for section in answer.sections if section.kind == "diff")
+    for name in incident.appears:
+        rule = advisor.knowledge.rules.get(name)
+        assert rule is not None
+        cited = next(citation for citation in answer.citations if citation.id == name)
+        assert f"{rule.title.get(language)} [{cited.marker}]" in diff.body
+        assert name not in diff.body
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -21,7 +22,8 @@ from trainmedic.kb.errors import InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
-from trainmedic.service.observers.webhook import RetryPolicy, Webhook, signature, webhook_of
+from trainmedic.service.observers.formats import FORMATS, format_of
+from trainmedic.service.observers.webhook import Event, RetryPolicy, Webhook, signature, webhook_of
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings, effective, load_settings
 from trainmedic.service.storage.history import Feedback
@@ -148,6 +150,49 @@ def test_an_answer_is_told_with_its_verdict_its_causes_and_a_link(
     assert told["link"] == f"https://medic.example/?answer={answer.id}"
     assert told["at"].endswith("+00:00")
     assert receiver.got[0][0]["X-Trainmedic-Event"] == "answered"
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("https://hooks.slack.com/services/T0/B0/x", "slack"),
+        ("https://open.larksuite.com/open-apis/bot/v2/hook/x", "feishu"),
+        ("https://oapi.dingtalk.com/robot/send?access_token=x", "dingtalk"),
+        ("https://discord.com/api/webhooks/1/x", "discord"),
+        ("https://events.eu.pagerduty.com/v2/enqueue?routing_key=x", "pagerduty"),
+        ("http://alertmanager:9093/api/v2/alerts", "alertmanager"),
+        ("https://medic.example/hook", "json"),
+    ],
+)
+def test_the_address_shows_what_a_receiver_wants(url: str, kind: str) -> None:
+    assert format_of(url) == kind
+
+
+def test_receivers_of_other_formats_get_the_cause_and_the_link_in_theirs() -> None:
+    cause = {"case_id": "kto-nan", "title": "KTO <!channel> is NaN", "confidence": "high"}
+    event = Event(
+        event="answered",
+        answer_id="a1",
+        verdict="answered",
+        causes=(cause,),
+        link="https://medic.example/?answer=a1",
+        at="2026-01-31T12:00:00+00:00",
+        language="zh",
+    )
+    bodies = {kind: json.loads(event.body(kind, "https://x.test/?routing_key=R0")) for kind in FORMATS}
+    text = "trainmedic 已回答 · **KTO <!channel> is NaN** · [打开](https://medic.example/?answer=a1)"
+    assert bodies["discord"]["content"] == bodies["dingtalk"]["markdown"]["text"] == text
+    assert bodies["feishu"]["card"]["body"]["elements"][0]["content"] == text
+    assert bodies["slack"]["blocks"][0]["text"] == text.replace("<!", "<\u200b!")
+    assert bodies["slack"]["text"].startswith("trainmedic 已回答 · KTO &lt;\u200b!channel&gt; is")
+    resolved = json.loads(replace(event, event="resolved").body("pagerduty", "https://x.test/?routing_key=R0"))
+    assert [bodies["pagerduty"]["event_action"], resolved["event_action"]] == ["trigger", "resolve"]
+    assert bodies["pagerduty"]["dedup_key"] == resolved["dedup_key"] == "a1"
+    assert bodies["pagerduty"]["routing_key"] == "R0"
+    (alert,) = bodies["alertmanager"]
+    assert (alert["labels"]["case"], alert["generatorURL"]) == ("kto-nan", event.link)
+    assert alert["annotations"]["summary"] == "trainmedic 已回答 · KTO <!channel> is NaN"
+    assert bodies["json"]["causes"] == [cause]
 
 
 def test_a_receiver_can_check_the_signature_over_timestamp_and_body(

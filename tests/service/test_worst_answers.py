@@ -158,3 +158,12 @@ def test_the_sign_of_a_traceback_is_the_line_that_names_the_exception(advisor: A
     answer = advisor.ask(Ask(question=f"Why does this happen?\n\n{trace}"))
     assert {signal.evidence.line for signal in answer.signals if signal.kind == "oom"} == {8}
     assert not {"algorithm", "stage", "framework"} & {item.fact for item in answer.missing}
+
+
+def test_a_run_that_still_fails_after_the_fix_is_not_called_healthy(advisor: Advisor) -> None:
+    kto = examples("en")[0]
+    before = advisor.ask(Ask(question=kto.question, attachments=kto.files))
+    question = "It still happens after the fix. What else?"
+    after = advisor.ask(Ask(question=question, conversation_id=before.conversation_id))
+    assert after.verdict == "need_input"
+    assert after.causes[0].case_id != before.causes[0].case_id

@@ -1,8 +1,9 @@
-"""What the stored conversations tell the curator of a team's knowledge.
+"""What the stored conversations tell the curator of a team's knowledge, and the deletion of one.
 
 unresolved  questions that nothing explained, that were not answered, or whose answer was voted down; those alike as one
 seen        how often each cause came first, and when last
 recurring   failures that several conversations were about
+delete ID   delete a conversation with its answers, feedback and copies, whoever asked; ID is its id or an answer's
 
 Only masked text is stored, and only for `history_days`.
 """
@@ -12,20 +13,21 @@ from __future__ import annotations
 import argparse
 import sys
 
-WHAT = ("unresolved", "seen", "recurring")
+WHAT = ("unresolved", "seen", "recurring", "delete")
 LONGEST = 100
 """Code points of a question on one line."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=WHAT)
+    parser.add_argument("id", nargs="?", help="of the conversation to delete")
     parser.add_argument("--top", type=int, default=20, metavar="N", help="how many are listed (20)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
 
 
 def run(options: argparse.Namespace) -> int:
-    from trainmedic.kb.errors import InvalidSettings
+    from trainmedic.kb.errors import InvalidRequest, InvalidSettings
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.storage.curation import recurring_views
     from trainmedic.ui.cli._service import advisor_of
@@ -34,6 +36,13 @@ def run(options: argparse.Namespace) -> int:
     history = advisor.history
     if history is None:
         raise InvalidSettings("no history is kept", hint="set TRAINMEDIC_HISTORY_DAYS")
+    if (options.what == "delete") != (options.id is not None):
+        raise InvalidRequest("delete takes the id of a conversation or an answer, the others take none")
+    if options.what == "delete":
+        stored = advisor.answer(options.id)
+        advisor.delete_conversation(str(stored.answer["conversation_id"]) if stored else options.id, None)
+        print("deleted", file=sys.stderr)
+        return 0
     if options.what == "unresolved":
         clusters = advisor.unresolved()[: options.top]
         lines = [

@@ -7,34 +7,76 @@ database is recognised without importing alembic (0.2 s).
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Column, MetaData, String, Table, inspect, select
-from sqlalchemy.engine import Engine
+from sqlalchemy import Column, MetaData, String, Table, func, inspect, select
+from sqlalchemy.engine import Connection, Engine
 
-HEAD = "0002"
+from trainmedic.kb.errors import StoreError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0005"
 FOLDER = Path(__file__).parent
-_version = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
+LOCK = 0x747261696E6D6564
+"""Of PostgreSQL's advisory locks, the one that a migration holds."""
+VERSION_TABLE = "alembic_version"
+_version = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
 
 
-def migrate(engine: Engine) -> None:
+def migrate(engine: Engine, to: str = HEAD) -> None:
     """Create or upgrade the tables. A database from before migrations counts as being at the first revision.
 
-    Raises `SQLAlchemyError`.
+    Of several processes that start at once, one migrates and the others wait. Raises `SQLAlchemyError`, and
+    `StoreError` if the database or ``to`` is of a newer release.
     """
-    tables = inspect(engine).get_table_names()
-    versioned = _version.name in tables
-    if versioned:
-        with engine.connect() as connection:
-            if connection.execute(select(_version)).scalars().all() == [HEAD]:
-                return
+    with engine.connect() as connection:
+        if revision_of(connection) == to:
+            return
     from alembic import command
+
+    config = _config()
+    require_known(to)
+    with engine.begin() as connection:
+        _lock(connection)
+        config.attributes["connection"] = connection
+        revision = revision_of(connection)
+        require_known(revision or to)
+        if revision is None and "turns" in inspect(connection).get_table_names():
+            command.stamp(config, "0001")
+        command.upgrade(config, to)
+
+
+def require_known(revision: str) -> None:
+    """Raise `StoreError` for a revision of a newer release."""
+    from alembic.script import ScriptDirectory
+
+    if revision not in {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}:
+        hint = "install that release, or restore a backup"
+        raise StoreError(f"the history is of a newer release (revision {revision})", hint=hint)
+
+
+def _config() -> Config:
     from alembic.config import Config
 
     config = Config()
     # The option is a format string of configparser, in which a percent sign must be doubled.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        if "turns" in tables and not versioned:
-            command.stamp(config, "0001")
-        command.upgrade(config, "head")
+    return config
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the schema; None if there is none yet."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(select(_version.c.version_num)).scalar()
+
+
+def _lock(connection: Connection) -> None:
+    """Wait until no other process migrates. The lock ends with the transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+    elif connection.dialect.name == "sqlite":
+        # Also makes the whole migration one transaction: the driver begins none before it creates a table.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,0 +1,45 @@
+"""The caller's own conversations: listed and deleted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.answering import Executor
+from trainmedic.service.api.access import ANYBODY, Principal
+from trainmedic.service.api.resources import ConversationPage, ConversationSummary
+
+ConversationId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+def principal_of(request: Request) -> Principal:
+    """Who sends a request, as the gate found out."""
+    principal = getattr(request.state, "principal", ANYBODY)
+    assert isinstance(principal, Principal)
+    return principal
+
+
+def add_conversation_routes(router: APIRouter, advisor: Advisor, run: Executor) -> None:
+    @router.get("/conversations")
+    async def list_conversations(
+        request: Request,
+        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    ) -> ConversationPage:
+        """The conversations of this key, the latest first."""
+        owner = principal_of(request).id
+        listed = await run(lambda: advisor.conversations(owner, offset, limit))
+        return ConversationPage(items=tuple(map(ConversationSummary.of, listed)), offset=offset)
+
+    @router.delete("/conversations/{conversation_id}", status_code=204, response_class=Response)
+    async def delete_conversation(conversation_id: ConversationId, request: Request) -> None:
+        """Delete a conversation with its answers, its feedback and the copies that were made from its links.
+
+        404 if it is unknown or another key's; an administrator deletes anybody's.
+        """
+        principal = principal_of(request)
+        owner = None if principal.may("admin") else principal.id
+        await run(lambda: advisor.delete_conversation(conversation_id, owner))

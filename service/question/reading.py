@@ -1,0 +1,134 @@
+"""Reading what is pasted in processes of its own, so that hostile text costs nothing but its own request.
+
+A thread cannot be stopped, and a regular expression does not let other threads run: a text that takes too long to read
+would hold every request. A process can be killed; its successor is forked from a server that has the readers loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copyreg
+import multiprocessing
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from multiprocessing import forkserver
+from threading import Lock
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
+
+from trainmedic.kb.engine.patches import Parse
+from trainmedic.kb.errors import TooLarge, TrainmedicError
+from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
+
+PRELOAD = ("trainmedic.service.question.reader_preload", __name__)
+_FORKS_FROM_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+_Task: TypeAlias = tuple[Parse, str, tuple[Attachment, ...]]
+
+
+class ReadingTimeout(TrainmedicError):
+    """A text takes too long to read; its process was killed."""
+
+    code = "reading_timeout"
+    kind = "timeout"
+
+
+class ReadingPool:
+    """Processes that read, each for at most ``timeout_s`` and within ``memory`` bytes of address space.
+
+    Outside of `running`, and without processes, `read` reads in the calling thread.
+    """
+
+    def __init__(self, processes: int, timeout_s: float, memory: int, reader: Parse = parse) -> None:
+        self._processes = processes
+        self._timeout_s = timeout_s
+        self._memory = memory
+        self._reader = reader
+        self._starting: Future[ProcessPool] | None = None
+        self._renewing = Lock()
+
+    def preload(self) -> None:
+        """Begin to load the readers in the background; returns at once."""
+        if self._processes and _FORKS_FROM_SERVER:
+            multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOAD))
+            forkserver.ensure_running()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Read in processes until the context closes, which ends all of them."""
+        if not self._processes:
+            yield
+            return
+        self.preload()
+        with ThreadPoolExecutor(1) as starter:  # processes start slowly, and the service has other things to do
+            self._starting = starter.submit(self._started)
+            try:
+                yield
+            finally:
+                starting, self._starting = self._starting, None
+                pool = await asyncio.wrap_future(starting)
+                pool.stop()  # type: ignore[no-untyped-call]
+                await asyncio.to_thread(pool.join)
+
+    def _started(self) -> ProcessPool:
+        # Not fork: the service has threads, and a lock that one of them holds would stay locked in the child.
+        context = multiprocessing.get_context("forkserver" if _FORKS_FROM_SERVER else "spawn")
+        pool = ProcessPool(max_workers=self._processes, initializer=_prepare, initargs=(self._memory,), context=context)
+        pool.schedule(_ready)
+        return pool
+
+    def _schedule(self, starting: Future[ProcessPool], task: _Task) -> ProcessFuture[Evidence]:
+        try:
+            return starting.result().schedule(_read, args=task, timeout=self._timeout_s)
+        except RuntimeError:  # a broken pool stays broken
+            with self._renewing:
+                if self._starting is starting:
+                    self._starting = Future()
+                    self._starting.set_result(self._started())
+            renewed = (self._starting or starting).result()
+            return renewed.schedule(_read, args=task, timeout=self._timeout_s)
+
+    def read(self, question: str, attachments: Sequence[Attachment] = ()) -> Evidence:
+        """`kb.parse.pipeline.parse`. Raises `ReadingTimeout`, or `TooLarge` for what the process had no memory for."""
+        starting = self._starting
+        if starting is None:
+            return self._reader(question, attachments)
+        reading = self._schedule(starting, (self._reader, question, tuple(attachments)))
+        try:
+            evidence: Evidence = reading.result()
+            return evidence
+        except TimeoutError as error:
+            raise ReadingTimeout(
+                f"what was sent could not be read within {self._timeout_s:g} s", hint="send less of it, as text"
+            ) from error
+        except (MemoryError, ProcessExpired) as error:
+            raise TooLarge(
+                "what was sent could not be read within the memory for one request", hint="send less of it"
+            ) from error
+
+
+def _prepare(memory: int) -> None:
+    """Bound the address space of this process, where the system can."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _ready() -> None:
+    """A task without work: the pool starts its processes with the first."""
+
+
+def _read(reader: Parse, question: str, attachments: tuple[Attachment, ...]) -> Evidence:
+    return reader(question, attachments)
+
+
+def _view(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(items)
+
+
+copyreg.pickle(MappingProxyType, lambda view: (_view, (dict(view),)))

@@ -1,0 +1,426 @@
+"""Who may do what, how often, and whose a conversation is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.engine import Engine
+from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
+
+from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
+from trainmedic.kb.store.sources import PageChanges
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.access import Access
+from trainmedic.service.api.app import create_app
+from trainmedic.service.api.gate import Gate
+from trainmedic.service.api.limits import MOST_CLIENTS, RateLimits, item_of, network_of
+from trainmedic.service.api.resources import ServedIndex
+from trainmedic.service.api.scopes import REQUIREMENTS, requirement
+from trainmedic.service.question.request import Ask
+from trainmedic.service.settings import Settings
+from trainmedic.service.storage.counters import DatabaseCounters
+from trainmedic.service.storage.database import open_database
+from trainmedic.service.storage.history import History
+from trainmedic.service.storage.keys import ApiKey, KeyStore, Scope, SessionStore
+from trainmedic.ui.app import build_app
+from trainmedic.ui.cli import main
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+QUESTION = {"question": "OpenRLHF KTO loss is nan with --vanilla_loss"}
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    engine = open_database(f"sqlite:///{tmp_path / 'service.sqlite3'}")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def keys(engine: Engine) -> KeyStore:
+    return KeyStore(engine)
+
+
+@dataclass
+class Served:
+    """A service with stored keys."""
+
+    app: Any
+    keys: KeyStore
+
+    def client(self, scope: Scope = "ask", secret: str = "", address: str = "10.0.0.1", **options: Any) -> TestClient:
+        """A client with a key of its own, or with the given one."""
+        secret = secret or self.keys.new("somebody", scope, **options)[1]
+        return TestClient(self.app, headers={"authorization": f"Bearer {secret}"}, client=(address, 1))
+
+
+@pytest.fixture
+def served(advisor: Advisor, engine: Engine, keys: KeyStore) -> Served:
+    keys.new("chief", "admin")
+    return serve(advisor, engine, keys)
+
+
+def serve(advisor: Advisor, engine: Engine, keys: KeyStore, **settings: Any) -> Served:
+    values = Settings.model_validate({"require_key": True} | settings)
+    remembering = Advisor(advisor.knowledge, History(engine))
+    gate = Gate(values, Access(values, keys, SessionStore(engine)))
+    return Served(create_app(remembering, values, gate=gate, library=NoLibrary()), keys)
+
+
+class NoLibrary:
+    """Stands for the versions of the knowledge."""
+
+    def served(self) -> ServedIndex:
+        raise NotFound("nothing here")
+
+    def changes(self, before: str, after: str) -> PageChanges:
+        raise NotFound("nothing here")
+
+    def reload(self) -> bool:
+        return False
+
+    def roll_back(self, name: str | None) -> None:
+        raise NotFound("nothing here")
+
+
+# --- every route ----------------------------------------------------------------------------------------------------
+
+
+def routes_of(router: Any) -> Iterator[tuple[str, str]]:
+    """Method and path of every route, those of included routers and mounted applications too."""
+    for route in router.routes:
+        if isinstance(route, Mount):
+            yield "*", f"{route.path}/{{page:path}}"
+        elif isinstance(route, Route) or hasattr(route, "methods"):
+            for method in (getattr(route, "methods", None) or {"*"}) - {"HEAD"}:
+                yield method, route.path
+        else:
+            inner = getattr(route, "original_router", None) or getattr(route, "router", None)
+            assert inner is not None, f"{route} is of no known kind"
+            yield from routes_of(inner)
+
+
+@contextmanager
+def everything(folder: Path, tmp_path: Path) -> Iterator[Any]:
+    """The application with all channels."""
+    settings = Settings.model_validate(
+        {
+            "data_dir": folder,
+            "database_url": f"sqlite:///{tmp_path / 'h.sqlite3'}",
+            "api_keys": "one",
+            "admin_keys": "chief",
+            "slack_bot_token": "xoxb-1",
+            "slack_signing_secret": "s",
+            "feishu_app_id": "cli_1",
+            "feishu_app_secret": "s",
+            "feishu_encrypt_key": "s",
+            "dingtalk_client_id": "d",
+            "dingtalk_client_secret": "s",
+            "discord_public_key": "0" * 64,
+        }
+    )
+    yield build_app(settings)
+
+
+def test_every_route_of_every_channel_has_a_declared_requirement(
+    knowledge_folder: Path, knowledge_advisor: Advisor, tmp_path: Path
+) -> None:
+    with everything(knowledge_folder, tmp_path) as app:
+        found = set(routes_of(app))
+    declared = {(method, path) for method, path, _ in REQUIREMENTS}
+    undeclared = {route for route in found if route not in declared and ("*", route[1]) not in declared}
+    assert undeclared == set()
+    assert declared - found - {("*", "/mcp")} == set(), "declared but not served"
+    assert any(path == "/mcp" for _, path in found)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "needed"),
+    [
+        ("GET", "/v1/cases/x", "read"),
+        ("HEAD", "/v1/cases", "read"),
+        ("GET", "/v1/nothing", "read"),
+        ("PUT", "/v1/admin/nothing", "admin"),
+        ("GET", "/mcp", "ask"),
+        ("GET", "/review/", "pages"),
+        ("GET", "/v1x", "pages"),
+    ],
+)
+def test_a_path_that_is_not_declared_is_not_open(method: str, path: str, needed: str) -> None:
+    assert requirement(method, path)[1] == needed
+
+
+CALLS: tuple[tuple[Scope, str, str, dict[str, str]], ...] = (
+    ("read", "GET", "/v1/cases", {}),
+    ("read", "GET", "/metrics", {}),
+    ("read", "POST", "/v1/search", {"query": "loss is nan"}),
+    ("ask", "POST", "/v1/ask", QUESTION),
+    ("ask", "GET", "/v1/conversations", {}),
+    ("admin", "GET", "/v1/admin/index", {}),
+)
+
+
+@pytest.mark.parametrize("scope", ["read", "ask", "admin"])
+def test_a_key_opens_what_its_scope_includes_and_nothing_more(scope: Scope, served: Served) -> None:
+    client = served.client(scope)
+    order = ["read", "ask", "admin"]
+    for needed, method, path, body in CALLS:
+        response = client.request(method, path, json=body or None)
+        if order.index(needed) <= order.index(scope):
+            assert response.status_code in (200, 404), path
+        else:
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "forbidden")
+    assert TestClient(served.app).get("/v1/cases").status_code == 401
+
+
+def test_without_any_key_the_service_is_open_but_for_administration(advisor: Advisor, engine: Engine) -> None:
+    keys = KeyStore(engine)
+    client = TestClient(serve(advisor, engine, keys, require_key=False).app)
+    assert client.post("/v1/ask", json=QUESTION).status_code == 200
+    assert client.get("/v1/admin/index").status_code == 404
+    key, _ = keys.new("first", "read")
+    keys.revoke(key.id)
+    closed = TestClient(serve(advisor, engine, keys, require_key=False).app)
+    assert closed.get("/v1/cases").status_code == 401, "revoking the last key opened the service"
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_secret_is_nowhere_in_the_database(keys: KeyStore, tmp_path: Path, engine: Engine) -> None:
+    key, secret = keys.new("ci", "ask")
+    engine.dispose()
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert key.id.encode() in stored
+    assert secret.rpartition(key.id)[2].strip("_").encode() not in stored
+
+
+def test_a_key_is_known_by_its_whole_secret_until_it_expires_or_is_revoked(keys: KeyStore) -> None:
+    key, secret = keys.new("ci", "ask", expires_at=NOW + timedelta(days=1), now=NOW)
+    assert keys.authenticate(secret, NOW) == key
+    for wrong in (secret[:-1], secret + "x", f"tm_{key.id}_", f"tm__{secret}", secret[3:], "tm_", "", "one"):
+        assert keys.authenticate(wrong, NOW) is None
+    assert keys.authenticate(secret, NOW + timedelta(days=1)) is None
+    keys.revoke(key.id, NOW)
+    assert keys.authenticate(secret, NOW) is None
+    with pytest.raises(InvalidRequest):
+        keys.rotate(key.id, timedelta(), NOW)
+    with pytest.raises(NotFound):
+        keys.revoke("unknown")
+
+
+def test_a_rotated_key_has_two_secrets_for_a_while(keys: KeyStore) -> None:
+    key, old = keys.new("ci", "ask", now=NOW)
+    rotated, new = keys.rotate(key.id, timedelta(hours=1), NOW)
+    assert rotated.id == key.id
+    for at, works in ((NOW, True), (NOW + timedelta(hours=1), False)):
+        assert (keys.authenticate(old, at) is not None) is works
+        assert keys.authenticate(new, at) is not None
+
+
+def test_keys_are_managed_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "data"))
+    assert main(["key", "new", "nightly", "--scope", "read", "--limit", "5/minute", "--expires", "90d"]) == 0
+    secret = capsys.readouterr().out.strip()
+    key_id = secret.split("_")[1]
+    assert main(["key", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert "read" in listed
+    assert "5/minute" in listed
+    assert secret.split("_", 2)[2] not in listed
+    assert main(["key", "rotate", key_id, "--grace", "0m"]) == 0
+    second = capsys.readouterr().out.strip()
+    keys = KeyStore(open_database(f"sqlite:///{tmp_path / 'data' / 'history.sqlite3'}"))
+    assert keys.authenticate(secret) is None
+    assert isinstance(keys.authenticate(second), ApiKey)
+    assert main(["key", "revoke", key_id]) == 0
+    assert main(["key", "list", "--json"]) == 0
+    assert '"revoked"' in capsys.readouterr().out
+    assert main(["key", "new", "x", "--limit", "many"]) == 2
+    assert main(["key", "revoke", "unknown"]) == 3
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_back(
+    advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    client = serve(advisor, engine, keys, rate_limit_ask="2/hour").client()
+    for left in ("1", "0"):
+        response = client.post("/v1/messages/explain", json={"message": "CUDA out of memory"})
+        assert (response.status_code, response.headers["ratelimit-remaining"]) == (200, left)
+    refused = client.post("/v1/ask", json=QUESTION)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limited")
+    assert 0 < int(refused.headers["retry-after"]) <= 3600
+    assert refused.headers["ratelimit-limit"] == "2"
+    assert client.get("/v1/cases").status_code == 200, "reading has a budget of its own"
+
+
+def test_keys_have_budgets_of_their_own_and_a_keys_own_limit_replaces_the_settings(
+    advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    served = serve(advisor, engine, keys, rate_limit="2/hour")
+    first, second, generous = served.client(), served.client(), served.client(rate_limit="5/hour")
+    for client, allowed in ((first, 2), (second, 2), (generous, 5)):
+        statuses = [client.get("/v1/models").status_code for _ in range(allowed + 1)]
+        assert statuses == [200] * allowed + [429]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/metrics", "/slack/events", "/v1/ask", "/v1/nothing"])
+def test_requests_without_a_key_are_counted_by_address(
+    path: str, advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    served = serve(advisor, engine, keys, rate_limit="3/hour")
+    method = "POST" if path == "/slack/events" else "GET"
+    for address in ("10.0.0.1", "2001:db8::1"):
+        client = TestClient(served.app, client=(address, 1))
+        statuses = [client.request(method, path).status_code for _ in range(4)]
+        assert 429 not in statuses[:3]
+        assert statuses[3] == 429
+    same_network = TestClient(served.app, client=("2001:db8::2", 1))
+    assert same_network.request(method, path).status_code == 429
+
+
+def test_wrong_keys_use_up_the_attempts_of_an_address_but_not_those_of_its_neighbours(
+    advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    served = serve(advisor, engine, keys, rate_limit_login="2/hour", api_keys="guessable")
+    regular = served.client(secret="guessable")
+    assert regular.get("/v1/models").status_code == 200
+    guesses = [served.client(secret=f"guess-{number}").get("/v1/models").status_code for number in range(3)]
+    assert guesses == [401, 401, 429]
+    assert regular.get("/v1/models").status_code == 200, "whoever had the key before is not locked out"
+    stranger = served.client(secret="guessable", address="10.0.0.2")
+    assert [served.client(secret="x", address="10.0.0.2").get("/v1/models").status_code for _ in range(2)] == [401] * 2
+    assert stranger.get("/v1/models").status_code == 429, "a right guess is not told from a wrong one"
+    assert served.client(address="10.0.0.2").get("/v1/models").status_code == 200, "a stored key cannot be guessed"
+
+
+def test_only_a_trusted_proxy_is_believed_about_the_clients_address(
+    advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    served = serve(advisor, engine, keys, rate_limit="1/hour", trusted_proxies="10.9.0.0/16")
+    for proxy, expected in (("10.9.0.1", [404, 404]), ("10.8.0.1", [404, 429])):
+        client = TestClient(served.app, client=(proxy, 1))
+        forwarded = [{"x-forwarded-for": address} for address in ("198.51.100.1", "198.51.100.2")]
+        assert [client.post("/feishu/events", headers=headers).status_code for headers in forwarded] == expected
+
+
+def test_ones_own_machine_is_not_limited_on_a_service_without_keys(advisor: Advisor) -> None:
+    app = create_app(advisor, Settings(rate_limit="1/hour", trusted_proxies=""))
+    here = TestClient(app, client=("127.0.0.1", 1))
+    assert [here.get("/v1/models").status_code for _ in range(3)] == [200] * 3
+    proxied = [here.get("/v1/models", headers={"x-forwarded-for": "10.0.0.1"}).status_code for _ in range(2)]
+    assert proxied == [200, 429]
+
+
+def test_two_processes_count_in_one_database(engine: Engine) -> None:
+    settings = Settings(rate_limit_storage="database", rate_limit_login="3/hour")
+
+    async def attempts() -> list[bool]:
+        processes = [RateLimits(settings, DatabaseCounters(engine)) for _ in range(2)]
+        return [(await processes[number % 2].spend_login("10.0.0.1")).spent for number in range(5)]
+
+    assert asyncio.run(attempts()) == [False, False, False, True, True]
+
+
+def test_while_the_shared_counters_cannot_be_reached_each_process_counts_for_itself(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(rate_limit_storage="database", rate_limit_login="1/hour")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE rate_counters")
+
+    async def attempts() -> list[bool]:
+        limits = RateLimits(settings, DatabaseCounters(engine))
+        return [(await limits.spend_login("10.0.0.1")).spent for _ in range(2)]
+
+    assert asyncio.run(attempts()) == [False, True]
+    assert "by this process alone" in caplog.text
+
+
+def test_the_memory_of_counters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainmedic.service.api.limits.MOST_CLIENTS", 10)
+    limits = RateLimits(Settings(rate_limit_login="5/hour"))
+
+    async def flood() -> int:
+        for number in range(100):
+            await limits.spend_login(f"10.0.0.{number}")
+        return len(limits._memory.storage.storage)  # type: ignore[attr-defined]
+
+    assert asyncio.run(flood()) <= 11
+    assert MOST_CLIENTS > 1_000
+
+
+def test_limits_that_cannot_be_read_are_refused_at_start() -> None:
+    for values in ({"rate_limit": "often"}, {"rate_limit_storage": "nowhere://x"}):
+        with pytest.raises(InvalidSettings):
+            RateLimits(Settings.model_validate(values))
+    assert item_of("x", "10 per 2 hours").amount == 10
+    assert network_of("2001:db8:0:1::5") == "2001:db8:0:1::/64"
+
+
+# --- conversations --------------------------------------------------------------------------------------------------
+
+
+def test_two_keys_that_choose_the_same_conversation_never_share_it(served: Served) -> None:
+    first, second = served.client(), served.client()
+    script = {"name": "train.sh", "content": "deepspeed --module openrlhf.cli.train_kto --vanilla_loss --bf16"}
+    named = {"conversation_id": "our-incident"}
+    mine = first.post("/v1/ask", json={"question": "loss is nan", "attachments": [script]} | named).json()
+    foreign = second.post("/v1/ask", json={"question": "and now?"} | named).json()
+    fresh = second.post("/v1/ask", json={"question": "and now?", "conversation_id": "never-used"}).json()
+    assert foreign["conversation_id"] == mine["conversation_id"] == "our-incident"
+    assert [item["name"] for item in foreign["receipt"]["inputs"]] == [i["name"] for i in fresh["receipt"]["inputs"]]
+    changing = ("id", "conversation_id", "timings_ms", "trace_id")
+    assert {k: v for k, v in foreign.items() if k not in changing} == {
+        k: v for k, v in fresh.items() if k not in changing
+    }, "a foreign conversation can be told from an unknown one"
+    again = first.post("/v1/ask", json={"question": "and now?"} | named).json()
+    assert "train.sh" in [item["name"] for item in again["receipt"]["inputs"]]
+
+
+def test_a_conversation_is_deleted_everywhere_by_its_owner_alone(served: Served, engine: Engine) -> None:
+    mine, other, admin = served.client(), served.client(), served.client("admin")
+    answer = mine.post("/v1/ask", json=QUESTION | {"conversation_id": "c"}).json()
+    mine.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "down", "comment": "canary-comment"})
+    assert [item["id"] for item in mine.get("/v1/conversations").json()["items"]] == ["c"]
+    assert other.get("/v1/conversations").json()["items"] == []
+    unknown, foreign = other.delete("/v1/conversations/unknown"), other.delete("/v1/conversations/c")
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "not_found")
+    assert foreign.json()["error"]["message"] == unknown.json()["error"]["message"]
+    history = History(engine)
+    copy = history.branch(answer["id"], "user:reader")
+    assert copy is not None
+    assert len(history.unresolved()) == 1
+    assert mine.delete("/v1/conversations/c").status_code == 204
+    assert mine.get(f"/v1/answers/{answer['id']}").status_code == 404
+    assert mine.delete("/v1/conversations/c").status_code == 404
+    for table in ("turns", "answers", "feedback"):
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
+    assert history.unresolved() == ()
+    mine.post("/v1/ask", json=QUESTION | {"conversation_id": "c"})
+    assert admin.delete("/v1/conversations/c").status_code == 204
+
+
+def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_not_stored(
+    advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    remembering = Advisor(advisor.knowledge, History(engine))
+    remembering.ask(Ask(question="loss is nan", conversation_id="c", owner="key:1"))
+    prepared = remembering.prepare(Ask(question="and now?", conversation_id="c", owner="key:1"))
+    remembering.delete_conversation("c", "key:1")
+    remembering.remember(prepared, prepared.answer)
+    assert remembering.conversations("key:1") == ()

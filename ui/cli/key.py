@@ -1,0 +1,100 @@
+"""Make, list, rotate and revoke API keys. A secret is shown once; the database has only its digest.
+
+new NAME    a key of its own for a person, a team or a program: --scope read (the knowledge and stored answers),
+            ask (questions and checks too) or admin (everything)
+list        all keys, without their secrets
+rotate ID   a new secret for the same key, which keeps its conversations; the old one works for --grace
+revoke ID   end a key; a running service notices within seconds
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainmedic.service.storage.keys import ApiKey
+
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    new = actions.add_parser("new", help="make a key")
+    new.add_argument("name")
+    new.add_argument("--scope", choices=("read", "ask", "admin"), default="ask")
+    new.add_argument("--limit", default="", metavar="N/PERIOD", help="its own rate limit, such as 600/minute")
+    new.add_argument("--expires", type=period, metavar="PERIOD", help="how long it is valid, such as 90d (for ever)")
+    actions.add_parser("list", help="all keys").add_argument("--json", action="store_true")
+    rotate = actions.add_parser("rotate", help="a new secret for a key")
+    rotate.add_argument("id")
+    rotate.add_argument(
+        "--grace", type=period, default="24h", metavar="PERIOD", help="how long the old one works (24h)"
+    )
+    actions.add_parser("revoke", help="end a key").add_argument("id")
+
+
+def run(options: argparse.Namespace) -> int:
+    from trainmedic.kb.serialization import to_json
+    from trainmedic.service.api.limits import item_of
+    from trainmedic.service.storage.journal import Journal, JournalEntry
+    from trainmedic.service.storage.keys import KeyStore
+    from trainmedic.ui.app import database_of
+    from trainmedic.ui.cli._service import settings_of
+
+    database, now = database_of(settings_of(options)), datetime.now(UTC)
+    keys, journal = KeyStore(database), Journal(database)
+
+    def note(key: ApiKey) -> None:
+        journal.add(JournalEntry(who="cli", action=f"key {options.action}", target=key.id, result="done"), now)
+
+    if options.action == "new":
+        if options.limit:
+            item_of("--limit", options.limit)
+        expires = now + options.expires if options.expires else None
+        key, secret = keys.new(options.name, options.scope, rate_limit=options.limit, expires_at=expires, now=now)
+        note(key)
+        _show(key, secret)
+    elif options.action == "rotate":
+        key, secret = keys.rotate(options.id, options.grace, now)
+        note(key)
+        _show(key, secret)
+    elif options.action == "revoke":
+        key = keys.revoke(options.id, now)
+        note(key)
+        print(f"revoked {key.id}")
+    elif options.json:
+        print(to_json([_fields(key, now) for key in keys.all()], indent=2))
+    else:
+        for key in keys.all():
+            expires = f"until {key.expires_at.date()}" if key.expires_at else ""
+            line = f"{key.id}  {key.scope:5}  {key.state(now):7}  {key.created_at.date()}  {key.name}"
+            print("  ".join(filter(None, (line, key.rate_limit, expires))))
+    return 0
+
+
+def period(text: str) -> timedelta:
+    """A time such as 30m, 24h or 90d."""
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdigit() and unit in UNITS and len(number) < 6):
+        raise argparse.ArgumentTypeError(f"{text!r} is no period such as 30m, 24h or 90d")
+    return timedelta(**{UNITS[unit]: int(number)})
+
+
+def _show(key: ApiKey, secret: str) -> None:
+    print(secret)
+    print(f"key {key.id} ({key.name}, scope {key.scope}); its secret is not shown again", file=sys.stderr)
+
+
+def _fields(key: ApiKey, now: datetime) -> dict[str, object]:
+    times = {"created": key.created_at, "expires": key.expires_at, "revoked": key.revoked_at}
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scope": key.scope,
+        "state": key.state(now),
+        "rate_limit": key.rate_limit,
+        **{name: at.isoformat(timespec="seconds") if at else None for name, at in times.items()},
+    }
