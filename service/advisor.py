@@ -11,14 +11,14 @@ from typing import Literal
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
-from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
+from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with_patches
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.errors import InvalidRequest, NotFound
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
-from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
@@ -28,16 +28,19 @@ from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesVie
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.composition.error_messages import explained, with_messages
-from trainmedic.service.composition.run_diff import diff_view, side_of
+from trainmedic.service.composition.messages import messages
+from trainmedic.service.composition.run_diff import diff_view, side_of, two_runs_view, with_comparison
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
 from trainmedic.service.observers.observer import Observer
+from trainmedic.service.observers.tracing import tracer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.conversation import Message
 from trainmedic.service.question.intent import Intent, Relation, understand
 from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
+from trainmedic.service.question.two_runs import of_failing_run, two_runs
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
@@ -47,7 +50,7 @@ from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import Feedback, History, StoredAnswer, Turn, storable, turn_of
+from trainmedic.service.storage.history import Conversation, Feedback, History, StoredAnswer, Turn, storable, turn_of
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
 from trainmedic.service.what_if.compare import Difference, difference
 
@@ -63,7 +66,7 @@ class PreparedAnswer:
 
     ``supposed`` is what the rules say of a change that the question only supposes, ``changes`` the difference to the
     previous answer. ``printed`` are messages of frameworks in the evidence, ``similar`` reports of others,
-    ``cases`` the published cases.
+    ``cases`` the published cases. ``working`` are the texts of the run that works, if the files are of two runs.
     """
 
     request: Ask
@@ -77,6 +80,7 @@ class PreparedAnswer:
     printed: tuple[MessageMatch, ...] = ()
     similar: tuple[SimilarThread, ...] = ()
     cases: Mapping[str, Case] = field(default_factory=dict)
+    working: tuple[Source, ...] = ()
 
     @property
     def earlier(self) -> tuple[Turn, ...]:
@@ -91,11 +95,19 @@ class Advisor:
     """
 
     def __init__(
-        self, knowledge: Knowledge, history: History | None = None, observers: Sequence[Observer] = ()
+        self,
+        knowledge: Knowledge,
+        history: History | None = None,
+        observers: Sequence[Observer] = (),
+        read: Parse = parse,
     ) -> None:
+        """``read`` reads what is sent: `kb.parse.pipeline.parse`, here or in another process."""
         self.knowledge = knowledge
         self.history = history
+        self.embedded_percent = 0
+        """How much of the knowledge is embedded while its index has words only."""
         self._observers = tuple(observers)
+        self._read = read
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""
@@ -118,16 +130,25 @@ class Advisor:
         ``restated`` is the question in other words, searched for beside the user's own. Raises `InvalidRequest` if the
         request is empty.
         """
-        return self.snapshot()._prepare(request, trace_id, restated)
+        with tracer.start_as_current_span("diagnose", record_exception=False, set_status_on_exception=False) as span:
+            prepared = self.snapshot()._prepare(request, trace_id, restated)
+            answer = prepared.answer
+            span.set_attribute("trainmedic.verdict", answer.verdict)
+            span.set_attribute("trainmedic.causes", [cause.case_id for cause in answer.causes])
+            for stage, milliseconds in answer.timings_ms.items():
+                span.set_attribute(f"trainmedic.{stage}_ms", milliseconds)
+        return prepared
 
     def _prepare(self, request: Ask, trace_id: str, restated: str) -> PreparedAnswer:
         watch = Stopwatch()
         request = request.validated()
         turns = self._earlier(request)
-        message = conversation.read(request.question, request.attachments, turns, self.knowledge.glossary)
+        runs = two_runs(request.question, request.attachments)
+        attachments = runs.fails if runs is not None else request.attachments
+        message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
         if message.relation is Relation.STILL_FAILING and not turns[-1].verdict:
             turns = self._with_outcome(turns, request.top_k)
-            message = conversation.read(request.question, request.attachments, turns, self.knowledge.glossary)
+            message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
         watch.lap("parse")
         candidates, context = self._look_up(message, watch, restated)
         changes = self._changes(message, context, turns)
@@ -145,14 +166,21 @@ class Advisor:
         answer = replace(answer, defects=self._defects(context.evidence, answer))
         similar = () if answer.verdict == "no_fault" else shown(context.similar)
         answer = with_similar(answer, similar)
+        working = self._side(runs.works) if runs is not None else None
+        if working is not None:
+            failing = self._side_of(context.evidence, context.report)
+            compared = two_runs_view(working, failing, self.knowledge.mechanisms.mechanisms, language)
+            answer = with_comparison(answer, compared)
         watch.lap("compose")
         answer = replace(
             answer,
+            notices=(*answer.notices, *self._notices(language)),
+            words_only=self.knowledge.index.words_only,
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
             trace_id=trace_id,
             timings_ms=watch.laps,
-            sightings=self._sightings(context.evidence, answer, request.conversation_id or ""),
+            sightings=self._sightings(context.evidence, answer, request),
         )
         return PreparedAnswer(
             request=request,
@@ -166,6 +194,7 @@ class Advisor:
             printed=printed,
             similar=similar,
             cases=self.knowledge.published,
+            working=working.evidence.sources if working is not None else (),
         )
 
     def reordered(self, prepared: PreparedAnswer, choices: Sequence[Choice]) -> PreparedAnswer:
@@ -187,12 +216,15 @@ class Advisor:
             changes=prepared.changes,
         )
         answer = with_similar(with_messages(answer, prepared.printed, prepared.cases), prepared.similar)
+        answer = with_comparison(answer, previous.comparison)
         answer = replace(
             answer,
             id=previous.id,
             conversation_id=previous.conversation_id,
             trace_id=previous.trace_id,
             timings_ms=previous.timings_ms,
+            notices=previous.notices,
+            words_only=previous.words_only,
             defects=previous.defects,
             sightings=previous.sightings,
         )
@@ -202,12 +234,13 @@ class Advisor:
         """What ranking works on for one question: the candidates and what they share."""
         request = request.validated()
         advisor = self.snapshot()
-        message = conversation.read(request.question, request.attachments, (), advisor.knowledge.glossary)
+        attachments = of_failing_run(request.question, request.attachments)
+        message = conversation.read(request.question, attachments, (), advisor.knowledge.glossary, self._read)
         return advisor._look_up(message, Stopwatch())
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
-        evidence = parse("", safely_named(attachments))
+        evidence = self._read("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
 
     def audit(
@@ -220,8 +253,8 @@ class Advisor:
         with_possible: bool = False,
     ) -> AuditView:
         """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
-        evidence = parse(question, safely_named(attachments))
-        versions = parse("", safely_named(good)).versions if good else None
+        evidence = self._read(question, safely_named(attachments))
+        versions = self._read("", safely_named(good)).versions if good else None
         defects = self.knowledge.defects.of(evidence.versions)
         return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
 
@@ -231,16 +264,19 @@ class Advisor:
         return diff_view(works, fails, self.knowledge.mechanisms.mechanisms, language)
 
     def _side(self, attachments: Sequence[Attachment]) -> Side:
-        evidence = parse("", safely_named(attachments))
-        return side_of(evidence, self._check(evidence), self.knowledge.defects.of(evidence.versions))
+        evidence = self._read("", safely_named(attachments))
+        return self._side_of(evidence, self._check(evidence))
+
+    def _side_of(self, evidence: Evidence, report: Report) -> Side:
+        return side_of(evidence, report, self.knowledge.defects.of(evidence.versions))
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""
-        return explained(parse(text, safely_named(attachments)), "zh" if language == "zh" else "en")
+        return explained(self._read(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why; causes of another level if ``filters`` name one."""
-        evidence = parse(text)
+        evidence = self._read(text, ())
         advisor = self.snapshot()
         query = build_query(evidence, Report(), evidence.question, glossary=advisor.knowledge.glossary)
         return advisor._retrieve(query, top_k, {"level": "case", **(filters or {})}, explain=True)
@@ -280,9 +316,24 @@ class Advisor:
         """A stored answer with its conversation; None if it is unknown or no history is kept."""
         return self.history.stored_answer(answer_id) if self.history is not None else None
 
-    def branch(self, answer_id: str) -> str | None:
+    def branch(self, answer_id: str, owner: str = "") -> str | None:
         """The conversation to go on with after an answer, as `History.branch` has it; None without a history."""
-        return self.history.branch(answer_id) if self.history is not None else None
+        return self.history.branch(answer_id, owner) if self.history is not None else None
+
+    def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
+        """An owner's conversations, the latest first; nothing if no history is kept."""
+        return self.history.conversations(owner, offset, limit) if self.history is not None else ()
+
+    def delete_conversation(self, conversation_id: str, owner: str | None) -> None:
+        """Delete a conversation with everything made from it, as `History.delete` has it.
+
+        Raises `NotFound` for one that is unknown or somebody else's.
+        """
+        deleted = self.history.delete(conversation_id, owner) if self.history is not None else ()
+        if not deleted:
+            raise NotFound("no such conversation")
+        for observer in self._observers:
+            observer.on_deletion(deleted)
 
     def give_feedback(self, feedback: Feedback) -> None:
         """Store feedback about an answer. Raises `NotFound` for an unknown one."""
@@ -302,16 +353,25 @@ class Advisor:
         if self.history is not None:
             evidence = prepared.context.evidence
             names = {attachment.name for attachment in prepared.attachments}
+            sources = {source.name: source for source in (*prepared.working, *evidence.sources)}
             turn = turn_of(
                 evidence.question,
-                [source for source in evidence.sources if source.name in names],
+                [source for name, source in sources.items() if name in names],
                 answer_id=answer.id,
                 verdict=answer.verdict,
                 causes=tuple(cause.case_id for cause in answer.causes),
             )
             versions = (answer.kb_version, answer.ruleset_version, self.knowledge.index.manifest.id)
             mark = fingerprint(evidence, _named(answer))
-            self.history.add(answer.conversation_id, turn, versions, answer=to_json(answer), fingerprint=mark)
+            self.history.add(
+                answer.conversation_id,
+                turn,
+                versions,
+                answer=to_json(answer),
+                fingerprint=mark,
+                owner=prepared.request.owner,
+                continues=any(turn.answer_id for turn in prepared.earlier),
+            )
         for observer in self._observers:
             observer.on_answer(answer)
 
@@ -356,7 +416,7 @@ class Advisor:
             ]
             edits = [edit for finding in findings for fix in finding.fixes[:1] for edit in fix.edits]
             if edits:
-                evidence = reread(evidence, patched(edits, evidence.sources), parse)
+                evidence = reread(evidence, patched(edits, evidence.sources), self._read)
         return evidence
 
     def _changes(self, message: Message, context: Context, turns: Sequence[Turn]) -> Difference | None:
@@ -364,7 +424,7 @@ class Advisor:
         if not turns or message.only_talks or not (message.relation in COMPARED or message.made):
             return None
         last = turns[-1]
-        earlier = conversation.read(last.question, last.attachments, turns[:-1], self.knowledge.glossary)
+        earlier = conversation.read(last.question, last.attachments, turns[:-1], self.knowledge.glossary, self._read)
         found = difference(check(self._as_it_is_now(earlier), self.knowledge.rules), context.report)
         cleared = {cause_id for finding in found.cleared for cause_id in finding.cases}
         fixed = last.causes[:1] if message.relation is Relation.PATCHED and set(last.causes[:1]) & cleared else ()
@@ -389,7 +449,7 @@ class Advisor:
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
-        message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary)
+        message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary, self._read)
         candidates, context = self._look_up(message, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
@@ -410,16 +470,22 @@ class Advisor:
             return ()
         return similar_threads(query, threads, self.knowledge.embedder)
 
-    def _sightings(self, evidence: Evidence, answer: Answer, conversation_id: str) -> SightingsView | None:
+    def _sightings(self, evidence: Evidence, answer: Answer, request: Ask) -> SightingsView | None:
         """Earlier conversations about the same failure."""
         if self.history is None or answer.verdict == "no_fault":
             return None
-        seen = self.history.sightings(fingerprint(evidence, _named(answer)), conversation_id)
+        mark = fingerprint(evidence, _named(answer))
+        seen = self.history.sightings(mark, request.conversation_id or "", request.owner)
         return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
+
+    def _notices(self, language: str) -> tuple[str, ...]:
+        if not self.knowledge.index.words_only:
+            return ()
+        return (messages("words_only", language, percent=self.embedded_percent),)
 
     def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
-        return with_patches(check(evidence, rules, book), evidence, rules, parse)
+        return with_patches(check(evidence, rules, book), evidence, rules, self._read)
 
     def _retrieve(
         self,
@@ -445,7 +511,9 @@ class Advisor:
         messages = tuple(turn_of(mask(text).text) for text in request.earlier)
         if self.history is None or request.conversation_id is None:
             return messages
-        return (*self.history.turns(request.conversation_id), *messages)
+        turns = self.history.turns(request.conversation_id, request.owner)
+        failing = (replace(turn, attachments=of_failing_run(turn.question, turn.attachments)) for turn in turns)
+        return (*failing, *messages)
 
 
 def _named(answer: Answer) -> tuple[str, ...]:

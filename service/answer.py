@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from trainmedic.kb.model import case
 from trainmedic.kb.model.place import Span
+from trainmedic.kb.model.run_difference import CurveView, DifferenceView
 from trainmedic.kb.serialization import NonFinite, OpenChoice
 
 Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
@@ -159,7 +160,8 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalView:
-    """A symptom found in the log or stated by the user."""
+    """A symptom found in the log or stated by the user. ``meaning`` defines its kind; ``observed`` says what this log's
+    numbers are, and is empty where a sentence or a message shows it."""
 
     kind: str
     meaning: str
@@ -167,6 +169,7 @@ class SignalView:
     step: int | None
     stated: bool
     evidence: Span
+    observed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +235,8 @@ class SeriesView:
     """A logged metric over the run, downsampled: ``steps`` and ``values`` have the same length.
 
     Steps are the log's own, else row numbers from 1. ``marked`` is the step at which a failure shows, or None.
+    ``lines`` are the points' lines in the log. ``breaks`` are the positions of the points before which lines of the log
+    were not read (the number of points if its end was not), ``hidden`` those whose 0 was printed for a NaN.
     """
 
     name: str
@@ -239,6 +244,9 @@ class SeriesView:
     steps: tuple[int, ...]
     values: tuple[Number, ...]
     marked: int | None = None
+    lines: tuple[int, ...] = ()
+    breaks: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
 
     @property
     def points(self) -> tuple[tuple[int, float], ...]:
@@ -527,9 +535,24 @@ class SightingsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TwoRunsView:
+    """The failing run of an answer against one that works: everything else in the answer is about the failing one.
+
+    ``works`` and ``fails`` name the files of each run. ``series`` and ``receipt`` are those of the run that works.
+    """
+
+    works: tuple[str, ...]
+    fails: tuple[str, ...]
+    differences: tuple[DifferenceView, ...]
+    curves: tuple[CurveView, ...]
+    series: tuple[SeriesView, ...]
+    receipt: ReceiptView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The whole answer. ``answer`` is Markdown with citation markers, the same text as ``sections``; ``causes`` is
-    ordered, best first."""
+    ordered, best first. ``words_only``: it was searched for without vectors, because the index had none yet."""
 
     id: str
     conversation_id: str
@@ -560,3 +583,5 @@ class Answer:
     messages: tuple[MessageView, ...] = ()
     similar: tuple[SimilarView, ...] = ()
     sightings: SightingsView | None = None
+    words_only: bool = False
+    comparison: TwoRunsView | None = None

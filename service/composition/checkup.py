@@ -37,9 +37,9 @@ def checkup(context: Context, language: str) -> Iterator[str]:
         named = [f"`{settings[name].key} {settings[name].value}`" for name in KEY_SETTINGS if name in settings]
         counted = messages("checkup.settings", language, count=len(settings))
         yield counted + _values(named[:MAX_SETTINGS], language)
-    if evidence.versions:
-        exact = [f"{name} {fact.exact}" for name, fact in sorted(evidence.versions.items()) if fact.exact]
-        counted = messages("checkup.versions", language, count=len(evidence.versions))
+    exact = [f"{name} {fact.exact}" for name, fact in sorted(evidence.versions.items()) if fact.exact]
+    if exact:
+        counted = messages("checkup.versions", language, count=len(exact))
         yield counted + _values(exact[:MAX_VERSIONS], language)
     yield messages("checkup.findings", language, count=len(report.fired))
     if not evidence.rows:

@@ -10,7 +10,7 @@ from trainmedic.kb.engine.mechanism import Mechanism, Origin, origin_id
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Finding
+from trainmedic.kb.model.report import Finding, Text
 from trainmedic.service.answer import Citation
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.what_if.apply import Effect
@@ -47,7 +47,11 @@ class Citations:
 
     def effect(self, effect: Effect) -> int:
         """The marker of a rule that a supposed change affects."""
-        return self._marker("rule", effect.rule_id, effect.title.get(self.language), None, None)
+        return self.rule_page(effect.rule_id, effect.title)
+
+    def rule_page(self, rule_id: str, title: Text) -> int:
+        """The marker of a rule that did not fire."""
+        return self._marker("rule", rule_id, title.get(self.language), None, None)
 
     def place(self, span: Span) -> int:
         name = place(span, self.language)

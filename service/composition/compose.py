@@ -9,12 +9,13 @@ from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
-from trainmedic.kb.model.report import Finding, Fix, Severity, Status
-from trainmedic.service.answer import CauseView, Citation, MechanismRef, RefutationView, Section, StatementView
+from trainmedic.kb.model.report import Finding, Fix, Severity
+from trainmedic.service.answer import Citation, Section, StatementView
 from trainmedic.service.composition.brief import fold, part, split, word_count
 from trainmedic.service.composition.checkup import checkup
-from trainmedic.service.composition.citations import Citations, place, plain_text, quote, shown_name
+from trainmedic.service.composition.citations import Citations, place, quote, shown_name
 from trainmedic.service.composition.differential import Reasons, Tree
+from trainmedic.service.composition.fix_text import concerning, without_diffs
 from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
@@ -33,13 +34,15 @@ MAX_ASKS = 2
 """Questions before the fold if there are causes to show."""
 MAX_INPUTS = 5
 """Inputs named in the receipt's line, besides those that were cut."""
+SAID_OF_INPUTS = frozenset({"binary", "truncated"})
+"""Problems that the line of the inputs says already."""
 MAX_REASONS = 2
 """Reasons named on a cause's line."""
 MAX_INLINE, MAX_INLINE_QUOTE = 2, 60
 """Places within a sentence, and the code points of each."""
-CAUSE_WORDS, FIX_WORDS, CHANGE_WORDS, VERIFY_WORDS, BOLD_WORDS = 36, 36, 20, 30, 8
-"""Words of the short form of a cause, a case's fix, a change, a verification and the change that a problem begins with;
-one sentence may have more."""
+CAUSE_WORDS, FOUND_WORDS, FIX_WORDS, CHANGE_WORDS, VERIFY_WORDS, BOLD_WORDS = 36, 20, 36, 20, 30, 8
+"""Words of the short form of a cause, of what a rule says of it, of a case's fix, a change, a verification and the
+change that a problem begins with; one sentence may have more."""
 Sections = tuple[Section, ...]
 
 
@@ -81,7 +84,7 @@ def compose(
         if likely is None:
             shown = urgent(diagnosis)
             sections += _headed("seen", _seen("seen", shown, citations, fixes=True), language)
-            sections += _headed("patch", _patch(shown, language, words=False), language)
+            sections += _headed("patch", _patch(shown, context, citations, words=False), language)
     if diagnosis.verdict == "no_fault":
         sections += _headed("checkup", _list("checkup", list(checkup(context, language)), ()), language)
     asking = diagnosis.verdict == "need_input" and not alone
@@ -117,8 +120,8 @@ def appended(diagnosis: Diagnosis, context: Context, citations: Citations) -> Se
     related = [f for f in diagnosis.related if lead is not None and f not in proofs]
     return (
         *(_names(lead.case, context, language) if lead is not None else ()),
-        *_headed("patch", _patch(proofs, language), language),
-        *_hidden(_headed("patch", _patch(related, language), language)),
+        *_headed("patch", _patch(proofs, context, citations), language),
+        *_hidden(_headed("patch", _patch(related, context, citations), language)),
         *_hidden(_others(diagnosis, context, lead, citations)),
         *_hidden(_asks(diagnosis, language)),
         *_hidden(_listed(diagnosis, context, lead, citations)),
@@ -134,7 +137,8 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
         name = shown_name(item.name) if item.name else messages("question", language)
         cut = messages("cut", language) if item.truncated else ""
         kind = messages(f"kinds.{item.kind}", language) if f"kinds.{item.kind}" in messages else item.kind
-        text = messages("lines", language, name=name, kind=kind, count=item.lines, cut=cut) if item.name else name + cut
+        form = "lines" if item.read else "unread"
+        text = messages(form, language, name=name, kind=kind, count=item.lines, cut=cut) if item.name else name + cut
         inputs.append((item.truncated, text))
     joiner = "、" if language == "zh" else ", "
     named = [text for number, (cut, text) in enumerate(inputs) if cut or number < MAX_INPUTS]
@@ -145,9 +149,10 @@ def receipt_lines(receipt: Receipt, language: str) -> list[str]:
     if receipt.masked:
         masked = joiner.join(f"{count} × {kind}" for kind, count in receipt.masked)
         lines.append(messages("masked", language, masked=masked))
-    if receipt.problems:
+    unclear = [problem for problem in receipt.problems if problem.code not in SAID_OF_INPUTS]
+    if unclear:
         problems = joiner.join(
-            f"{place(p.span, language)} {p.code}" if p.span else p.code for p in receipt.problems[:MAX_EVIDENCE]
+            f"{place(p.span, language)} {p.code}" if p.span else p.code for p in unclear[:MAX_EVIDENCE]
         )
         lines.append(messages("problems", language, problems=problems))
     return lines
@@ -192,7 +197,7 @@ def _with_cause(
     because, why, said = _because(case, proofs, citations)
     if not brief:
         yield from because
-    fix, more = _fix(case, proofs, context, marker, language)
+    fix, more = _fix(case, proofs, context, marker, citations)
     verify, confirm = _verify(case.section("confirm", language), marker, language)
     if diagnosis.verdict == "no_fault":
         more, confirm = (*fix, *more), (*verify, *confirm)
@@ -207,7 +212,7 @@ def _with_cause(
     seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
     yield from _hidden(_headed("seen", seen, language))
     yield from _hidden(_headed("fix_full", more, language))
-    yield from _hidden(_headed("patch", _patch(others, language), language))
+    yield from _hidden(_headed("patch", _patch(others, context, citations), language))
     yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
     yield from _hidden(_headed("confirm", confirm, language))
 
@@ -222,7 +227,7 @@ def _because(case: Case, proofs: Sequence[Finding], citations: Citations) -> tup
         head, rest = split(text, CAUSE_WORDS)
         return _cited("because", head, marker), _cited("cause", rest, marker), []
     rule = citations.rule(first[0])
-    head, rest = split(first[0].message.get(language), CAUSE_WORDS)
+    head, rest = split(first[0].message.get(language), FOUND_WORDS)
     places, markers = _inline_places(first, citations)
     body = f"{head} [{rule}]" + (messages("places_inline", language, places=places) if places else "")
     why = (*_cited("cause", rest, rule), *_cited("cause", text, marker))
@@ -288,7 +293,7 @@ def _with_mechanism(
     head, rest = split(mechanism.section("cause", language), CAUSE_WORDS)
     yield from _cited("because", head, marker)
     yield from _headed("origins", _origins(belief, diagnosis, context, citations), language)
-    yield from _headed("patch", _patch(diagnosis.related, language), language)
+    yield from _headed("patch", _patch(diagnosis.related, context, citations), language)
     verify, confirm = _verify(mechanism.section("confirm", language), marker, language)
     yield from verify
     yield from _hidden(_headed("cause", _cited("cause", rest, marker), language))
@@ -312,7 +317,7 @@ def _origins(belief: MechanismBelief, diagnosis: Diagnosis, context: Context, ci
             change = split(origins[node.id].fix.get(language), CHANGE_WORDS)[0]
         else:
             markers.append(citations.case(cases[node.id]))
-            change = split(cases[node.id].section("fix", language), CHANGE_WORDS)[0]
+            change = split(_fix_here(cases[node.id], context, language), CHANGE_WORDS)[0]
         supports = node.supports or tuple(statement for inner in node.nodes for statement in inner.supports)
         item = f"**{node.title}** [{markers[-1]}]{_basis(supports[:1], language)}"
         item += messages("change", language, change=change) if change else ""
@@ -359,11 +364,11 @@ def _config_faults(faults: Sequence[Finding], context: Context, citations: Citat
     yield from _seen("problems", faults, citations, fixes=True)
     repair = context.report.repair
     if repair is None or not repair.patch:
-        yield from _headed("patch", _patch(faults, language, len(faults), words=False), language)
+        yield from _headed("patch", _patch(faults, context, citations, len(faults), words=False), language)
         return
     note = messages("one_patch", language, count=len(grouped(faults)))
-    diff = _diff(repair.patch, repair.clears, repair.appears, language)
-    yield from _headed("patch", (*_plain("change", note), *_plain("diff", diff)), language)
+    diff = _diff(repair.patch, repair.clears, repair.appears, context, citations)
+    yield from _headed("patch", (*_plain("change", note), *diff), language)
 
 
 def _confidence(cause: Cause, language: str, *, answered: bool = False) -> str:
@@ -385,7 +390,7 @@ def _likely(cause: Cause | None, diagnosis: Diagnosis, context: Context, citatio
     yield from _headed("likely", _plain("likely", body, marker), language)
     because, why, said = _because(case, proofs, citations)
     yield from because
-    fix, more = _fix(case, proofs, context, marker, language)
+    fix, more = _fix(case, proofs, context, marker, citations)
     yield from _headed("fix", fix, language)
     verify, confirm = _verify(case.section("confirm", language), marker, language)
     yield from verify
@@ -394,7 +399,7 @@ def _likely(cause: Cause | None, diagnosis: Diagnosis, context: Context, citatio
     seen = _seen("seen", [f for f in (*proofs, *others) if f not in said], citations)
     yield from _hidden(_headed("seen", seen, language))
     yield from _hidden(_headed("fix_full", more, language))
-    yield from _hidden(_headed("patch", _patch(others, language), language))
+    yield from _hidden(_headed("patch", _patch(others, context, citations), language))
     yield from _hidden(_headed("confirm", confirm, language))
     yield from _hidden(_headed("refuted", _refuted(case, marker, language), language))
 
@@ -416,15 +421,27 @@ def _marked(text: str, marker: int) -> str:
 
 
 def _fix(
-    case: Case, proofs: Sequence[Finding], context: Context, marker: int, language: str
+    case: Case, proofs: Sequence[Finding], context: Context, marker: int, citations: Citations
 ) -> tuple[Sections, Sections]:
-    """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text."""
-    text = case.section("fix", language)
-    change = _patch(proofs, language)
+    """The change of the rules that fired with its diff, else the beginning of the case's; then the rest of the text.
+
+    What the case says for other releases and frameworks than the run's comes last.
+    """
+    language = citations.language
+    text, elsewhere = concerning(case.section("fix", language), case, context.evidence)
+    other = _cited("fix", elsewhere, marker)
+    change = _patch(proofs, context, citations)
     if change:
-        return change, (*_cited("fix", text, marker), *_names(case, context, language))
+        if any(section.kind == "diff" for section in change):
+            text = without_diffs(text)
+        return change, (*_cited("fix", text, marker), *_names(case, context, language), *other)
     head, rest = split(text, FIX_WORDS)
-    return (*_cited("fix", head, marker), *_names(case, context, language)), _cited("fix", rest, marker)
+    return (*_cited("fix", head, marker), *_names(case, context, language)), (*_cited("fix", rest, marker), *other)
+
+
+def _fix_here(case: Case, context: Context, language: str) -> str:
+    """A case's fix without what it says for other releases and frameworks."""
+    return concerning(case.section("fix", language), case, context.evidence)[0]
 
 
 def _names(case: Case, context: Context, language: str) -> Sections:
@@ -434,14 +451,16 @@ def _names(case: Case, context: Context, language: str) -> Sections:
     return _plain("names", messages("names_here", language, framework=framework, names=names) if names else "")
 
 
-def _patch(fired: Sequence[Finding], language: str, most: int = 1, *, words: bool = True) -> Sections:
-    """The first fixes in ``words``, those before others that edit the user's own text, each with its diff."""
+def _patch(
+    fired: Sequence[Finding], context: Context, citations: Citations, most: int = 1, *, words: bool = True
+) -> Sections:
+    """The first fixes, those before others that edit the user's own text: each diff before what it is in ``words``."""
     sections: list[Section] = []
     fixable = sorted((f for f in fired if f.fixes), key=lambda f: not any(fix.patch for fix in f.fixes))
     for finding in fixable[:most]:
-        view = finding_view(finding, language)
-        sections += _plain("change", _in_words(finding.fixes, language)) if words else ()
-        sections += _plain("diff", _diff(view.patch, view.clears, view.appears, language) if view.patch else "")
+        view = finding_view(finding, citations.language)
+        sections += _diff(view.patch, view.clears, view.appears, context, citations) if view.patch else ()
+        sections += _plain("change", _in_words(finding.fixes, citations.language)) if words else ()
     return tuple(sections)
 
 
@@ -453,16 +472,26 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
     for number, text in enumerate(texts):
         if number == needed or word_count(" ".join((*chosen, text, texts[needed]))) <= most:
             chosen.append(text)
-    return joined(chosen, language)
+    return joined([*chosen[:1], *map(_continued, chosen[1:])], language)
 
 
-def _diff(patch: str, clears: Sequence[str], appears: Sequence[str], language: str) -> str:
+def _continued(sentence: str) -> str:
+    """A sentence as the continuation of another: "Remove X; install Y"."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
+
+
+def _diff(
+    patch: str, clears: Sequence[str], appears: Sequence[str], context: Context, citations: Citations
+) -> Sections:
     """A fenced diff, and what the rules say once it is applied."""
+    language, titles = citations.language, context.report.titles
     note = messages("patch", language, count=len(clears)) if clears else ""
-    if appears:
-        note += messages("appears", language, appears=", ".join(f"`{rule}`" for rule in appears))
+    markers = {rule: citations.rule_page(rule, titles[rule]) for rule in appears if rule in titles}
+    if markers:
+        named = [f"{titles[rule].get(language)} [{marker}]" for rule, marker in markers.items()]
+        note += messages("appears", language, count=len(named), titles=joined(named, language))
     fence = fence_around(patch)
-    return f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip()
+    return _plain("diff", f"{fence}diff\n{patch.rstrip()}\n{fence}\n{note}".rstrip(), *markers.values())
 
 
 def _seen(kind: str, findings: Sequence[Finding], citations: Citations, *, fixes: bool = False) -> Sections:
@@ -504,7 +533,9 @@ def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citation
         item = messages("candidate", language, title=title, confidence=confidence, marker=marker)
         if diagnosis.verdict == "need_input":
             item += _basis(tuple(Reasons(cause, context, language).supports()), language)
-            item += messages("change", language, change=split(cause.case.section("fix", language), CHANGE_WORDS)[0])
+            item += messages(
+                "change", language, change=split(_fix_here(cause.case, context, language), CHANGE_WORDS)[0]
+            )
         items.append(item)
     named = lead is not None or belief is not None or diagnosis.verdict != "need_input"
     return _headed("other" if named else "candidates", _list("other", items, markers), language)
@@ -551,44 +582,3 @@ def _headed(name: str, sections: Sections, language: str) -> Sections:
     if not sections:
         return ()
     return (replace(sections[0], heading=messages(f"headings.{name}", language)), *sections[1:])
-
-
-def fix_of(cause: Cause, diagnosis: Diagnosis, language: str) -> str:
-    """What to change; for a mechanism what each origin that is left asks for, the likeliest first."""
-    belief = diagnosis.differential.belief(cause) if cause.case.level == "mechanism" else None
-    if belief is None:
-        return cause.case.section("fix", language)
-    colon = "：" if language == "zh" else ": "
-    origins = [state.origin for state in belief.origins()]
-    return "\n".join(f"- {origin.title.get(language)}{colon}{origin.fix.get(language)}" for origin in origins)
-
-
-def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
-    return tuple(
-        CauseView(
-            rank=rank,
-            case_id=cause.case.id,
-            title=cause.case.title.get(language),
-            cause=plain_text(cause.case.section("cause", language)),
-            fix=plain_text(fix_of(cause, diagnosis, language)),
-            confidence=cause.confidence,
-            score=round(cause.probability, 4),
-            evidence_grade=cause.case.evidence,
-            cases=(cause.case.id, *cause.case.related),
-            findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
-            refutations=tuple(
-                RefutationView(claim=r.claim.get(language), why=r.why.get(language)) for r in cause.case.refutations
-            ),
-            why=tuple(name for name, value in cause.features.items() if value > 0),
-            level=cause.case.level,
-            mechanism=_mechanism_of(cause, diagnosis, language),
-        )
-        for rank, cause in enumerate(diagnosis.causes, start=1)
-    )
-
-
-def _mechanism_of(cause: Cause, diagnosis: Diagnosis, language: str) -> MechanismRef | None:
-    belief = diagnosis.differential.belief(cause)
-    if belief is None:
-        return None
-    return MechanismRef(id=belief.id, title=belief.weighed.mechanism.title.get(language))

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.service.answer import Answer, Language, markdown
+from trainmedic.service.composition.cause_views import cause_views
 from trainmedic.service.composition.citations import Citations
-from trainmedic.service.composition.compose import cause_views, compose
+from trainmedic.service.composition.compose import compose
 from trainmedic.service.composition.differential import differential_view
 from trainmedic.service.composition.follow_up import changes_view, short_reply
 from trainmedic.service.composition.messages import messages

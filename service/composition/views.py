@@ -75,6 +75,7 @@ def signal_view(signal: Signal, language: str) -> SignalView:
         step=signal.step,
         stated=signal.stated,
         evidence=signal.span,
+        observed=signal.observed.get(language) if signal.observed is not None else "",
     )
 
 

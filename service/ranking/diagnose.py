@@ -16,9 +16,13 @@ from trainmedic.service.ranking.inference import ASK, Cause, Differential, Mecha
 from trainmedic.service.ranking.questions import next_questions
 from trainmedic.service.ranking.weights import Weights
 
+BROKEN = frozenset({"loss_nan", "loss_inf", "nll_loss_nan"})
+"""What no artefact of logging explains unless its page says so."""
 FOCUSED = 0.4
 """The least overlap of the question's own concepts with a case's, for a question that names no symptom."""
-TOLERATED = frozenset({"rows_thinned", "typographic", "missing_backslash", "no_blank_before_backslash", "truncated"})
+TOLERATED = frozenset(
+    {"rows_thinned", "other_runs", "typographic", "missing_backslash", "no_blank_before_backslash", "truncated"}
+)
 """Problems of reading that lose nothing a rule would have looked at."""
 TROUBLED = 0.4
 """The least probability of a first cause for which a paste without any failure is not called healthy, nor a question
@@ -153,7 +157,8 @@ def _verdict(differential: Differential, context: Context, weights: Weights) -> 
     if first is None:
         return "no_fault" if _healthy(context) else "need_input" if intent.vague or complaint(context) else "not_in_kb"
     called_for = _called_for(first, context)
-    if called_for and first.case.kind == "artefact" and _convincing(first, context, weights.artefact):
+    artefact = first.case.kind == "artefact" and _convincing(first, context, weights.artefact)
+    if called_for and artefact and context.observed & BROKEN <= set(first.case.signals):
         return "no_fault"
     if _healthy(context) and not _troubled(first, context):
         return "no_fault"

@@ -196,6 +196,8 @@ def _vote(rank: int) -> float:
 
 def _dense(query: Query, index: Index, embedder: Embedder, depth: int) -> tuple[Numbers, Scores, float]:
     """Chunks, cosines, and what the list weighs: the share of the query that the embedder can read."""
+    if not index.vectors.size:
+        return np.zeros(0, np.int64), np.zeros(0, np.float32), 0.0
     known = embedder.known_share(query.embedded) if query.embedded.strip() else 0.0
     if known < KNOWN_ENOUGH:
         return np.zeros(0, np.int64), np.zeros(0, np.float32), 0.0
