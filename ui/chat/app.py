@@ -12,22 +12,40 @@ import logging
 import mimetypes
 import os
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Match, Mount
 
+from trainmedic.kb.errors import Forbidden
+from trainmedic.service.api.access import ANYBODY, Principal
+from trainmedic.service.api.errors import STATUS
+from trainmedic.service.api.gate import Gate, Refused, address_of, from_this_machine
+from trainmedic.service.api.middleware import with_headers
 from trainmedic.ui.chat.document import document
-from trainmedic.ui.chat.entry import LASTS_S, LONGEST_FORM, Entry, cookie, form_of, own_path, same_site, set_cookie
+from trainmedic.ui.chat.entry import (
+    COOKIE,
+    LASTS_S,
+    LONGEST_FORM,
+    STORED,
+    Entry,
+    cookie,
+    form_of,
+    own_path,
+    same_site,
+    set_cookie,
+)
 from trainmedic.ui.chat.evidence import render
-from trainmedic.ui.chat.guard import UPLOAD, Refused, call_of, checked, counted, sweep
+from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.chat.oidc import BEGIN, OidcSignIn
+from trainmedic.ui.chat.oidc import PREFIX as OIDC_PREFIX
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.context import AppContext
@@ -42,7 +60,7 @@ LoadPages = Callable[[AppContext], FastAPI]
 
 log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
-LOGIN = "/login"
+LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
 REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
@@ -50,6 +68,8 @@ LANGUAGE_COOKIE = "tm_lang"
 UPLOADS = "GRADIO_TEMP_DIR"
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
+LONGEST_NAME = 255
+"""Bytes of a part of an address: Gradio looks for it on the disk, which has no longer names."""
 API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
@@ -106,8 +126,9 @@ class Shell:
         self._context = context
         self._load_pages = load_pages
         settings = context.settings
-        self._entry = Entry(settings.keys | settings.administrators if settings.keys else frozenset())
-        self._administrators = Entry(settings.administrators)
+        self._gate = context.gate or Gate(settings)
+        self._entry = Entry(settings.keys | settings.administrators)
+        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
         self._static = static_files()
         self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
@@ -150,13 +171,17 @@ class Shell:
                 message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in names), *HEADERS]
             await send(message)
 
-        response = await self._response(scope, receive)
+        try:
+            response, headers = await self._response(scope, receive)
+        except Refused as refused:
+            response, headers = self._refused(scope, refused), {}
+        answered = with_headers(guarded, headers)
         if response is not None:
-            await response(scope, receive, guarded)
+            await response(scope, receive, answered)
         elif self._pages is not None:
-            await self._called(self._pages, scope, receive, guarded)
+            await self._called(self._pages, scope, receive, answered)
         else:
-            await self._loading(scope)(scope, receive, guarded)
+            await self._loading(scope)(scope, receive, answered)
 
     async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to Gradio if it is a call that our pages make."""
@@ -167,25 +192,45 @@ class Shell:
                 send = counted(send)
             elif call:
                 receive = await checked(receive, self._folder)
-        except Refused as refused:
+        except RefusedCall as refused:
             await JSONResponse(error(refused.code, refused.message), status_code=refused.status)(scope, receive, send)
             return
         await pages(scope, receive, send)
 
-    async def _response(self, scope: Scope, receive: Receive) -> Response | Asgi | None:
-        """The response to a request that needs no page; None if the pages respond."""
+    async def _response(self, scope: Scope, receive: Receive) -> tuple[Response | Asgi | None, Mapping[str, str]]:
+        """The response to a request that needs no page (None if the pages respond), and headers for either.
+
+        Raises `Refused`.
+        """
         path, headers = scope["path"], dict(scope["headers"])
+        if any(len(name.encode("utf-8", "replace")) > LONGEST_NAME for name in path.split("/")):
+            return JSONResponse(error("not_found", "no such file"), status_code=404), {}
         if path.startswith(STATIC):
-            return self._static_response(path.removeprefix(STATIC))
+            return self._static_response(path.removeprefix(STATIC)), await self._counted(scope, ANYBODY)
         # SameSite cookies do not protect a service without keys, which has no cookie at all.
         if scope["method"] not in ("GET", "HEAD") and not same_site(headers):
-            return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403)
+            return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), {}
         if path == LOGIN:
-            return await self._login(scope, receive)
+            return await self._login(scope, receive), {}
+        if path == LOGOUT:
+            return await self._logout(scope), {}
+        if path.startswith(OIDC_PREFIX) and self._oidc is not None:
+            return self._oidc.app, await self._counted(scope, ANYBODY)
+        principal = await self._principal(scope)
+        counted = await self._counted(scope, principal or ANYBODY)
         if f"{path}/".startswith(REVIEW):
-            return self._review_response(scope, headers)
-        if not self._entry.admits(headers):
-            return self._refusal(scope)
+            return await self._review_response(scope, principal), counted
+        if principal is None and await self._gate.access.required():
+            return self._refusal(scope), counted
+        principal = principal or ANYBODY
+        if not principal.may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
+            raise Refused(Forbidden("this key may read, not ask"), counted)
+        scope.setdefault("state", {})["principal"] = principal
+        return await self._page(scope), counted
+
+    async def _page(self, scope: Scope) -> Response | None:
+        """What is served without Gradio; None if the pages respond."""
+        path, headers = scope["path"], dict(scope["headers"])
         if path in ("/zh", "/knowledge", "/zh/knowledge"):
             return RedirectResponse(with_query(f"{path}/", scope), status_code=307)
         if path in PATHS:
@@ -198,6 +243,22 @@ class Shell:
             return await self._document(scope)
         return None
 
+    async def _principal(self, scope: Scope) -> Principal | None:
+        """Who sends a request, by its session or its key; None if it has neither."""
+        headers, access = dict(scope["headers"]), self._gate.access
+        value = cookie(headers, COOKIE) or ""
+        if value.startswith(STORED):
+            return await access.session(value.removeprefix(STORED))
+        key = self._entry.key_of(headers)
+        if key is not None:
+            return await access.key(key)
+        if b"authorization" not in headers or not (await access.required() or await access.administrators()):
+            return None
+        return await self._gate.identified(scope)
+
+    async def _counted(self, scope: Scope, principal: Principal) -> Mapping[str, str]:
+        return await self._gate.counted(scope, principal, asks=False)
+
     async def _document(self, scope: Scope) -> Response:
         language = PAGES[scope["path"]]
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")[:LONGEST_QUERY]))
@@ -206,51 +267,120 @@ class Shell:
         html = await self._context.executor(lambda: document(self._context, language, query, url, addresses))
         return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
-    def _review_response(self, scope: Scope, headers: dict[bytes, bytes]) -> Response | Asgi:
+    async def _review_response(self, scope: Scope, principal: Principal | None) -> Response | Asgi:
         """The curator's pages, for administrators; without any keys, for browsers on this machine."""
-        if self._administrators.asked:
-            if not self._administrators.admits(headers):
+        access = self._gate.access
+        if await access.administrators():
+            if principal is None or not principal.may("admin"):
                 return self._refusal(scope)
-        elif self._entry.asked or not from_this_machine(scope, headers):
+        elif await access.required() or not from_this_machine(scope):
             return HTMLResponse(self._plain(scope, closed=True), status_code=403)
+        scope.setdefault("state", {})["principal"] = principal or ANYBODY
         if scope["path"] in ("/review", "/zh/review"):
             return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
         return self._review.app
 
-    @property
-    def _asked(self) -> bool:
+    async def _keys_are_used(self) -> bool:
         """Whether any page requires a key."""
-        return self._entry.asked or self._administrators.asked
+        access = self._gate.access
+        return await access.required() or await access.administrators()
 
     async def _knowledge_page(self, scope: Scope) -> Response:
         if scope["method"] not in ("GET", "HEAD"):
             return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
         query = scope.get("query_string", b"").decode("latin-1")
-        return await self._context.executor(lambda: self._knowledge.response(scope["path"], query))
+        url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
+        return await self._context.executor(lambda: self._knowledge.response(scope["path"], query, url))
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
+        used = await self._keys_are_used()
         if scope["method"] == "GET":
-            return self._form(scope, "/", status=200) if self._asked else RedirectResponse("/", status_code=303)
+            return self._form(scope, "/", status=200) if used else RedirectResponse("/", status_code=303)
         if scope["method"] != "POST":
             return JSONResponse(error("method_not_allowed", "GET or POST"), status_code=405)
         key, target = form_of(await body_of(receive))
-        value = self._entry.session(key) or self._administrators.session(key)
-        if value is None and self._asked:
-            return self._form(scope, target, wrong=True)
+        if not used:
+            return RedirectResponse(target, status_code=303)
+        try:
+            value = await self._signed_in(scope, key.strip())
+        except Refused as refused:
+            page = self._form(scope, target, problem="login_too_many", status=STATUS[refused.error.kind])
+            page.headers.update(refused.headers)
+            return page
+        if value is None:
+            return self._form(scope, target, problem="login_wrong")
         # 303, so that the browser follows with GET and a reload does not send the key again.
         response = RedirectResponse(target, status_code=303)
-        if value is not None:
-            response.headers["set-cookie"] = set_cookie(value, secure=scope.get("scheme") == "https")
+        response.headers["set-cookie"] = set_cookie(value, secure=scope.get("scheme") == "https")
         return response
+
+    async def _signed_in(self, scope: Scope, key: str) -> str | None:
+        """The cookie of a new session; None for a wrong key. Raises `Refused` after too many attempts."""
+        address = address_of(scope)
+        principal = await self._gate.access.key(key.encode("utf-8", "surrogatepass"))
+        if principal is None or not await self._gate.trusts(principal, address):
+            await self._gate.record(scope, ANYBODY, "sign in", "refused")
+            await self._gate.attempted(address)
+            return None
+        await self._gate.record(scope, principal, "sign in", "done")
+        if principal.shared:
+            return self._entry.session(key)
+        secret = await self._gate.access.sign_in(principal, LASTS_S)
+        return f"{STORED}{secret}" if secret is not None else None
+
+    async def _logout(self, scope: Scope) -> Response:
+        if scope["method"] != "POST":
+            return JSONResponse(error("method_not_allowed", "POST"), status_code=405)
+        principal = await self._principal(scope)
+        value = cookie(dict(scope["headers"]), COOKIE) or ""
+        if value.startswith(STORED):
+            await self._gate.access.sign_out(value.removeprefix(STORED))
+        await self._gate.record(scope, principal or ANYBODY, "sign out", "done")
+        response: Response = RedirectResponse("/", status_code=303)
+        if self._oidc is not None and principal is not None and principal.id.startswith("user:"):
+            # A page with a link, because our policy lets no form lead to another site.
+            page = self._plain(scope, signed_out=True, provider=await self._oidc.end_url())
+            response = HTMLResponse(page, headers={"Cache-Control": "no-store"})
+        response.headers["set-cookie"] = set_cookie("", secure=scope.get("scheme") == "https", lasts_s=0)
+        return response
+
+    async def _welcome(self, request: Request, principal: Principal, target: str) -> Response:
+        """The response to somebody who has signed in at the identity provider."""
+        secret = await self._gate.access.sign_in(principal, LASTS_S)
+        if secret is None:
+            return await self._not_welcome(request, "oidc_failed")
+        await self._gate.record(request.scope, principal, "sign in", "done")
+        response = RedirectResponse(target, status_code=303)
+        secure = request.url.scheme == "https" or self._context.settings.public_url.startswith("https://")
+        # Lax: a strict cookie would not be sent on the way back from the provider's site.
+        response.headers.append("set-cookie", set_cookie(f"{STORED}{secret}", secure=secure, same_site="Lax"))
+        return response
+
+    async def _not_welcome(self, request: Request, problem: str) -> Response:
+        try:
+            await self._gate.record(request.scope, ANYBODY, "sign in", "refused")
+            await self._gate.attempted(address_of(request.scope))
+        except Refused as refused:
+            return self._form(request.scope, "/", problem="login_too_many", status=STATUS[refused.error.kind])
+        return self._form(request.scope, "/", problem=problem, status=403)
+
+    def _refused(self, scope: Scope, refused: Refused) -> Response:
+        cause = refused.error
+        if cause.kind == "unauthorized" and scope["method"] == "GET" and asks_for_page(dict(scope["headers"])):
+            return self._form(scope, own_path(with_query(scope["path"], scope)))
+        body = error(cause.code, cause.message)
+        return JSONResponse(body, status_code=STATUS[cause.kind], headers=refused.headers)
 
     def _refusal(self, scope: Scope) -> Response:
         if scope["method"] == "GET" and asks_for_page(dict(scope["headers"])):
             return self._form(scope, own_path(with_query(scope["path"], scope)))
         return JSONResponse(error("unauthorized", "a valid key is needed"), status_code=401)
 
-    def _form(self, scope: Scope, target: str, *, wrong: bool = False, status: int = 401) -> Response:
+    def _form(self, scope: Scope, target: str, *, problem: str = "", status: int = 401) -> Response:
         hours = LASTS_S // 3600
-        page = self._plain(scope, form=True, next=target, wrong=wrong, hours=hours, script=self._address("login.js"))
+        begin = f"{BEGIN}?{urlencode({'next': target})}" if self._oidc is not None else ""
+        values = {"form": True, "next": target, "wrong": problem, "hours": hours, "begin": begin}
+        page = self._plain(scope, **values, script=self._address("login.js"))
         return HTMLResponse(page, status_code=status, headers={"Cache-Control": "no-store"})
 
     def _loading(self, scope: Scope) -> Response:
@@ -265,8 +395,11 @@ class Shell:
             "missing": False,
             "closed": False,
             "refresh": False,
-            "wrong": False,
+            "wrong": "",
             "hours": 0,
+            "begin": "",
+            "signed_out": False,
+            "provider": "",
         }
         defaults |= {"script": None, "next": "/", "css": self._address("ui.css"), "icon": self._address("icon.svg")}
         return render("plain.html", language, **(defaults | values))
@@ -327,16 +460,6 @@ def wants_chinese(headers: dict[bytes, bytes]) -> bool:
     if chosen in LANGUAGES:
         return chosen == "zh"
     return headers.get(b"accept-language", b"").strip().lower().startswith(b"zh")
-
-
-def from_this_machine(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether the client runs on this machine, and is no proxy for another one."""
-    host, _ = scope.get("client") or ("", 0)
-    try:
-        local = ip_address(host).is_loopback
-    except ValueError:
-        return False
-    return local and not headers.keys() & {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via"}
 
 
 async def body_of(receive: Receive) -> bytes:

@@ -4,34 +4,48 @@ from __future__ import annotations
 
 import logging
 import time
-import traceback
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
 
 import gradio as gr
 
-from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
+from trainmedic.service.api.access import ANYBODY
+from trainmedic.service.api.gate import Refused
 from trainmedic.service.question.request import Ask, Mode, safely_named
+from trainmedic.service.question.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title
-from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
+from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.session import Session, StoredConversation, chat_message, restored, sources_of
+from trainmedic.ui.chat.reading import Progress, with_progress
+from trainmedic.ui.chat.session import (
+    REASONS,
+    Session,
+    asked_again,
+    chat_message,
+    offered,
+    restored,
+    says_something,
+    sources_of,
+    under,
+)
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
 log = logging.getLogger("trainmedic.chat")
-# Checked against these lists, because the value comes from a script in the browser.
-REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
+# Checked against this list, because the value comes from a script in the browser.
 REACTIONS = ("up", "down", "resolved")
 EVERY_S = 0.05
 """Pause between two updates of the text: each one carries the whole conversation."""
@@ -51,12 +65,18 @@ element.addEventListener('click', (event) => {
     trigger('vote', {reaction: vote.dataset.tmVote, reason: vote.dataset.tmReason || '', answer: answer});
   }
   if (follow) trigger('follow', {id: follow.dataset.tmFollow});
+  const forget = event.target.closest('[data-tm-forget]');
+  if (forget && confirm(forget.dataset.tmForget)) trigger('forget', {answer: answer});
 });
 """
 CHIPS_JS = """
 element.addEventListener('click', (event) => {
   const drop = event.target.closest('[data-tm-drop]');
   if (drop) trigger('drop', {index: Number(drop.dataset.tmDrop)});
+});
+element.addEventListener('change', (event) => {
+  const side = event.target.closest('[data-tm-side]');
+  if (side) trigger('side', {index: Number(side.dataset.tmSide), side: side.value});
 });
 """
 EXAMPLES_JS = """
@@ -170,26 +190,50 @@ class DiagnosePage:
         stop.then(None, js=STOPPED_JS, **QUIET)
         evidence_parts = [self._panel, self._steps, self._tail]
         self._after.turn(self.looked_back, [state, on_page], evidence_parts, js=FOLLOWED_JS, **QUIET)
-        self._box.change(self.received, [self._box], [self._chips], trigger_mode="always_last", **QUIET)
-        self._chips.drop(self.dropped, [self._box], [self._box, self._chips], **QUIET)
+        self._box.change(self.received, [self._box, state], [self._chips], trigger_mode="always_last", **QUIET)
+        self._chips.drop(self.dropped, [self._box, state], [self._box, self._chips], **QUIET)
+        self._chips.side(self.sided, [self._box, state], [self._chips, state], **QUIET)
+        deletion = self._after.forget(self.forgotten, [state], outputs, **QUIET)
+        deletion.then(None, js=SETTLED_JS, **QUIET)
         self._after.vote(self.voted, [state, on_page], [self._after, self._notice], js=FOLLOWED_JS, **QUIET)
         page.load(self.opened, [state], outputs, **QUIET).then(None, js=SETTLED_JS, **QUIET)
 
     async def submitted(
-        self, value: Mapping[str, Any] | None, session: Session, on_page: str | None = None
+        self,
+        value: Mapping[str, Any] | None,
+        session: Session,
+        on_page: str | None = None,
+        request: gr.Request | None = None,
     ) -> AsyncIterator[Changes]:
         """Ask the typed text with its files. ``on_page`` is the id of the answer on the page."""
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
-        refusal = await self._context.executor(lambda: self._refusal(text, paths))
+        refusal = await self._counted(session, request)
+        refusal = refusal or await self._context.executor(lambda: self._refusal(text, paths))
         if refusal:
             yield self._noticed(refusal)
             return
-        files = await self._context.executor(lambda: read_uploads(paths))
+        sides, session.sides = session.sides, {}
+        files = await self._context.executor(lambda: read_uploads(paths, sides))
         await self._resumed(session, on_page)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
         if len(files) < len(paths):
             yield self._noticed(self._words["files_gone"].format(count=len(paths) - len(files)))
+
+    async def _counted(self, session: Session, request: gr.Request | None) -> str:
+        """Note who asks; returns why they may not ask now, empty if they may."""
+        scope = scope_of(request)
+        principal = scope.get("state", {}).get("principal", ANYBODY)
+        session.owner = principal.id
+        if self._context.gate is not None and scope:
+            gate = self._context.gate
+            try:
+                await gate.counted(scope, principal, asks=True)
+                await gate.record(scope, principal, "ask on the page", "done")
+            except Refused:
+                await gate.record(scope, principal, "ask on the page", "refused")
+                return str(self._words["too_many_questions"])
+        return ""
 
     def _refusal(self, text: str, paths: Sequence[str]) -> str:
         """Why a message is not worth sending; empty if it is."""
@@ -208,8 +252,13 @@ class DiagnosePage:
     def _noticed(self, text: str) -> Changes:
         return {self._notice: evidence.render("notice.html", self._language, text=text)}
 
-    async def followed(self, session: Session, on_page: str | None, event: gr.EventData) -> AsyncIterator[Changes]:
+    async def followed(
+        self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
+    ) -> AsyncIterator[Changes]:
         """Ask a follow-up question offered under the answer."""
+        if refusal := await self._counted(session, request):
+            yield self._noticed(refusal)
+            return
         await self._resumed(session, on_page)
         follow_up = next((item for item in session.follow if item.id == event.id and item.fill is None), None)
         if follow_up is not None:
@@ -217,8 +266,13 @@ class DiagnosePage:
             async for changes in self._asked(follow_up.question, follow_up.files, session, mode):
                 yield changes
 
-    async def tried(self, session: Session, event: gr.EventData) -> AsyncIterator[Changes]:
-        """Ask an example."""
+    async def tried(
+        self, session: Session, event: gr.EventData, request: gr.Request | None = None
+    ) -> AsyncIterator[Changes]:
+        """Ask one of the examples."""
+        if refusal := await self._counted(session, request):
+            yield self._noticed(refusal)
+            return
         example = next((item for item in examples(self._language) if item.id == event.id), None)
         if example is not None:
             async for changes in self._asked(example.question, example.files, session):
@@ -268,15 +322,16 @@ class DiagnosePage:
             self._session: session,
         }
         if previous:  # somebody may have asked on from the same answer, in another tab or through its link
-            branch = await self._context.executor(lambda: self._context.advisor.branch(previous))
+            branch = await self._context.executor(lambda: self._context.advisor.branch(previous, session.owner))
             session.conversation = branch or session.conversation
         request = Ask(
             question=question,
             attachments=tuple(files),
             conversation_id=session.conversation,
-            language=self._context.settings.language,  # type: ignore[arg-type]
+            language=self._language_of(question, session),
             top_k=self._context.settings.top_k,
             mode=mode,
+            owner=session.owner,
         )
         try:
             async for changes in self._streamed(request, session, trace_id):
@@ -284,18 +339,28 @@ class DiagnosePage:
         except TrainmedicError as error:
             yield self._failed(session, error.message, error.hint, trace_id)
         except Exception as error:
-            log.error("trace %s\n%s", trace_id, mask("".join(traceback.format_exception(error))).text)
+            log.error("trace %s\n%s", trace_id, trace_of(error))
             yield self._failed(session, self._words["failed_unexpected"], None, trace_id)
+
+    def _language_of(self, question: str, session: Session) -> Literal["auto", "en", "zh"]:
+        """The language to answer in; files without a word are answered in the page's."""
+        chosen = self._context.settings.language
+        if chosen == "auto" and not question.strip() and session.conversation is None:
+            return self._language
+        return chosen  # type: ignore[return-value]
 
     async def _streamed(self, request: Ask, session: Session, trace_id: str) -> AsyncIterator[Changes]:
         text, steps, last = "", list[StepView](), 0.0
         draft: Answer | None = None
         sources: tuple[Source, ...] = ()
         async with aclosing(self._context.answerer.stream(request, trace_id, self._context.executor)) as parts:
-            async for part in parts:
+            async for part in with_progress(parts):
                 if session.stopped:
                     return
-                if isinstance(part, Draft):
+                if isinstance(part, Progress):
+                    session.messages[-1] = chat_message("assistant", self._reading(part))
+                    yield {self._bot: chatbot(session)}
+                elif isinstance(part, Draft):
                     draft, sources = part.answer, part.sources
                     session.conversation, session.has_evidence = part.answer.conversation_id, True
                     yield self._evidence(draft, sources)
@@ -303,7 +368,7 @@ class DiagnosePage:
                     steps.append(part)
                     yield {self._steps: evidence.steps(steps, self._language)}
                 elif isinstance(part, Answer):
-                    yield self._settled(part, draft, kept_sources(sources), session)
+                    yield self._settled(part, draft, sources, session)
                 elif draft is not None and part.kind != "receipt":  # the page shows it in its own place
                     text += part.text
                     if time.monotonic() - last >= EVERY_S:
@@ -311,10 +376,15 @@ class DiagnosePage:
                         session.messages[-1] = chat_message("assistant", markdown.streamed(draft, text, self._language))
                         yield {self._bot: chatbot(session)}
 
+    def _reading(self, progress: Progress) -> str:
+        read, total = progress.megabytes
+        return f"{self._words['analysing']} {self._words['read_so_far'].format(read=read, total=total)}"
+
     def _evidence(self, answer: Answer, sources: Sequence[Source]) -> Changes:
         texts = {source.name: source.text for source in sources}
+        rules = self._context.advisor.knowledge.rules
         return {
-            self._panel: evidence.panel(answer, texts, self._language),
+            self._panel: evidence.panel(answer, texts, self._language, rules),
             self._steps: evidence.steps(answer.steps, self._language),
             self._tail: evidence.tail(answer, self._language),
         }
@@ -339,25 +409,15 @@ class DiagnosePage:
         first: tuple[FollowUp, ...] = (),
         vote: Feedback | None = None,
     ) -> str:
-        causes = answer.causes
-        case = self._context.advisor.case(causes[0].case_id) if causes else None
-        model = bool(self._context.settings.model_base_url)
         session.language = evidence.spoken(answer, self._language)
         session.title = answer_title(answer, self._language)
-        session.follow = (*first, *follow_ups(answer, sources, case, self._language, model=model))
+        session.feedback = says_something(answer)
+        session.follow = (*first, *offered(self._context, answer, sources, self._language))
         return self._under(answer.id, session, vote)
 
     def _under(self, answer_id: str, session: Session, vote: Feedback | None) -> str:
-        has_history = self._context.advisor.history is not None
-        return evidence.render(
-            "after.html",
-            session.language,
-            answer_id=answer_id,
-            title=session.title,
-            follow=session.follow,
-            feedback=has_history,
-            vote=vote,
-            reasons=REASONS,
+        return under(
+            self._context, answer_id, session.language, session.title, session.follow, vote, feedback=session.feedback
         )
 
     def _failed(self, session: Session, message: str, hint: str | None, trace_id: str) -> Changes:
@@ -373,7 +433,7 @@ class DiagnosePage:
         session.stopped = True
         if session.messages and session.messages[-1]["role"] == "assistant":
             text = session.messages[-1]["content"]
-            text = "" if text == self._words["analysing"] else f"{text}\n\n"
+            text = "" if text.startswith(self._words["analysing"]) else f"{text}\n\n"
             word = "stopped_evidence" if session.has_evidence else "stopped"
             session.messages[-1] = chat_message("assistant", f"{text}{self._words[word]}")
         return {self._bot: chatbot(session), self._box: ready(), self._session: session}
@@ -381,19 +441,31 @@ class DiagnosePage:
     def _shown(self, session: Session) -> Changes:
         return {self._bot: chatbot(session)}
 
-    async def received(self, value: Mapping[str, Any] | None) -> str:
-        """The chips of the files waiting to be sent: what each was recognised as."""
-        paths = [str(path) for path in (value or {}).get("files") or ()]
+    async def received(self, value: Mapping[str, Any] | None, session: Session) -> str:
+        """The chips of the waiting files: what each was recognised as, and of which run if there may be two."""
+        text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
         inputs = await self._context.executor(lambda: [recognise(path, number) for number, path in enumerate(paths)])
-        return evidence.chips([item for item in inputs if item is not None], self._language)
+        files = [item for item in inputs if item is not None]
+        names = [item.name for item in files]
+        known = sides_of(text, names)
+        chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
+        files = [replace(item, side=chosen.get(item.index, known.get(item.name, ""))) for item in files]
+        return evidence.chips(files, self._language, compare=bool(chosen) or comparable(text, names))
 
-    async def dropped(self, value: Mapping[str, Any] | None, event: gr.EventData) -> Changes:
+    async def sided(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:
+        """Note the run that one waiting file belongs to."""
+        files = [str(path) for path in (value or {}).get("files") or ()]
+        if isinstance(event.index, int) and 0 <= event.index < len(files) and event.side in ("", "works", "fails"):
+            session.sides[files[event.index]] = event.side
+        return {self._chips: await self.received(value, session), self._session: session}
+
+    async def dropped(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:
         """Remove one waiting file. A change made by code fires no change event, so the chips are drawn here."""
         files = [str(path) for path in (value or {}).get("files") or ()]
         if isinstance(event.index, int) and 0 <= event.index < len(files):
             await self._context.executor(lambda: read_uploads([files.pop(event.index)]))
         message = {"text": (value or {}).get("text") or "", "files": files}
-        return {self._box: message, self._chips: await self.received(message)}
+        return {self._box: message, self._chips: await self.received(message, session)}
 
     async def voted(self, session: Session, on_page: str | None, event: gr.EventData) -> Changes:
         """Store a reaction to an answer, and ask for the reason after "did not help"; ``change`` offers all again."""
@@ -409,6 +481,26 @@ class DiagnosePage:
         except TrainmedicError as error:
             return self._noticed(error.message)
         return {self._after: self._under(answer_id, session, feedback)}
+
+    async def forgotten(self, session: Session, event: gr.EventData, request: gr.Request | None = None) -> Changes:
+        """Delete the conversation of an answer, if it is the reader's."""
+        scope = scope_of(request)
+        principal = scope.get("state", {}).get("principal", ANYBODY)
+        advisor = self._context.advisor
+        stored = await self._context.executor(lambda: advisor.answer(str(event.answer)[:64]))
+        if stored is None:
+            return self._noticed(self._words["delete_gone"])
+        conversation = str(stored.answer["conversation_id"])
+        try:
+            owner = None if principal.may("admin") else principal.id
+            await self._context.executor(lambda: advisor.delete_conversation(conversation, owner))
+        except NotFound:
+            return self._noticed(self._words["delete_not_yours"])
+        if self._context.gate is not None:
+            await self._context.gate.record(scope, principal, "delete on the page", "done", conversation)
+        fresh = Session(owner=principal.id, messages=[chat_message("assistant", self._words["deleted"])])
+        empty = dict.fromkeys((self._panel, self._steps, self._tail, self._after, self._notice), "")
+        return {**empty, self._bot: chatbot(fresh), self._session: fresh}
 
     async def looked_back(self, session: Session, on_page: str | None, event: gr.EventData) -> Any:
         """The evidence of an earlier answer on the page, whose citations refer to it."""
@@ -440,7 +532,11 @@ class DiagnosePage:
             **self._evidence(stored.answer, stored.sources),
             self._bot: chatbot(session),
             self._after: self._next(
-                stored.answer, kept_sources(stored.sources), session, self._again(stored), await self._vote(answer_id)
+                stored.answer,
+                stored.sources,
+                session,
+                asked_again(self._context, stored, self._language),
+                await self._vote(answer_id),
             ),
         }
 
@@ -453,15 +549,13 @@ class DiagnosePage:
         if session.conversation is None and on_page:
             stored = await restored(self._context, on_page[:64], session, self._language)
             if stored is not None:
-                self._next(stored.answer, kept_sources(stored.sources), session, self._again(stored))
+                self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
 
-    def _again(self, stored: StoredConversation) -> tuple[FollowUp, ...]:
-        """The last question as a follow-up if the knowledge has changed since its answer."""
-        if stored.answer.kb_version == self._context.advisor.knowledge.cases.version or not stored.turns:
-            return ()
-        turn = stored.turns[-1]
-        label = self._words["follow_again"]
-        return (FollowUp(id="again", label=label, question=turn.question, files=turn.attachments),)
+
+def scope_of(request: gr.Request | None) -> Mapping[str, Any]:
+    """The ASGI scope of the call behind an event; empty if there is none."""
+    inner = request.request if request is not None else None
+    return inner.scope if inner is not None else {}
 
 
 def chatbot(session: Session) -> Any:

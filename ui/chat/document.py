@@ -1,4 +1,5 @@
-"""The document of the question page: title and link preview of what it shows, and a first view to be used at once.
+"""The document of the question page: title and link preview of what it shows, and a first view to be used at once: the
+empty question, or the linked answer.
 
 The framework's own document carries its name and picture, and shows nothing before a megabyte of scripts has loaded.
 """
@@ -14,11 +15,20 @@ from pathlib import Path
 from markupsafe import Markup
 
 from trainmedic.service.answer import Answer
-from trainmedic.ui.chat.evidence import first_sentences, render, spoken
+from trainmedic.ui.chat.evidence import first_sentences, panel, render, spoken, steps, tail
 from trainmedic.ui.chat.frame import header
+from trainmedic.ui.chat.markdown import message_html
+from trainmedic.ui.chat.session import (
+    StoredConversation,
+    asked_again,
+    chat_message,
+    offered,
+    says_something,
+    stored_conversation,
+    under,
+)
 from trainmedic.ui.chat.texts import Language, examples, words
 from trainmedic.ui.context import AppContext
-from trainmedic.ui.present.stored import answer_from
 from trainmedic.ui.present.verdict import shown_verdict
 
 SCRIPT = '<script type="module" crossorigin src="./'
@@ -51,10 +61,12 @@ def document(
 ) -> str:
     """The question page's document. ``url`` is its whole address, ``static`` maps our files to theirs. Blocks."""
     script, style = framework_files()
+    answer_id = query.get("answer", "")[:64]
+    stored = stored_conversation(context, answer_id, language) if answer_id else None
     return render(
         "page.html",
         language,
-        preview=preview(context, language, query),
+        preview=preview(stored, language),
         url=url,
         static=static,
         script=script,
@@ -62,18 +74,40 @@ def document(
         header=Markup(header(context, language, "")),
         examples=examples(language),
         model=bool(context.settings.model_base_url),
-        start=not query.keys() & {"answer", "q"},
+        view="link" if answer_id else "question" if "q" in query else "start",
+        messages=shown_messages(stored, language) if answer_id else (),
+        parts=parts(context, stored, language) if stored is not None else None,
     )
 
 
-def preview(context: AppContext, language: Language, query: Mapping[str, str]) -> Preview:
-    """The title and description of what the address shows."""
+def preview(stored: StoredConversation | None, language: Language) -> Preview:
+    """The title and description of a linked answer, or of the page."""
     t = words(language)
-    stored = context.advisor.answer(query["answer"][:64]) if "answer" in query else None
     if stored is None:
         return Preview(title=t["page_title"], description=t["hello_text"])
-    answer = answer_from(stored.answer)
-    return Preview(title=answer_title(answer, language), description=summary(answer) or t["hello_text"])
+    return Preview(title=answer_title(stored.answer, language), description=summary(stored.answer) or t["hello_text"])
+
+
+def shown_messages(stored: StoredConversation | None, language: Language) -> list[tuple[str, Markup]]:
+    """The messages of a linked conversation, each with its role; of one that is not stored a message that says so."""
+    messages = stored.messages if stored is not None else (chat_message("assistant", words(language)["link_gone"]),)
+    return [(message["role"], message_html(message["content"], words(language)["copy_button"])) for message in messages]
+
+
+def parts(context: AppContext, stored: StoredConversation, language: Language) -> dict[str, Markup]:
+    """The evidence of a linked answer and what is under it, as the framework's page has them."""
+    answer, history = stored.answer, context.advisor.history
+    spoken_here = spoken(answer, language)
+    texts = {source.name: source.text for source in stored.sources}
+    follow = (*asked_again(context, stored, language), *offered(context, answer, stored.sources, language))
+    vote = history.feedback(answer.id) if history is not None else None
+    title = answer_title(answer, language)
+    return {
+        "panel": Markup(panel(answer, texts, language, context.advisor.knowledge.rules)),
+        "steps": Markup(steps(answer.steps, language)),
+        "tail": Markup(tail(answer, language)),
+        "after": Markup(under(context, answer.id, spoken_here, title, follow, vote, feedback=says_something(answer))),
+    }
 
 
 def answer_title(answer: Answer, language: Language) -> str:

@@ -1,4 +1,4 @@
-"""Access to the pages: a key typed into a small form, kept as a signed cookie that scripts cannot read."""
+"""Sessions of the pages in a cookie that scripts cannot read, and what a request to the pages may come from."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ LASTS_S = 12 * 3600
 """Seconds that a session lasts."""
 LONGEST_FORM = 4_096
 """Bytes of the form that are read."""
+STORED = "s."
+"""Begins the cookie of a session that the database knows, followed by its secret."""
 # Part of what is signed, so that a signature made with this key elsewhere is no session here.
 PURPOSE = b"trainmedic pages v1"
 
 
 class Entry:
-    """Checks keys and sessions against the service's keys. Without any key, access is open.
+    """Sessions opened with a key of the settings. Without any key, access is open.
 
     A session is its expiry time signed with the key: it needs no store, survives a restart, and ends when the key is
     removed.
@@ -39,8 +41,12 @@ class Entry:
         scheme, _, key = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() == b"bearer" and self._known(key.strip()) is not None:
             return True
+        return self.key_of(headers, now) is not None
+
+    def key_of(self, headers: Mapping[bytes, bytes], now: float | None = None) -> bytes | None:
+        """The key that the request's session was opened with; None without a valid session."""
         value = cookie(headers, COOKIE)
-        return value is not None and self._valid(value, time.time() if now is None else now)
+        return self._valid(value, time.time() if now is None else now) if value is not None else None
 
     def session(self, key: str, now: float | None = None) -> str | None:
         """The cookie's value for a valid key, else None."""
@@ -55,12 +61,12 @@ class Entry:
         matches = [known for known in self._keys if hmac.compare_digest(key, known)]
         return matches[0] if matches else None
 
-    def _valid(self, value: str, now: float) -> bool:
+    def _valid(self, value: str, now: float) -> bytes | None:
         end, _, signed = value.partition(".")
         if not (end.isascii() and end.isdigit() and len(end) <= 12 and signed.isascii()):
-            return False
-        matches = [hmac.compare_digest(signed, signature(key, end)) for key in self._keys]
-        return any(matches) and int(end) > now
+            return None
+        matches = [key for key in self._keys if hmac.compare_digest(signed, signature(key, end))]
+        return matches[0] if matches and int(end) > now else None
 
 
 def cookie(headers: Mapping[bytes, bytes], name: str) -> str | None:
@@ -76,9 +82,10 @@ def signature(key: bytes, end: str) -> str:
     return hmac.new(key, PURPOSE + end.encode(), hashlib.sha256).hexdigest()
 
 
-def set_cookie(value: str, *, secure: bool) -> str:
+def set_cookie(value: str, *, secure: bool, lasts_s: int = LASTS_S, same_site: str = "Strict") -> str:
     """The Set-Cookie header: hidden from scripts, not sent from other sites."""
-    return f"{COOKIE}={value}; Path=/; Max-Age={LASTS_S}; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
+    attributes = f"Path=/; Max-Age={lasts_s}; HttpOnly; SameSite={same_site}" + ("; Secure" if secure else "")
+    return f"{COOKIE}={value}; {attributes}"
 
 
 def form_of(body: bytes) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from functools import cache
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.frameworks.profiles import title
 from trainmedic.kb.model.place import Span
 from trainmedic.service.answer import (
@@ -25,13 +26,15 @@ from trainmedic.service.answer import (
 )
 from trainmedic.service.composition.views import grouped, merged_evidence
 from trainmedic.ui.chat.excerpt import Excerpt, excerpts
-from trainmedic.ui.chat.spark import spark
+from trainmedic.ui.chat.plots import RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.chat.uploads import WaitingFile
 
 STEPS = {"high": 3, "medium": 2, "low": 1}
 """Bars filled for a confidence."""
 REFUTED_SHOWN = 4
+SEVERITIES = ("error", "warning", "info")
+"""Worst first."""
 PACKAGES = {
     "flash-attn": "FlashAttention",
     "megatron": "Megatron-LM",
@@ -70,6 +73,16 @@ class CitedSource:
     grade: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlottedRun:
+    """The plots of one log; ``onsets`` maps a line of it to the id of what shows the line."""
+
+    number: int
+    run: RunPlots
+    onsets: Mapping[int, str]
+    excerpts: tuple[Excerpt, ...]
+
+
 @cache
 def environment() -> Environment:
     """The template environment: everything is escaped, a missing name is an error."""
@@ -99,10 +112,10 @@ def spoken(answer: Answer, language: Language) -> Language:
     return answer.language if answer.language in LANGUAGES else language
 
 
-def panel(answer: Answer, texts: Mapping[str | None, str], language: Language) -> str:
+def panel(answer: Answer, texts: Mapping[str | None, str], language: Language, rules: RuleSet | None = None) -> str:
     """The evidence above the sources: facts of the run, findings, patch, metrics, causes, refutations.
 
-    ``texts`` are the masked input texts by name (None: the question).
+    ``texts`` are the masked input texts by name (None: the question); ``rules`` those whose titles a patch is told by.
     """
     language = spoken(answer, language)
     related, aside, unsure = sorted_findings(answer)
@@ -111,14 +124,16 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language) -
         "panel.html",
         language,
         a=answer,
+        overlay=overlaid(answer.comparison.series, answer.series, words(language)) if answer.comparison else None,
         facts=facts(answer.run),
         findings=[with_excerpts(group, texts) for group in grouped(related)],
         aside=[with_excerpts(group, texts) for group in grouped(aside)],
         unsure=unsure,
         patches=patches((*related, *aside)),
         max_patches=MAX_PATCHES,
+        titles=titles(answer, rules, language) if rules is not None else {},
         signals=signals(answer.signals),
-        sparks=sparks(answer, language),
+        runs=plotted(answer, [*related, *aside], texts, language),
         tree=Markup(tree(answer, language)),
         causes=[(cause, reasons(cause, answer.verdict, language)) for cause in causes],
         steps=STEPS,
@@ -127,6 +142,12 @@ def panel(answer: Answer, texts: Mapping[str | None, str], language: Language) -
         pasted=any(item.name is not None for item in answer.receipt.inputs)
         or any(not signal.stated for signal in answer.signals),
     )
+
+
+def titles(answer: Answer, rules: RuleSet, language: Language) -> dict[str, str]:
+    """The titles of the rules that the patches clear or bring up, by their ids."""
+    ids = {name for finding in answer.findings for name in (*finding.clears, *finding.appears)}
+    return {name: rule.title.get(language) for name in ids if (rule := rules.get(name)) is not None}
 
 
 def tree(answer: Answer, language: Language) -> str:
@@ -154,16 +175,20 @@ def spans_of(node: DifferentialNode) -> Iterator[Span]:
 def tail(answer: Answer, language: Language) -> str:
     """The evidence that depends on the answer's text: its sources, the receipt, how it was made."""
     language = spoken(answer, language)
-    return render("tail.html", language, a=answer, citations=cited(answer))
+    inputs = list(answer.receipt.inputs)
+    if answer.comparison is not None:
+        names = {item.name for item in inputs}
+        inputs += [item for item in answer.comparison.receipt.inputs if item.name not in names]
+    return render("tail.html", language, a=answer, inputs=inputs, citations=cited(answer))
 
 
 def steps(views: Sequence[StepView], language: Language) -> str:
     return render("steps.html", language, steps=views) if views else ""
 
 
-def chips(inputs: Sequence[WaitingFile], language: Language) -> str:
-    """What each waiting file was recognised as, with a button to remove it."""
-    return render("chips.html", language, inputs=inputs) if inputs else ""
+def chips(inputs: Sequence[WaitingFile], language: Language, *, compare: bool = False) -> str:
+    """What each waiting file was recognised as, with a button to remove it; ``compare``: with a choice of its run."""
+    return render("chips.html", language, inputs=inputs, compare=compare) if inputs else ""
 
 
 def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView], list[FindingView]]:
@@ -179,9 +204,11 @@ def sorted_findings(answer: Answer) -> tuple[list[FindingView], list[FindingView
     if not related and answer.verdict not in SETTLED:
         related = [finding for finding in fired if finding.severity != "info"]
     first = answer.causes[0].findings if answer.causes else []
-    # Stable: findings of the first cause come first, all others keep their order.
-    related.sort(key=lambda finding: finding.rule_id not in first)
-    return related, [finding for finding in fired if finding not in related], unsure
+    # Stable: findings of the first cause come first, the others by their severity.
+    related.sort(key=lambda finding: (finding.rule_id not in first, SEVERITIES.index(finding.severity)))
+    aside = [finding for finding in fired if finding not in related]
+    aside.sort(key=lambda finding: SEVERITIES.index(finding.severity))
+    return related, aside, unsure
 
 
 def with_excerpts(findings: Sequence[FindingView], texts: Mapping[str | None, str]) -> FindingExcerpts:
@@ -227,10 +254,29 @@ def signals(views: Iterable[SignalView]) -> list[SignalView]:
     return list(by_kind.values())
 
 
-def sparks(answer: Answer, language: Language) -> list[object]:
-    """The metrics to draw; answers of older versions have none."""
-    charts = (spark(series, words(language)) for series in answer.series)
-    return [chart for chart in charts if chart is not None]
+def plotted(
+    answer: Answer, findings: Sequence[FindingView], texts: Mapping[str | None, str], language: Language
+) -> list[PlottedRun]:
+    """The metrics of each log. An onset leads to the finding that shows its line, else to an excerpt below."""
+    anchors: dict[tuple[str | None, int], str] = {}
+    for group in grouped(findings):
+        for excerpt in with_excerpts(group, texts).excerpts:
+            for row in excerpt.rows:
+                if not row.gap:
+                    anchors.setdefault((excerpt.name, row.number), f"tm-rule-{group[0].rule_id}")
+    runs = []
+    for number, run in enumerate(run_plots(answer.series, words(language)), start=1):
+        onsets = {line: anchors[run.attachment, line] for line in run.onset_lines if (run.attachment, line) in anchors}
+        lines = texts.get(run.attachment, "").split("\n")
+        elsewhere = [line for line in run.onset_lines if line not in onsets and line <= len(lines)]
+        spans = [whole_line(run.attachment, line, lines[line - 1]) for line in elsewhere]
+        onsets |= dict.fromkeys(elsewhere, f"tm-onset-1-{number}")
+        runs.append(PlottedRun(number=number, run=run, onsets=onsets, excerpts=excerpts(spans, texts)))
+    return runs
+
+
+def whole_line(attachment: str | None, line: int, text: str) -> Span:
+    return Span(attachment=attachment, line=line, column=1, end_line=line, end_column=len(text) + 1, text=text)
 
 
 def reasons(cause: CauseView, verdict: str, language: Language) -> tuple[list[str], list[str]]:

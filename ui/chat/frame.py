@@ -26,5 +26,6 @@ def header(context: AppContext, language: Language, page: str) -> str:
         max_files=settings.max_attachments,
         max_mb=settings.max_request_mb,
         other="en" if language == "zh" else "zh",
+        sign_out=settings.guarded,
         model=(settings.model_name or "LLM") if settings.model_base_url else "",
     )

@@ -36,7 +36,7 @@ KEPT_S = 3600.0
 """Seconds after which an unused upload is deleted."""
 
 
-class Refused(Exception):
+class RefusedCall(Exception):
     """Why a call is refused: status, code and message."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -45,20 +45,20 @@ class Refused(Exception):
 
 
 def call_of(method: str, path: str) -> str:
-    """The name of the call that a request makes; empty for a read. Raises `Refused`."""
+    """The name of the call that a request makes; empty for a read. Raises `RefusedCall`."""
     if CLOSED.search(path) is not None:
-        raise Refused(404, "not_found", "not found")
+        raise RefusedCall(404, "not_found", "not found")
     if method in ("GET", "HEAD"):
         return ""
     call = CALL.fullmatch(path)
     # Only what our own pages call: every further route of Gradio would be one more thing to secure.
     if call is None or method != "POST":
-        raise Refused(404, "not_found", "not found")
+        raise RefusedCall(404, "not_found", "not found")
     return call[1]
 
 
 async def checked(receive: Receive, folder: Path) -> Receive:
-    """A ``receive`` that replays the checked body. Raises `Refused` if it names a file that was not uploaded."""
+    """A ``receive`` that replays the checked body. Raises `RefusedCall` if it names a file that was not uploaded."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -66,15 +66,15 @@ async def checked(receive: Receive, folder: Path) -> Receive:
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > LONGEST_CALL:
-            raise Refused(413, "too_large", "send a long text as a file")
+            raise RefusedCall(413, "too_large", "send a long text as a file")
         more = message.get("more_body", False) and message["type"] == "http.request"
     body = b"".join(parts)
     try:
         payload = json.loads(body) if body else None
     except (ValueError, RecursionError):
-        raise Refused(400, "invalid_request", "not valid JSON") from None
+        raise RefusedCall(400, "invalid_request", "not valid JSON") from None
     if not all(is_uploaded(path, folder) for path in paths_in(payload)):
-        raise Refused(403, "forbidden", "this file was not uploaded")
+        raise RefusedCall(403, "forbidden", "this file was not uploaded")
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

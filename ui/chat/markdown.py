@@ -57,6 +57,13 @@ def page_html(text: str) -> Markup:
     return Markup(_PAGE.render(text).replace("<pre>", '<pre tabindex="0">'))
 
 
+def message_html(text: str, copy: str) -> Markup:
+    """A message of the chat as HTML, its code blocks each with a button to copy it, named ``copy``."""
+    button = Markup('<button type="button" class="tm-button" data-tm-copy-code>{}</button>').format(copy)
+    wrapped = page_html(text).replace("<pre ", Markup('<div class="code_wrap">{}<pre ').format(button))
+    return wrapped.replace("</pre>", Markup("</pre></div>"))
+
+
 def question(text: str, files: Iterable[tuple[str, int]] = (), language: Language = "en") -> str:
     """The user's question, verbatim, and the names of its files with their line counts."""
     parts = [verbatim(text.strip("\n"))] if text.strip() else []

@@ -125,6 +125,7 @@ class ReviewPages:
             language,
             title=words(language)["review_page_title"],
             description="",
+            url="",
             css=self._address("ui.css"),
             icon=self._address("icon.svg"),
             script=self._address("ui.js"),

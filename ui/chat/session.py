@@ -8,16 +8,18 @@ from typing import Any
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.answer import Answer
-from trainmedic.service.storage.history import Turn
-from trainmedic.ui.chat import markdown
-from trainmedic.ui.chat.follow import FollowUp
-from trainmedic.ui.chat.texts import Language
+from trainmedic.service.storage.history import Feedback, Turn
+from trainmedic.ui.chat import evidence, markdown
+from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
+from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.chat.uploads import lines_of, source_of
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.present.stored import answer_from
 
 # Each update carries all messages to the browser, so a long conversation is not redrawn in full.
 TURNS_SHOWN = 12
+REASONS = ("wrong_cause", "fix_failed", "missed", "unclear")
+"""What may have been wrong with an answer that did not help."""
 
 
 @dataclass(slots=True)
@@ -28,6 +30,8 @@ class Session:
     """
 
     conversation: str | None = None
+    owner: str = ""
+    """Whose conversation it is: the id of the principal that sent the last event."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
     """The id of the answer behind each message of the assistant; empty if it has none, as after a failure."""
@@ -36,8 +40,12 @@ class Session:
     """The language of the last answer."""
     title: str = ""
     """The page's title while its last answer is shown."""
+    feedback: bool = False
+    """Whether the last answer says anything that may have helped."""
     stopped: bool = False
     """Whether the reader has stopped the newest answer: a part of it that was on its way must not overwrite that."""
+    sides: dict[str, str] = field(default_factory=dict)
+    """The run that the reader has chosen for a waiting file: path → works, fails, or empty for none."""
     has_evidence: bool = False
     """Whether the evidence of the newest question is on the page."""
 
@@ -51,34 +59,100 @@ def chat_message(role: str, content: str) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredConversation:
-    """A conversation up to one answer, with all texts sent so far."""
+    """A conversation up to one answer, with all texts sent so far.
+
+    ``messages`` are those of its last turns; ``answers`` has the id of the answer behind each of the assistant's.
+    """
 
     answer: Answer
     turns: tuple[Turn, ...]
     sources: tuple[Source, ...]
+    messages: tuple[dict[str, Any], ...]
+    answers: tuple[str, ...]
+
+
+def stored_conversation(context: AppContext, answer_id: str, language: Language) -> StoredConversation | None:
+    """The conversation up to an answer; None if the answer is not stored. Blocks."""
+    stored = context.advisor.answer(answer_id)
+    if stored is None:
+        return None
+    messages: list[dict[str, Any]] = []
+    answers: list[str] = []
+    for turn in stored.turns[-TURNS_SHOWN:]:
+        earlier = context.advisor.answer(turn.answer_id)
+        files = [(file.name, lines_of(file.content)) for file in turn.attachments]
+        messages.append(chat_message("user", markdown.question(turn.question, files, language)))
+        if earlier is not None:
+            messages.append(chat_message("assistant", markdown.answer(answer_from(earlier.answer), language)))
+            answers.append(turn.answer_id)
+    return StoredConversation(
+        answer=answer_from(stored.answer),
+        turns=stored.turns,
+        sources=sources_of(stored.turns),
+        messages=tuple(messages),
+        answers=tuple(answers),
+    )
 
 
 async def restored(
     context: AppContext, answer_id: str, session: Session, language: Language
 ) -> StoredConversation | None:
     """Restore the conversation up to an answer into ``session``; None if the answer is not stored."""
-    stored = await context.executor(lambda: context.advisor.answer(answer_id))
+    stored = await context.executor(lambda: stored_conversation(context, answer_id, language))
     if stored is None:
         return None
-    answer = answer_from(stored.answer)
-    session.conversation = answer.conversation_id
+    session.conversation = stored.answer.conversation_id
     session.has_evidence = True
-    session.messages, session.answers = [], []
-    for turn in stored.turns[-TURNS_SHOWN:]:
-        earlier = await context.executor(lambda turn=turn: context.advisor.answer(turn.answer_id))  # type: ignore[misc]
-        files = [(file.name, lines_of(file.content)) for file in turn.attachments]
-        session.messages.append(chat_message("user", markdown.question(turn.question, files, language)))
-        if earlier is not None:
-            session.messages.append(chat_message("assistant", markdown.answer(answer_from(earlier.answer), language)))
-            session.answers.append(turn.answer_id)
-    return StoredConversation(answer, stored.turns, sources_of(stored.turns))
+    session.messages, session.answers = list(stored.messages), list(stored.answers)
+    return stored
+
+
+def offered(context: AppContext, answer: Answer, sources: Sequence[Source], language: Language) -> tuple[FollowUp, ...]:
+    """The follow-ups to an answer, whose files are among ``sources``."""
+    case = context.advisor.case(answer.causes[0].case_id) if answer.causes else None
+    model = bool(context.settings.model_base_url)
+    return follow_ups(answer, kept_sources(sources), case, language, model=model)
+
+
+def asked_again(context: AppContext, stored: StoredConversation, language: Language) -> tuple[FollowUp, ...]:
+    """The last question as a follow-up if the knowledge has changed since its answer."""
+    if stored.answer.kb_version == context.advisor.knowledge.cases.version or not stored.turns:
+        return ()
+    turn = stored.turns[-1]
+    label = words(language)["follow_again"]
+    return (FollowUp(id="again", label=label, question=turn.question, files=turn.attachments),)
+
+
+def says_something(answer: Answer) -> bool:
+    """Whether an answer has anything that may have helped."""
+    fired = any(finding.status == "fired" for finding in answer.findings)
+    return bool(answer.causes) or fired or answer.verdict in ("answered", "no_fault")
+
+
+def under(
+    context: AppContext,
+    answer_id: str,
+    language: Language,
+    title: str,
+    follow: Sequence[FollowUp],
+    vote: Feedback | None,
+    *,
+    feedback: bool,
+) -> str:
+    """What is under an answer: its follow-ups, and with ``feedback`` whether it helped."""
+    return evidence.render(
+        "after.html",
+        language,
+        answer_id=answer_id,
+        title=title,
+        follow=follow,
+        is_kept=context.advisor.history is not None,
+        feedback=feedback,
+        vote=vote,
+        reasons=REASONS,
+    )
 
 
 def sources_of(turns: Sequence[Turn]) -> tuple[Source, ...]:

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A question with its files that runs with one click; ``title`` and ``detail`` are in the page's language."""
+    """A question with its files that runs with one click; all but the files is in the page's language."""
 
     id: str
     title: str
@@ -43,7 +43,7 @@ def examples(language: Language) -> tuple[Example, ...]:
             id=entry["id"],
             title=entry["title"],
             detail=entry["detail"],
-            question=by_id[entry["id"]]["question"],
+            question=entry["question"],
             files=tuple(Attachment(**file) for file in by_id[entry["id"]].get("file", ())),
         )
         for entry in words(language)["example"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.parse.compressed import expand
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.question.request import safely_named
 
@@ -24,13 +26,17 @@ _lock = Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingFile:
-    """A file waiting to be sent, as recognised; ``index`` is its position among the waiting files."""
+    """A file waiting to be sent, as recognised; ``index`` is its position among the waiting files.
+
+    ``side`` is that of its run (works, fails) if the files are of two runs, else empty.
+    """
 
     name: str
     kind: str
     lines: int
     read: bool
     index: int
+    side: str = ""
 
 
 def expect(paths: Sequence[str]) -> None:
@@ -41,12 +47,16 @@ def expect(paths: Sequence[str]) -> None:
         _expected.update(map(os.path.realpath, paths))
 
 
-def read_uploads(paths: Sequence[str]) -> tuple[Attachment, ...]:
-    """Read the uploaded files that still exist, and delete those that no other upload shares."""
+def read_uploads(paths: Sequence[str], sides: Mapping[str, str] = MappingProxyType({})) -> tuple[Attachment, ...]:
+    """Read the uploaded files that still exist, and delete those that no other upload shares.
+
+    A file with a side (path → works or fails) is named as if it were in a folder of that name.
+    """
     attachments = []
     for path in map(Path, paths):
         with suppress(OSError), _lock:
-            attachments.append(Attachment(name=path.name, content=path.read_bytes()))
+            folder = f"{sides[str(path)]}/" if sides.get(str(path)) else ""
+            attachments.append(Attachment(name=f"{folder}{path.name}", content=path.read_bytes()))
             if _is_last(path):
                 path.unlink()
                 path.parent.rmdir()
@@ -68,6 +78,8 @@ def recognise(path: str, number: int) -> WaitingFile | None:
         content = Path(path).read_bytes()
     except OSError:
         return None
+    if expanded := expand(content):
+        content = expanded.content
     (safe,) = safely_named((Attachment(name=Path(path).name, content=b""),))
     name = safe.name
     start = content[:PEEK]

@@ -168,7 +168,9 @@ class Tab:
 
     def loaded(self) -> None:
         """Wait until the framework has taken over from the first view, as it does once somebody moves."""
-        self.page.evaluate("dispatchEvent(new Event('pointermove'))")
+        self.page.evaluate(
+            "() => { dispatchEvent(new Event('pointermove')); document.querySelector('#tm-first textarea')?.focus(); }"
+        )
         self.page.wait_for_selector("#tm-first", state="detached")
         self.page.wait_for_selector("#tm-question textarea, #tm-kb")
 

@@ -20,7 +20,7 @@ from trainmedic.ui.chat.texts import examples, path_of, words
 from trainmedic.ui.desk import DRAFTS
 
 Open = Callable[..., Tab]
-KTO, FP16 = examples("en")[0], examples("en")[1]
+KTO, FP16 = examples("en")[0], examples("zh")[0]
 HOSTILE = (
     '<img src="//evil.example/a" onerror="window.hacked=1"> ${window.hacked=1} {{value}} '
     "[x](javascript:window.hacked=1) ![p](https://evil.example/b) <form action=https://evil.example>"

@@ -192,6 +192,13 @@ def test_no_address_is_fetched_for_a_browser(open_client: TestClient) -> None:
     assert open_client.get("/gradio_api/file=http://127.0.0.1/x").status_code == 404
 
 
+@pytest.mark.parametrize("folder", ["assets", "static", "svelte", "gradio_api"])
+def test_a_name_longer_than_a_disk_has_is_not_looked_for(open_client: TestClient, folder: str) -> None:
+    assert open_client.get(f"/{folder}/{'a' * 255}").status_code == 200
+    assert open_client.get(f"/{folder}/{'a' * 256}.js").status_code == 404
+    assert open_client.get(f"/{folder}/{'损' * 86}").status_code == 404
+
+
 def test_another_sites_page_can_send_nothing(open_client: TestClient) -> None:
     answer = open_client.post("/gradio_api/queue/join", headers={"Origin": "https://evil.example"})
     assert answer.status_code == 403

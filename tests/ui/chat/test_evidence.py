@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 
 import pytest
@@ -15,7 +16,7 @@ from trainmedic.service.answer import Answer, SeriesView, StepView
 from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat import evidence
 from trainmedic.ui.chat.excerpt import CONTEXT, WIDEST, excerpts
-from trainmedic.ui.chat.spark import spark
+from trainmedic.ui.chat.plots import Plot, RunPlots, overlaid, run_plots
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, examples, words
 from trainmedic.ui.chat.uploads import WaitingFile
 
@@ -77,7 +78,7 @@ def test_every_word_that_a_template_uses_is_there_and_every_word_is_used() -> No
     code = "".join(path.read_text(encoding="utf-8") for path in sorted(HERE.rglob("*.py")))
     assert {name for name in re.findall(r"\bt\.(\w+)", pages) if name not in words("en")} == set()
     made = re.compile(
-        "^(verdict|confidence|grade|reason|kb|review|state|level|effect)_|^(error|warning|info|cannot_tell)$"
+        "^(verdict|confidence|grade|reason|kb|review|state|level|effect|series)_|^(error|warning|info|cannot_tell)$"
     )
     used = set(re.findall(r"\bt\.(\w+)", pages)) | set(re.findall(r"[\"'](\w+)[\"']", code))
     unused = [name for name in words("en") if name not in used]
@@ -130,6 +131,19 @@ def test_outside_of_the_field_the_page_says_what_to_send(advisor: Advisor) -> No
     assert words("en")["collect"] in html  # the question's language, whatever the page's
     assert 'id="tm-patch"' not in html
     assert 'id="tm-sources"' not in evidence.tail(answer, "zh")
+
+
+def test_a_patch_names_the_rules_that_it_clears_by_their_titles(advisor: Advisor) -> None:
+    example = examples("en")[0]
+    answer, texts = asked(advisor, example.question, *example.files)
+    html = evidence.panel(answer, texts, "en", advisor.knowledge.rules)
+    rechecked = re.search(r'<p class="tm-recheck">.*?</p>', html, re.DOTALL)
+    assert rechecked is not None
+    for name in next(finding.clears for finding in answer.findings if finding.patch):
+        rule = advisor.knowledge.rules.get(name)
+        assert rule is not None
+        assert escape(rule.title.get("en")) in rechecked[0]
+        assert f">{name}<" not in rechecked[0]
 
 
 def test_nothing_pasted_becomes_markup(advisor: Advisor) -> None:
@@ -188,29 +202,71 @@ def test_a_text_that_is_gone_is_quoted_from_the_finding() -> None:
     assert [(row.number, row.pieces[0].text) for row in found.rows] == [(7, "--bf16")]
 
 
+def plotted(*values: float, **fields: object) -> tuple[RunPlots, Plot]:
+    """One series as drawn: its run, and its plot."""
+    steps = tuple(range(1, len(values) + 1))
+    series = SeriesView(name="loss", attachment="a.log", **{"steps": steps, "values": values, **fields})  # type: ignore[arg-type]
+    (run,) = run_plots([series], words("en"))
+    return run, run.plots[0]
+
+
 def test_a_series_that_breaks_is_drawn_up_to_there_and_said_in_words() -> None:
-    series = SeriesView(
-        name="loss", attachment="a.log", steps=(1, 2, 3, 4), values=(1.0, 0.5, math.nan, math.nan), marked=3
-    )
-    drawn = spark(series, words("en"))
-    assert drawn is not None
-    assert (drawn.broken_step, drawn.marked, drawn.low, drawn.high) == (3, 3, "0.5", "1")
-    assert len(drawn.paths) == 1
-    assert drawn.label.endswith("not a number from step 3")
-    assert drawn.broken == drawn.mark
-    assert [row for row in drawn.table if row[2]] == [(3, "nan", True)]
+    run, plot = plotted(1.0, 0.5, math.nan, math.nan, lines=(11, 12, 13, 14), marked=3)
+    assert plot.onset is not None
+    assert (plot.onset.kind, plot.onset.step, plot.onset.line, plot.low, plot.high) == ("nan", 3, 13, "0.5", "1")
+    assert len(plot.traces[0].linear.paths) == 1
+    assert [(band.kind, band.x) for band in plot.bands] == [("nan", plot.onset.x)]
+    assert plot.label.endswith("not a number from step 3")
+    assert [row for row in plot.table if row[2]] == [(3, "NaN", True)]
+    assert (run.summary[0].first, run.summary[0].onset, run.summary[0].last) == ("1 (1)", "NaN (3)", "NaN (4)")
 
 
 @pytest.mark.parametrize(
     "values", [[0.0], [1.0, 1.0, 1.0], [math.nan, math.nan, math.nan], [1e308, -1e308, 0.0], [math.inf, 1.0, -math.inf]]
 )
 def test_no_series_breaks_the_picture(values: list[float]) -> None:
-    series = SeriesView(name="x", attachment=None, steps=tuple(range(len(values))), values=tuple(values))
-    drawn = spark(series, words("zh"))
-    assert drawn is not None
-    coordinates = [float(each) for path in drawn.paths for each in re.findall(r"-?[\d.]+", path)]
-    assert all(0 <= each <= 240 for each in coordinates)
+    _, plot = plotted(*values)
+    for curve in (plot.traces[0].linear, plot.traces[0].log):
+        numbers = [float(number) for path in (curve.paths if curve else ()) for number in re.findall(r"-?[\d.]+", path)]
+        assert all(0 <= number <= 1000 for number in numbers)
+
+
+def test_a_series_without_a_number_says_so_instead_of_naming_a_range() -> None:
+    _, plot = plotted(math.nan, math.nan, math.nan)
+    assert (plot.low, plot.high) == ("", "")
+    assert plot.label.startswith("loss: 3 points from step 1 to 3, none of them a number")
+
+
+def test_a_zero_that_stands_for_nan_is_no_part_of_the_curve() -> None:
+    _, plot = plotted(1.0, 0.5, 0.0, 0.0, hidden=(2, 3))
+    assert (plot.low, [band.kind for band in plot.bands]) == ("0.5", ["filtered"])
+    assert plot.traces[0].values == "1|0.5|0 (NaN)|0 (NaN)"
+    assert "stand for NaN from step 3" in plot.label
+
+
+def test_a_part_of_a_log_that_was_not_read_is_a_gap() -> None:
+    run, plot = plotted(4.0, 3.0, 2.0, 1.0, lines=(1, 2, 903, 904), breaks=(2,))
+    assert len(plot.traces[0].linear.paths) == 2
+    assert ([band.kind for band in plot.bands], run.gaps) == (["unread"], ((2, 903),))
+
+
+def test_a_run_whose_steps_go_back_is_drawn_over_the_lines_of_its_log() -> None:
+    run, _ = plotted(4.0, 3.0, 3.5, 3.0, steps=(1, 2, 1, 2), lines=(10, 20, 30, 40))
+    assert (run.unit, run.first, run.last, run.count) == ("line", 10, 40, 4)
+
+
+def test_only_what_is_positive_has_a_logarithmic_curve() -> None:
+    assert plotted(1.0, 10.0, 100.0)[1].traces[0].log is not None
+    assert plotted(1.0, 0.0, 100.0)[1].traces[0].log is None
 
 
 def test_an_empty_series_is_left_out() -> None:
-    assert spark(SeriesView(name="x", attachment=None, steps=(), values=()), words("en")) is None
+    assert run_plots([SeriesView(name="x", attachment=None, steps=(), values=())], words("en")) == ()
+
+
+def test_two_runs_are_drawn_over_one_scale() -> None:
+    good, bad = (SeriesView(name="loss", attachment=None, steps=(1, 2), values=values) for values in ((1, 0), (1, 5)))
+    run = overlaid([good], [bad], words("en"))
+    assert run is not None
+    assert ([trace.side for trace in run.plots[0].traces], run.plots[0].high) == (["good", "bad"], "5")
+    assert overlaid([good], [], words("en")) is None

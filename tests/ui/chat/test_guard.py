@@ -14,7 +14,7 @@ import pytest
 
 from tests.incidents import KTO_SINGLE
 from tests.ui.chat.conftest import Served
-from trainmedic.ui.chat.guard import KEPT_S, Refused, call_of, is_uploaded, paths_in, sweep
+from trainmedic.ui.chat.guard import KEPT_S, RefusedCall, call_of, is_uploaded, paths_in, sweep
 
 DIGEST = "0" * 63 + "a"
 HIDDEN = "deepspeed --module openrlhf.cli.train_kto --vanilla_loss --micro_train_batch_size 1\n"
@@ -149,7 +149,7 @@ def test_the_pages_own_calls_are_known(method: str, path: str, call: str) -> Non
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/"), ("POST", "/"), ("DELETE", "/gradio_api/upload")])
 def test_no_other_method_is_handed_on(method: str, path: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedCall):
         call_of(method, path)
 
 

@@ -60,8 +60,8 @@ class KnowledgePages:
         self._address = address
         self._catalogue: tuple[Knowledge, Catalogue] | None = None
 
-    def response(self, path: str, query_string: str) -> Response:
-        """The page at one of `PATHS`. Blocks; to be called in a thread."""
+    def response(self, path: str, query_string: str, url: str = "") -> Response:
+        """The page at one of `PATHS`; ``url`` is its whole address. Blocks; to be called in a thread."""
         language = PATHS[path]
         values = dict(parse_qsl(query_string[:LONGEST_QUERY], keep_blank_values=True))
         chosen = {name: " ".join(value.split())[:most] for name, most in FIELDS.items() if (value := values.get(name))}
@@ -71,10 +71,10 @@ class KnowledgePages:
         knowledge = self._context.advisor.snapshot().knowledge
         page = next((name for name in PAGES if name in values), None)
         if page is not None:
-            return self._page(knowledge, language, page, values[page])
-        return self._list(knowledge, language, chosen)
+            return self._page(knowledge, language, page, values[page], url)
+        return self._list(knowledge, language, chosen, url)
 
-    def _list(self, knowledge: Knowledge, language: Language, chosen: Mapping[str, str]) -> Response:
+    def _list(self, knowledge: Knowledge, language: Language, chosen: Mapping[str, str], url: str) -> Response:
         t = words(language)
         catalogue = self._catalogue_of(knowledge)
         kind = chosen.get("kind", "")
@@ -114,7 +114,7 @@ class KnowledgePages:
         else:
             values |= self._found(catalogue, selection, number, t, language)
         title = t["knowledge_page_title"] if selection.is_empty else f"{heading(selection, kind, t)} · trainmedic"
-        return self._document(language, title, t["kb_description"], "knowledge/list.html", values)
+        return self._document(language, title, t["kb_description"], "knowledge/list.html", values, url)
 
     def _found(
         self, catalogue: Catalogue, selection: Selection, number: int, t: Words, language: Language
@@ -182,7 +182,7 @@ class KnowledgePages:
             "overview": None if selection.package or selection.query else {"messages": counts},
         }
 
-    def _page(self, knowledge: Knowledge, language: Language, kind: str, identifier: str) -> Response:
+    def _page(self, knowledge: Knowledge, language: Language, kind: str, identifier: str, url: str) -> Response:
         """One page of the knowledge. An answer links to its causes as cases, whatever their level."""
         case, rule = knowledge.case_pages.get(identifier), knowledge.rules.get(identifier)
         defect = knowledge.defect_of.get(identifier)
@@ -197,9 +197,9 @@ class KnowledgePages:
             article = None if place is None else _mechanism(*place, knowledge, language)
         if article is None:
             title = words(language)["kb_missing"]
-            return self._document(language, title, "", "missing.html", {}, status=404)
+            return self._document(language, title, "", "missing.html", {}, url, status=404)
         title, description, values = article
-        return self._document(language, f"{title} · trainmedic", description, "knowledge/article.html", values)
+        return self._document(language, f"{title} · trainmedic", description, "knowledge/article.html", values, url)
 
     def _document(
         self,
@@ -208,6 +208,7 @@ class KnowledgePages:
         description: str,
         template: str,
         values: Mapping[str, Any],
+        url: str,
         *,
         status: int = 200,
     ) -> Response:
@@ -215,6 +216,7 @@ class KnowledgePages:
             "document.html",
             language,
             title=title,
+            url=url,
             description=evidence.first_sentences(description),
             css=self._address("ui.css"),
             icon=self._address("icon.svg"),

@@ -59,7 +59,7 @@
   };
 
   // The first view comes with the document. The framework, a megabyte, is fetched when somebody turns to the page, and takes
-  // over what was written, attached or pressed by then.
+  // over what was written, attached or pressed by then. A linked answer can be read without it.
   const first = () => document.getElementById("tm-first");
   const starting = () => Boolean(first()?.querySelector("#tm-question"));
   const wake = () => {
@@ -70,8 +70,10 @@
       Object.assign(document.createElement("link"), { rel: "stylesheet", crossOrigin: "", href: style }),
       Object.assign(document.createElement("script"), { type: "module", crossOrigin: "", src: script }));
   };
-  const SIGNS = ["pointermove", "pointerdown", "touchstart", "keydown", "dragenter", "paste"];
+  const isLink = first()?.dataset.view === "link";
+  const SIGNS = isLink ? ["dragenter", "paste"] : ["pointermove", "pointerdown", "touchstart", "keydown", "dragenter", "paste"];
   for (const kind of SIGNS) addEventListener(kind, wake, { capture: true, passive: true });
+  if (isLink) first().querySelector("#tm-question").addEventListener("focusin", wake, { once: true });
   if (draft.text || interrupted) wake();
   const chips = () => {
     const list = Object.assign(document.createElement("ul"), { className: "tm-chips" });
@@ -84,7 +86,8 @@
     }
     first().querySelector("#tm-chips-box").replaceChildren(...(files.length ? [list] : []));
   };
-  // Pressed before the framework is there: done as soon as it is.
+  const SCROLLED = ["#bot .panel-wrap", "#evidence"];
+  // Pressed before the framework is there: done as soon as it is. ``selector`` may be a function that does it.
   const later = (selector) => {
     interrupted = { press: selector, again: true };
     wake();
@@ -92,7 +95,11 @@
   };
   const takeOver = () => {
     const area = starting() ? box() : null, at = area?.selectionStart ?? null, focused = area === document.activeElement;
+    const scrolled = SCROLLED.map((selector) => first()?.querySelector(selector)?.scrollTop || 0);
+    const open = [...(first()?.querySelectorAll("#bot .message-row") || [])].map((row) => row.hasAttribute("data-tm-open"));
     first()?.remove();
+    document.querySelectorAll("#bot .message-row").forEach((row, number) => row.toggleAttribute("data-tm-open", Boolean(open[number])));
+    SCROLLED.forEach((selector, number) => { if (scrolled[number]) document.querySelector(selector)?.scrollTo(0, scrolled[number]); });
     if (!box() || !area) return;
     if (area.value) write(area.value);
     if (focused) { box().focus(); box().setSelectionRange(at, at); }
@@ -143,6 +150,25 @@
   const ours = (event) => [...(event.dataTransfer?.types || [])].includes("Files") && box();
   const within = (event) => event.target.closest?.("#tm-question");
   const taken = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
+  // The files of dropped folders, which carry the folder's name: two of them may be two runs.
+  const listed = (folder) => new Promise((resolve) => {
+    const reader = folder.createReader(), all = [];
+    const next = () => reader.readEntries((some) => { all.push(...some); if (some.length) next(); else resolve(all); }, () => resolve(all));
+    next();
+  });
+  const unpacked = async (entries, folder = "", depth = 0) => {
+    const found = [];
+    for (const entry of entries) {
+      if (entry.name.startsWith(".") || found.length > Number(words().maxFiles)) continue;
+      if (entry.isDirectory) {
+        if (depth < 3) found.push(...await unpacked(await listed(entry), folder || entry.name, depth + 1));
+        continue;
+      }
+      const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
+      if (file) found.push(folder ? new File([file], `${folder}-${file.name}`, { type: file.type }) : file);
+    }
+    return found;
+  };
   let leaving = 0;
   const mark = (on) => {
     clearTimeout(leaving);
@@ -157,7 +183,10 @@
     if (!ours(event)) return;
     taken(event);
     mark(false);
-    if (!box().disabled) attach([...event.dataTransfer.files]);
+    if (box().disabled) return;
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    if (entries.some((entry) => entry.isDirectory)) unpacked(entries).then(attach);
+    else attach([...event.dataTransfer.files]);
   }, true);
   document.addEventListener("change", (event) => {
     if (handing || event.target !== picker()) return;
@@ -202,11 +231,13 @@
   document.addEventListener("click", (event) => {
     const on = (selector) => event.target.closest?.(selector);
     const chip = on("[data-tm-drop]"), pressed = on("[data-tm-follow], [data-tm-example]");
+    const kept = starting() && on("[data-tm-vote], [data-tm-forget]");
     if (chip) {
       files.splice(Number(chip.dataset.tmDrop), 1);
       keep();
       if (starting()) chips();
     }
+    else if (kept) later(kept.dataset.tmVote ? `[data-tm-vote="${kept.dataset.tmVote}"]` : "[data-tm-forget]");
     else if (pressed) {
       const [name, value] = pressed.dataset.tmFollow ? ["follow", pressed.dataset.tmFollow] : ["example", pressed.dataset.tmExample];
       draft.press = `[data-tm-${name}="${CSS.escape(value)}"]`;
@@ -226,7 +257,7 @@
     const list = hasFiles() ? [] : files.splice(0);
     if (list.length) { await hand(list); await until(hasFiles); }
   };
-  const press = (selector) => document.querySelector(selector)?.click();
+  const press = (wanted) => { if (typeof wanted === "function") wanted(); else document.querySelector(wanted)?.click(); };
   const resume = ({ press: selector, again }) => {
     const send = () => { unsay(); press(selector || "#tm-question .submit-button"); };
     if (again) send();
@@ -272,6 +303,7 @@
 
   window.tmDraft = {
     fill: fill,
+    later: later,
     // A question is on its way.
     sent: (text) => { Object.assign(draft, { text: text, sent: true, before: window.tm?.shown() || "" }); save(); unsay(); },
     // Nothing is under way any more: a question that got no answer comes back.
@@ -297,6 +329,8 @@
   };
   // What the framework draws has places in the order of tabs that nobody can see.
   new MutationObserver(() => {
-    for (const hidden of document.querySelectorAll("#tm-question .input-container > button:not([tabindex='-1'])")) hidden.tabIndex = -1;
+    for (const hidden of document.querySelectorAll("#tm-question .input-container > button:not([tabindex='-1']), #tm-question div[tabindex='0']")) {
+      if (hidden.matches("button") || !hidden.offsetWidth || !hidden.offsetHeight) hidden.tabIndex = -1;
+    }
   }).observe(document, { childList: true, subtree: true });
 })();

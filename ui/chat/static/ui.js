@@ -72,7 +72,9 @@
   const patchOf = (element) => element.closest(".tm-patch").querySelector("[data-tm-patch]").value;
 
   // Each answer's citations refer to its own evidence; beside the chat is that of the newest one, or of the one looked at.
-  const answers = () => [...document.querySelectorAll("#bot .bot-row")];
+  // Until the framework takes over, its own copy of the page waits behind the first view.
+  const view = () => document.getElementById("tm-first") || document;
+  const answers = () => [...view().querySelectorAll("#bot .bot-row")];
   let turn = null, wantedTarget = null;
   const turnOf = (link) => {
     const row = link.closest("#bot .bot-row");
@@ -81,8 +83,13 @@
   const turnShown = () => turn ?? answers().length - 1;
   const isShown = (link) => { const own = turnOf(link); return own === null || own === turnShown(); };
   const lookBack = (link) => {
-    turn = turnOf(link);
-    wantedTarget = link.getAttribute("href");
+    const at = turnOf(link), href = link.getAttribute("href");
+    if (document.getElementById("tm-first")) {
+      window.tmDraft?.later(() => answers()[at]?.querySelector(`a[href="${href}"]`)?.click());
+      return;
+    }
+    turn = at;
+    wantedTarget = href;
     document.dispatchEvent(new CustomEvent("tm:turn", { detail: turn }));
   };
   const arrived = () => {
@@ -108,6 +115,14 @@
     target.classList.remove("tm-flash");
     void target.offsetWidth;
     target.classList.add("tm-flash");
+  };
+  // The line of an excerpt that a plot's onset leads to.
+  const lineIn = (target, link) => {
+    const file = link.closest("[data-tm-run]")?.dataset.file, line = link.dataset.tmLine;
+    const row = line && (target.querySelector(`.tm-code[data-file="${CSS.escape(file)}"] tr[data-line="${line}"]`)
+      || target.querySelector(`tr[data-line="${line}"]`));
+    if (row) row.tabIndex = -1;
+    return row || target;
   };
   let popover = null;
   const hide = () => {
@@ -157,8 +172,9 @@
       }
       if (!isShown(hit)) { lookBack(hit); return; }
       const target = targetOf(hit);
-      if (target) jump(target);
+      if (target) jump(lineIn(target, hit));
     } else if ((hit = on("[data-tm-copy]"))) copy(hit, patchOf(hit));
+    else if ((hit = on("[data-tm-copy-code]"))) copy(hit, hit.parentElement.querySelector("code").textContent);
     else if ((hit = on("[data-tm-download]"))) download(hit.dataset.tmDownload, patchOf(hit));
     else if ((hit = on("[data-tm-link]"))) copy(hit, new URL(hit.dataset.tmLink, location.href).href);
     else if ((hit = on("[data-tm-fill]"))) { show("answer"); window.tmDraft?.fill(hit.dataset.tmFill); }
@@ -195,9 +211,9 @@
   // It gets there only as far as there is text below it, so this goes on while the answer comes, until somebody scrolls.
   let asked = 0, revealing = false;
   const reveal = () => {
-    const messages = document.querySelectorAll("#bot .message-row.user-row, #bot .user-row");
+    const messages = view().querySelectorAll("#bot .user-row");
     if (messages.length !== asked) { asked = messages.length; revealing = asked > 0; }
-    const wrap = document.querySelector("#bot .panel-wrap, #bot .bubble-wrap");
+    const wrap = view().querySelector("#bot .panel-wrap, #bot .bubble-wrap");
     if (!revealing || !wrap) return;
     const last = messages[messages.length - 1];
     const top = last.getBoundingClientRect().top - wrap.getBoundingClientRect().top + wrap.scrollTop - 8;

@@ -1,0 +1,421 @@
+"""Walks over what once went wrong on the screens, as a newcomer meets it, in both languages and on a phone.
+
+What needs a slow model, a restarted server or a second reader is walked in `test_composer` and `test_browser`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.test_spine import FAULTY, SMALL, WORDS, many_files
+from tests.service.test_worst_answers import FULL_FP16, grows_and_breaks, row
+from tests.ui.chat.conftest import PATIENCE_MS, PROFILE, Tab, axe_source, serving
+from trainmedic.ui.chat.texts import Language, Words, examples, path_of, words
+
+WALKS = [pytest.param("en", 1440, id="en-1440"), pytest.param("zh", 390, id="zh-390", marks=pytest.mark.slow)]
+BEST_PRACTICES = ["landmark-unique", "label-content-name-mismatch", "skip-link"]
+TRANSLATED = (
+    "Take this file away",
+    "Where it stands in your text",
+    "What would decide it",
+    "Signs seen",
+    "It was forgotten",
+    "Brings up",
+    "is so already",
+    "is about nothing",
+    "none comes up",
+    "No secret was found",
+    "rules were available",
+    "什么能判断出来",
+    "正在发生的是",
+)
+"""Wordings that readers stumbled over."""
+QUOTED = re.compile(r"“[^”]*”|\"[^\"\n]*\"|'[^'\n]*'")
+TRACE = """Traceback (most recent call last):
+  File "/home/u/train_grpo.py", line 41, in <module>
+    trainer.train()
+  File "/opt/conda/lib/python3.11/site-packages/trl/trainer/grpo_trainer.py", line 1012, in _get_per_token_logps
+    logits = model(input_ids=input_ids, attention_mask=attention_mask).logits
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 37.09 GiB.
+"""
+QLORA = """bnb = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype="float16")
+model = AutoModelForCausalLM.from_pretrained("meta-llama/Meta-Llama-3-8B", quantization_config=bnb)
+peft_config = LoraConfig(r=64, lora_alpha=16, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+trainer = SFTTrainer(model=model, args=SFTConfig(output_dir="out", bf16=True), peft_config=peft_config)
+trainer.train()
+"""
+SOUND = """model_name_or_path: Qwen/Qwen2.5-7B-Instruct
+stage: sft
+do_train: true
+finetuning_type: lora
+template: qwen
+bf16: true
+dataset: mine
+output_dir: out
+learning_rate: 1.0e-5
+"""
+HEALTHY_LOG = "".join(row(round(2.01 - n / 100, 3), round(0.55 + (n % 7) / 20, 2), n / 90) for n in range(90))
+LONG_LOG = "".join(row(2.0 - n / 40_000, 1.0 + (n % 5) / 10, n / 9_000) for n in range(27_000))
+
+
+@dataclass(slots=True, kw_only=True)
+class Screen:
+    """A tab in one language and width, and what the browser refused."""
+
+    tab: Tab
+    language: Language
+    width: int
+    complaints: list[str] = field(default_factory=list)
+
+    @property
+    def page(self) -> Any:
+        return self.tab.page
+
+    @property
+    def t(self) -> Words:
+        return words(self.language)
+
+    @property
+    def is_phone(self) -> bool:
+        return self.width < 900
+
+    def said(self, en: str, zh: str) -> str:
+        return zh if self.language == "zh" else en
+
+    def start(self) -> None:
+        self.tab.open(path_of(self.language))
+
+    def ask(self, question: str, *files: tuple[str, str]) -> str:
+        """Ask as the first question of a new page, and look at the answer; its text."""
+        self.start()
+        if files:
+            self.tab.attach(*files)
+        self.tab.ask(question)
+        return self.look()
+
+    def follow(self, question: str) -> str:
+        """Ask on; the text of the new answer."""
+        before = self.page.get_attribute(".tm-after", "data-answer")
+        self.tab.ask(question)
+        self.page.wait_for_function("id => document.querySelector('.tm-after')?.dataset.answer !== id", arg=before)
+        return self.look()
+
+    def look(self) -> str:
+        """Wait for the answer, and check what holds of every one."""
+        self.tab.answered()
+        self.check_text()
+        return str(self.page.locator("#bot .bot-row").last.inner_text())
+
+    def evidence(self, selector: str = "#evidence") -> str:
+        """The text of a part of the evidence, which a phone shows on a tab of its own."""
+        return " ".join(str(self.page.locator(selector).first.text_content()).split())
+
+    def show(self, name: str) -> None:
+        if self.is_phone:
+            self.page.click(f'[data-tm-tab="{name}"]')
+
+    def check_text(self) -> None:
+        """No phrase of a translation, no markup, no sentence of the other language, nothing wider than the screen."""
+        text = str(self.page.evaluate("document.body.innerText"))
+        assert [phrase for phrase in TRANSLATED if phrase in text] == []
+        assert not re.search(r"\]\(#|\*\*|\{\w+\}", self.prose())
+        assert self.page.evaluate("document.documentElement.scrollWidth") <= self.width
+        if self.language == "zh":
+            english = [run for run in WORDS.findall(self.prose()) if SMALL & set(run.lower().split())]
+            assert len(english) <= 1, english  # a title may quote a message
+        else:
+            assert not re.search("[\u4e00-\u9fff]", self.prose())
+
+    def prose(self) -> str:
+        """What the answer says in its own words: without code, places, and the names of other pages."""
+        text = str(
+            self.page.evaluate(
+                """() => [...document.querySelectorAll('#bot .bot-row .prose, .tm-ev, .tm-after')].map(element => {
+                  const copy = element.cloneNode(true);
+                  copy.querySelectorAll('pre, code, textarea, .tm-code, .tm-diff, .tm-meta').forEach(e => e.remove());
+                  return copy.textContent; }).join('\\n')"""
+            )
+        )
+        return QUOTED.sub(" ", text)
+
+    def check_practices(self) -> None:
+        if not self.page.evaluate("Boolean(window.axe)"):
+            self.page.evaluate(axe_source())
+        broken = self.page.evaluate(
+            "rules => axe.run({runOnly: {type: 'rule', values: rules}, resultTypes: ['violations']})", BEST_PRACTICES
+        )
+        named = [f"{rule['id']}: {node['target']}" for rule in broken["violations"] for node in rule["nodes"]]
+        assert named == []
+        assert self.tab.violations() == []
+
+
+@pytest.fixture(scope="module")
+def plain(data_folder: Path) -> Iterator[str]:
+    """The service without a model."""
+    with serving(data_folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def contexts(browser: Any) -> Iterator[dict[str, Any]]:
+    """One profile for each language, which keeps the framework's files."""
+    made: dict[str, Any] = {}
+    for language in ("en", "zh"):
+        made[language] = browser.new_context(**PROFILE)
+        made[language].grant_permissions(["clipboard-read", "clipboard-write"])
+        made[language].set_default_timeout(PATIENCE_MS)
+    yield made
+    for context in made.values():
+        context.close()
+
+
+@pytest.fixture
+def walk(plain: str, contexts: dict[str, Any], language: Language, width: int) -> Iterator[Screen]:
+    page = contexts[language].new_page()
+    page.set_viewport_size({"width": width, "height": 844 if width < 900 else 900})
+    walked = Screen(tab=Tab(page=page, url=plain), language=language, width=width)
+    page.on(
+        "console", lambda message: walked.complaints.append(message.text) if "Security Policy" in message.text else None
+    )
+    page.on("pageerror", lambda error: walked.tab.errors.append(str(error)))
+    yield walked
+    page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+    page.close()
+    assert walked.tab.errors == []
+    assert walked.complaints == []
+
+
+walks = pytest.mark.parametrize(("language", "width"), WALKS)
+
+
+@walks
+def test_the_first_page_says_what_to_send_in_one_language(walk: Screen) -> None:
+    walk.start()
+    text = walk.page.inner_text("#talk")
+    assert "LLaMA-Factory" in text
+    titles = walk.page.locator(".tm-example b").all_inner_texts()
+    assert [bool(re.search("[\u4e00-\u9fff]", title)) for title in titles] == [walk.language == "zh"] * 3
+    assert walk.page.locator(".tm-dot, .tm-state").count() == 0
+    stops = []
+    for _ in range(14):
+        walk.page.keyboard.press("Tab")
+        stops.append(
+            walk.page.evaluate(
+                "() => { const box = document.activeElement.getBoundingClientRect(); "
+                "return [document.activeElement.outerHTML.slice(0, 200), box.width * box.height]; }"
+            )
+        )
+    assert [stop for stop in stops if not stop[0].startswith("<body") and not stop[1]] == []
+    walk.check_practices()
+
+
+@walks
+def test_an_answer_leads_with_what_to_change(walk: Screen) -> None:
+    kto = examples(walk.language)[1 if walk.language == "zh" else 0]
+    walk.start()
+    walk.page.click('[data-tm-example="kto"]')
+    walk.look()
+    assert kto.question in walk.page.inner_text("#bot .user-row")
+    order = walk.page.evaluate(
+        """() => [...document.querySelector('#bot .bot-row .prose').children].map(element =>
+          element.matches('h2') ? 'verdict' : element.querySelector('code.language-diff') ? 'diff'
+          : element.querySelector('a[href="#tm-fold"]') ? 'fold' : element.querySelector('strong') ? 'bold' : 'text')"""
+    )
+    shown = order[: order.index("fold") + 1]
+    assert [shown[0], shown[1], shown[-1]] == ["verdict", "bold", "fold"]
+    assert shown.count("diff") == 1
+    assert shown.index("diff") < len(shown) - 2  # how to verify it comes after the patch
+    if not walk.is_phone:
+        diff = walk.page.locator("#bot code.language-diff").first.bounding_box()
+        assert diff["y"] + diff["height"] < 900
+        under = walk.page.locator("#tm-after-box").bounding_box()["height"]
+        assert under + walk.page.locator("#tm-question").bounding_box()["height"] < 200
+    walk.page.locator("#bot .message-buttons button").last.click()
+    walk.page.wait_for_timeout(200)
+    assert "#tm-" not in walk.page.evaluate("navigator.clipboard.readText()")
+    walk.page.click('#bot a[href="#tm-fold"]')
+    walk.page.click('#bot a[href="#tm-refuted"]')
+    assert walk.page.locator("#tm-refuted li").last.is_visible()
+    rechecked = walk.evidence(".tm-recheck")
+    assert "openrlhf-kto" not in rechecked
+    assert "OpenRLHF KTO" in rechecked
+    severities = walk.page.evaluate(
+        """() => [...document.querySelectorAll('#tm-findings > .tm-finding')]
+          .map(each => each.className.match(/tm-sev-(\\w+)/)[1])"""
+    )
+    ranks = ["error", "warning", "info"]
+    assert [ranks.index(name) for name in severities][1:] == sorted(ranks.index(name) for name in severities)[1:]
+    assert not [claim for claim in walk.page.locator("#tm-refuted b").all_inner_texts() if claim.endswith((":", "："))]
+    for word in ("refus", "拒绝"):
+        assert word not in walk.evidence("#tm-findings")
+    walk.check_practices()
+    walk.show("answer")
+    citation = walk.page.locator('#bot a[href="#tm-c1"]').first
+    citation.scroll_into_view_if_needed()
+    walk.page.wait_for_timeout(300)
+    citation.hover()
+    assert walk.t["open_source"] not in walk.page.inner_text(".tm-popover")
+    pills = walk.page.locator(".tm-pill").count()
+    walk.page.click('[data-tm-vote="up"]')
+    walk.page.wait_for_selector(".tm-feedback [role=status]")
+    assert walk.page.locator(".tm-pill").count() == pills
+
+
+@walks
+def test_a_conversation_keeps_to_what_was_found(walk: Screen) -> None:
+    walk.start()
+    walk.page.click('[data-tm-example="kto"]')
+    walk.look()
+    upgrade = walk.page.inner_text('[data-tm-follow="upgrade"]')
+    assert "0.3.5" in upgrade
+    left = walk.follow(walk.t["follow_patch"])
+    assert len(left) < 4000
+    changed = walk.follow(upgrade)
+    assert "`" not in changed
+    assert walk.said("no longer found", "不再触发") in changed
+    again = walk.follow(walk.t["follow_still"])
+    assert walk.t["verdict_no_fault"] not in again
+    thanks = walk.follow(walk.said("thanks!", "谢谢！"))
+    assert len(thanks) < 700
+
+
+@walks
+def test_gradients_that_grew_are_not_explained_by_a_first_step(walk: Screen) -> None:
+    config = FULL_FP16.replace("template: qwen", "template: llama3")
+    question = walk.said("loss became nan, why?", "loss 变成 nan 了，为什么？")
+    answer = walk.ask(question, ("qwen25_sft.yaml", config), ("train_hf.log", grows_and_breaks()))
+    assert not re.search("first step until|第一步.*注意力", answer.split("\n")[1])
+    assert walk.t["confidence_high"] not in answer.split("\n")[0]
+    assert walk.page.locator("#tm-ask", has_text="dtype").count() == 0
+    walk.show("evidence")
+    walk.page.locator("#tm-metrics svg").first.hover()
+    walk.page.wait_for_selector(".tm-cross")
+    assert walk.page.locator("#tm-metrics .tm-cross").count() >= 2
+
+
+@walks
+def test_vague_and_foreign_questions_are_told_what_to_send(walk: Screen) -> None:
+    vague = walk.ask(walk.said("my training is bad, help", "训练效果不好，帮忙看看"))
+    assert vague.startswith(walk.t["verdict_need_input"])
+    assert "pip list" in vague
+    assert walk.page.locator("[data-tm-vote]").count() == 0
+    foreign = walk.ask(walk.said("How do I make pizza?", "怎么做披萨？"))
+    assert foreign.startswith(walk.t["verdict_not_in_kb"])
+    assert walk.page.locator("[data-tm-vote]").count() == 0
+    general = walk.ask(walk.said("What does gradient clipping do?", "梯度裁剪是做什么的？"))
+    assert "pip list" in general
+    nan = walk.ask(walk.said("we tried everything for two days, loss is nan", "试了两天都不行，loss 一直是 nan"))
+    assert walk.t["confidence_medium"] not in nan
+    assert walk.t["confidence_high"] not in nan
+
+
+@walks
+def test_a_config_alone_gets_its_problems_and_one_patch(walk: Screen) -> None:
+    answer = walk.ask("", ("sft.yaml", FAULTY))
+    assert answer.startswith(walk.t["verdict_faults"])
+    assert walk.page.locator("#bot .bot-row code.language-diff").count() >= 1
+    many = walk.ask("", *((file.name, str(file.content)) for file in many_files()))
+    assert many.count(walk.said("in 20 files", "共 20 个文件")) <= 4
+    assert walk.page.locator("#tm-findings > .tm-finding").count() <= 4
+
+
+@walks
+def test_what_is_pasted_is_not_asked_for_again(walk: Screen) -> None:
+    oom = walk.ask(f"{walk.said('Why does this happen?', '这是为什么？')}\n\n{TRACE}")
+    assert not re.search(r"Which training stage|哪个训练阶段", oom)
+    assert walk.said("your question:8", "你的问题:8") in walk.evidence("#tm-signals")
+    script = walk.ask(walk.said("QLoRA loss does not go down", "QLoRA 的 loss 不下降"), ("train.py", QLORA))
+    assert not re.search(r"How is the adapter loaded|适配器是怎么加载", script)
+
+
+@walks
+def test_a_sound_run_gets_a_check_up(walk: Screen) -> None:
+    question = walk.said("is this run ok?", "这次训练正常吗？")
+    answer = walk.ask(question, ("sft.yaml", SOUND), ("train.log", HEALTHY_LOG))
+    assert answer.startswith(walk.t["verdict_no_fault"])
+    assert "2.01 → 1.12" in answer
+    assert "0.55–0.85" in answer
+    long = walk.ask(question, ("big.log", LONG_LOG))
+    assert not long.startswith(walk.t["verdict_no_fault"])
+    assert "big.log" in long
+    assert walk.page.locator("#tm-metrics rect.unread").count() >= 1
+
+
+@walks
+def test_the_composer_counts_lines_alike_and_keeps_long_names_within_the_screen(walk: Screen) -> None:
+    walk.start()
+    name = f"{'a_very_long_name_of_a_training_run_' * 4}.log"
+    walk.tab.attach((name, row(1.0, 1.0, 0.1) * 13))
+    with walk.page.expect_file_chooser() as chooser:
+        walk.page.click("#tm-question .upload-button")
+    chooser.value.set_files([{"name": "b.yaml", "mimeType": "text/plain", "buffer": SOUND.encode()}])
+    walk.page.wait_for_function("() => document.querySelectorAll('#tm-chips-box .tm-chip').length === 2")
+    thirteen = walk.t["read_lines"].format(count=13)
+    assert thirteen in walk.page.inner_text("#tm-chips-box")
+    walk.check_text()
+    walk.tab.ask(walk.said("is this ok?", "这样正常吗？"))
+    walk.look()
+    assert thirteen in walk.page.inner_text("#bot .user-row")
+    assert thirteen in walk.evidence("#tm-read")
+    walk.start()
+    walk.page.keyboard.press("Enter")
+    walk.page.wait_for_selector(".tm-alert")
+    assert walk.t["empty"] in walk.page.inner_text(".tm-alert")
+    assert not walk.page.locator(".toast-wrap").first.is_visible()
+
+
+@walks
+def test_a_linked_answer_is_read_without_the_framework(walk: Screen) -> None:
+    walk.start()
+    walk.page.click('[data-tm-example="kto"]')
+    walk.look()
+    chat, evidence = walk.page.inner_text("#bot .panel-wrap"), walk.evidence(".tm-ev")
+    answer_id = walk.page.get_attribute(".tm-after", "data-answer")
+    asked: list[str] = []
+    walk.page.on("request", lambda request: asked.append(request.url))
+    walk.page.goto(f"{walk.tab.url}{path_of(walk.language)}?answer={answer_id}")
+    walk.page.wait_for_selector("#tm-first .tm-ev", state="attached")
+    walk.page.mouse.move(30, 300)
+    answer = walk.page.inner_text("#bot .panel-wrap").replace(f"{walk.t['copy_button']}\n", "")
+    assert answer.split() == chat.split()
+    assert walk.evidence(".tm-ev") == evidence
+    walk.page.click('#bot a[href="#tm-fold"]')
+    walk.page.click("[data-tm-copy-code] >> nth=0")
+    assert "--vanilla_loss" in walk.page.evaluate("navigator.clipboard.readText()")
+    walk.check_text()
+    walk.check_practices()
+    assert [url for url in asked if "/assets/" in url or "gradio" in url] == []
+    assert len(asked) < 10
+    walk.show("answer")
+    walk.page.fill("#tm-question textarea", walk.said("thanks!", "谢谢！"))
+    walk.page.press("#tm-question textarea", "Enter")
+    walk.page.wait_for_function(
+        "id => ![undefined, id].includes(document.querySelector('gradio-app .tm-after')?.dataset.answer)", arg=answer_id
+    )
+    walk.tab.answered()
+    assert walk.page.locator("#bot .user-row").count() == 2
+
+
+@walks
+def test_the_knowledge_is_found_by_its_address(walk: Screen) -> None:
+    walk.tab.page.goto(f"{walk.tab.url}{path_of(walk.language, 'knowledge')}?q=vanilla_loss")
+    walk.page.wait_for_selector(".tm-kb-rows a")
+    assert walk.page.locator(".tm-kb-rows li").count() < 40
+    assert walk.page.locator(".tm-kb-rows mark").count() > 0
+    assert walk.page.locator('meta[property="og:url"]').get_attribute("content") == walk.page.url
+    skip = walk.page.get_attribute(".tm-skip", "href")
+    assert walk.page.locator(str(skip)).count() == 1
+    walk.check_practices()
+    walk.page.locator(".tm-kb-rows a").first.click()
+    walk.page.wait_for_selector(".tm-article h2")
+    assert walk.page.title().endswith("· trainmedic")
+    assert walk.page.evaluate("document.documentElement.scrollWidth") <= walk.width
+    walk.check_practices()
+    walk.page.go_back()
+    assert walk.page.input_value("#tm-kb-query") == "vanilla_loss"
