@@ -1,7 +1,7 @@
 # trainmedic on CPU: the embedded default, no torch, no network needed at run time.
 #   docker build -t trainmedic .
 #   docker run --init --read-only --tmpfs /tmp -p 127.0.0.1:8000:8000 -e TRAINMEDIC_API_KEYS=change-me -v trainmedic:/data trainmedic
-# compose.yaml is the same with the key in a file. docs/docker.md says how the steps are run where no builder is at hand.
+# compose.yaml is the same with PostgreSQL and the key in a file. docs/docker.md says how it is tested.
 
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
@@ -14,7 +14,7 @@ COPY service service
 COPY ingest ingest
 COPY ui ui
 # The set of `make install`. Afterwards pip is of no use: the image is replaced, never changed.
-RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[ui,slack,mcp,ingest]" \
+RUN /opt/trainmedic/bin/pip install --quiet --constraint constraints.txt ".[ui,slack,mcp,ingest,postgres,otel]" \
  && /opt/trainmedic/bin/pip check \
  && /opt/trainmedic/bin/pip uninstall --quiet --yes setuptools pip
 # The index is part of the package: the first answer must not wait for it, whatever is mounted at /data.

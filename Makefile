@@ -14,16 +14,19 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
 COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_run_diff.py \
   tests/service/test_verify.py
 
-.PHONY: help install serve wheel test test-fast coverage test-vllm lint format bench clean
+.PHONY: help install serve wheel bundle secrets test test-fast coverage test-vllm test-deployment lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make serve   start the service on http://$(HOST):$(PORT) (installs what it needs first)"
 	@echo "make wheel   a wheel in dist/ that holds the search index"
+	@echo "make bundle  an archive in dist/ that installs trainmedic on a machine without internet"
+	@echo "make secrets  keys and passwords for compose.yaml, in var/, unless they are there"
 	@echo "make test    run the tests (installs the test tools and CPU torch first)"
 	@echo "make test-fast  the tests of reading, rules, pages, questions and composition: less than a minute"
 	@echo "make coverage   whether every branch of what reads user text, decides, masks and verifies is tested"
 	@echo "make test-vllm  the tests against the real vLLM server on CPU (installs it into the user's cache, 2.5 GB)"
+	@echo "make test-deployment  builds the image and the bundle, and runs both (root, minutes)"
 	@echo "make lint    ruff and mypy strict"
 	@echo "make bench   the benchmarks of benchmarks/README.md"
 
@@ -35,17 +38,17 @@ $(VENV)/.python:
 # The default: no torch, no CUDA.
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
 	@echo "installing into $(VENV); the first time this takes a minute or two"
-	$(PIP) --editable '.[ui,slack,mcp,ingest]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,postgres,otel]'
 	@touch $@
 
 # Torch first and alone: a range that admits newer releases would bring several GB of CUDA packages with it.
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) 'torch>=2.2,<2.14'
-	$(PIP) --editable '.[ui,slack,mcp,ingest,milvus,postgres,st,dev]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,bulk,milvus,otel,postgres,st,dev]'
 	@touch $@
 
 $(VENV)/.installed-bench: $(VENV)/.installed-dev
-	$(PIP) --editable '.[ui,slack,mcp,ingest,milvus,postgres,st,dev,bench]'
+	$(PIP) --editable '.[ui,slack,mcp,ingest,bulk,milvus,otel,postgres,st,dev,bench]'
 	@touch $@
 
 # The index of the shipped pages, as part of the package. Later starts embed only pages that have changed since.
@@ -56,13 +59,20 @@ $(VENV)/.indexed: $(VENV)/.installed
 
 install: $(VENV)/.indexed
 
-serve: install
+# Answers search by words until the index is built, a minute after the first start.
+serve: $(VENV)/.installed
 	$(BIN)/trainmedic serve --host $(HOST) --port $(PORT)
 
 # The index is made to fit the pages each time, because a wheel is for others.
 wheel: $(VENV)/.installed
 	$(BIN)/trainmedic index build --package >/dev/null
 	$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+
+bundle: wheel
+	docs/deploy/airgap/make_bundle.sh $(BIN)/python dist
+
+secrets:
+	@docs/deploy/make_secrets.sh var
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -78,6 +88,10 @@ coverage: $(VENV)/.installed-dev
 test-vllm: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.vllm.environment
 	$(BIN)/python -m pytest tests/vllm
+
+# Apart from `test`: builds of minutes, as root, with Debian's packages buildah and debootstrap.
+test-deployment: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest tests/deployment
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

