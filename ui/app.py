@@ -10,15 +10,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from trainmedic.kb.engine.patches import Parse
+from trainmedic.kb.errors import StoreError
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store.embedder import OpenAIEmbedder
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Answerer, TemplateAnswerer
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.webhook import webhook_of
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import MEBIBYTE, Settings
+from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.journal import Journal
 from trainmedic.ui import bots, slack
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
@@ -28,27 +35,60 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from httpx import AsyncBaseTransport
     from mcp.server import MCPServer
+    from sqlalchemy.engine import Engine
 
     from trainmedic.service.api.app import Background
+    from trainmedic.service.api.gate import Gate
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
+    from trainmedic.service.llm.model_calls import ModelCall
     from trainmedic.ui.bots.channel import Channel
     from trainmedic.ui.bots.http import BotService
 
 log = logging.getLogger("trainmedic")
 
 
-def build_advisor(settings: Settings, *, with_history: bool = True, observers: Sequence[Observer] = ()) -> Advisor:
-    knowledge = load_knowledge(settings)
+def build_advisor(
+    settings: Settings,
+    *,
+    with_history: bool = True,
+    observers: Sequence[Observer] = (),
+    at_once: bool = False,
+    database: Engine | None = None,
+    read: Parse = parse,
+) -> Advisor:
+    """The advisor of the settings, with its history in ``database`` if that is open already.
+
+    ``at_once``: with an index of words only, if a whole one takes more than some seconds to build.
+    """
+    knowledge = load_knowledge(settings, at_once=at_once)
     history = None
     if with_history and settings.history_days > 0:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-        history = History(settings.history_url)
-        # Once at each start: a service that is deployed regularly needs no timer.
+        history = History(database or database_of(settings))
         history.forget(timedelta(days=settings.history_days))
-    return Advisor(knowledge, history, observers)
+    return Advisor(knowledge, history, observers, read)
+
+
+def database_of(settings: Settings) -> Engine:
+    """The database of the settings. Raises `StoreError` if it cannot be opened."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    return open_database(settings.history_url)
+
+
+def build_gate(settings: Settings, database: Engine) -> Gate:
+    """Access by the keys of the settings and of the database."""
+    from trainmedic.service.api.access import Access
+    from trainmedic.service.api.gate import Gate
+    from trainmedic.service.api.limits import RateLimits
+    from trainmedic.service.storage.counters import DatabaseCounters
+    from trainmedic.service.storage.keys import KeyStore, SessionStore
+
+    counters = DatabaseCounters(database) if settings.rate_limit_storage.get_secret_value() == "database" else None
+    access = Access(settings, KeyStore(database), SessionStore(database))
+    journal = Journal(database) if settings.journal_days else None
+    return Gate(settings, access, RateLimits(settings, counters), journal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,21 +102,47 @@ class Service:
     reloader: Reloader
 
 
-def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Service:
-    """Put advisor, model and webhook together, once for all channels."""
+def build_service(
+    settings: Settings,
+    observers: Sequence[Observer] = (),
+    on_model_call: Callable[[ModelCall], None] = lambda call: None,
+) -> Service:
+    """Put advisor, model and webhook together, once for all channels.
+
+    If its index has words only, the reloader makes it whole in the background.
+    """
     from trainmedic.service.api.routes import Worker
+    from trainmedic.service.question.reading import ReadingPool
 
     webhook = webhook_of(settings)
     background: list[Background] = []
+    if settings.otlp_endpoint:
+        from trainmedic.ui.tracing import sending_traces
+
+        background.append(partial(sending_traces, settings.otlp_endpoint))
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
     before = state_of(settings)
-    advisor = build_advisor(settings, observers=observers)
+    reading = ReadingPool(settings.readers, settings.reading_timeout_s, settings.reading_memory_mb * MEBIBYTE)
+    reading.preload()
+    background.append(reading.running)
+    database = database_of(settings)
+    advisor = build_advisor(
+        settings,
+        observers=observers,
+        at_once=not settings.wait_for_index,
+        database=database,
+        read=reading.read,
+    )
     reloader = Reloader(settings, advisor, seen=before)
     background.append(reloader.running)
+    kept: list[tuple[Forgetful, timedelta]] = [(Journal(database), timedelta(days=settings.journal_days))]
+    if advisor.history is not None:
+        kept.append((advisor.history, timedelta(days=settings.history_days)))
+    background.append(partial(forgetting, kept))
     answerer: Answerer = TemplateAnswerer(advisor)
-    model = build_model(settings) if settings.model_base_url else None
+    model = build_model(settings, on_model_call) if settings.model_base_url else None
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
@@ -91,6 +157,7 @@ def build_service(settings: Settings, observers: Sequence[Observer] = ()) -> Ser
         answerer=answerer,
         executor=worker.run,
         probe_model=model_probe(settings) if settings.model_base_url else None,
+        gate=build_gate(settings, database),
     )
     return Service(context=context, model=model, worker=worker, background=tuple(background), reloader=reloader)
 
@@ -103,7 +170,7 @@ def build_app(settings: Settings) -> FastAPI:
     from trainmedic.ui.mcp import http as mcp
 
     metrics = Metrics()
-    service = build_service(settings, (metrics,))
+    service = build_service(settings, (metrics,), metrics.on_model_call)
     context = service.context
     background = service.background
     slack_service = None
@@ -126,6 +193,7 @@ def build_app(settings: Settings) -> FastAPI:
         background=background,
         metrics=metrics,
         library=service.reloader,
+        gate=context.gate,
     )
     # Order matters: MCP inserts its route first, Slack appends one, and the pages catch whatever is left.
     mcp.attach(app, context, load_mcp_server)
@@ -159,6 +227,10 @@ def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) ->
         from trainmedic.ui.bots.dingtalk.channel import DingTalkChannel
 
         channels.append(DingTalkChannel(settings, transport))
+    if bots.discord_configured(settings):
+        from trainmedic.ui.bots.discord.channel import DiscordChannel
+
+        channels.append(DiscordChannel(settings, transport))
     return tuple(BotService(context, channel) for channel in channels)
 
 
@@ -184,8 +256,19 @@ def load_pages(context: AppContext) -> FastAPI:
 
 
 def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
-    """The probes of ``/readyz``: the model, and the embedder's endpoint if it has one."""
+    """The probes of ``/readyz``: the model, the history, and the embedder's endpoint if it has one."""
     probes: dict[str, Probe] = {"model": model.probe} if model is not None else {}
+    history = advisor.history
+    if history is not None:
+
+        async def unreachable() -> str | None:
+            try:
+                await asyncio.to_thread(history.ping)
+            except StoreError as error:
+                return error.message
+            return None
+
+        probes["history"] = unreachable
     embedder = advisor.knowledge.embedder
     if isinstance(embedder, OpenAIEmbedder):
 
@@ -194,6 +277,33 @@ def probes_of(advisor: Advisor, model: ChatModel | None) -> Mapping[str, Probe]:
 
         probes["embedder"] = trouble
     return probes
+
+
+class Forgetful(Protocol):
+    def forget(self, older_than: timedelta) -> int:
+        """Delete what is older; returns how much."""
+        ...
+
+
+@asynccontextmanager
+async def forgetting(kept: Sequence[tuple[Forgetful, timedelta]], every_s: float = 3600.0) -> AsyncIterator[None]:
+    """Delete what is past its time at the start and every ``every_s`` seconds while the service runs."""
+
+    async def forget() -> None:
+        while True:
+            for store, age in kept:
+                try:
+                    await asyncio.to_thread(store.forget, age)
+                except (StoreError, SQLAlchemyError) as error:
+                    log.warning("old records could not be deleted: %s", type(error).__name__)
+            await asyncio.sleep(every_s)
+
+    task = asyncio.create_task(forget(), name="retention")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -224,9 +334,10 @@ def model_probe(settings: Settings) -> Callable[[], Awaitable[str | None]]:
     return probe
 
 
-def build_model(settings: Settings) -> ChatModel:
+def build_model(settings: Settings, on_call: Callable[[ModelCall], None] = lambda call: None) -> ChatModel:
     """The configured model; no connection is made yet."""
     from trainmedic.service.llm.model import ChatModel, ModelOptions
+    from trainmedic.service.llm.model_calls import ModelCalls
 
     return ChatModel(
         ModelOptions(
@@ -239,5 +350,6 @@ def build_model(settings: Settings) -> ChatModel:
             timeout_s=settings.model_timeout_s,
             first_token_s=settings.model_first_token_s,
             concurrency=settings.model_concurrency,
-        )
+        ),
+        callbacks=[ModelCalls(settings.model_base_url, on_call)],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmedic.kb.errors import NotFound
@@ -41,6 +41,8 @@ def replay(settings: Settings, answer_id: str, version: str | None = None) -> Re
             hint="`trainmedic index versions` lists those that are; --version asks under one of them",
         )
     knowledge = load_version(settings, version)
+    if stored.answer.get("words_only"):
+        knowledge = replace(knowledge, index=knowledge.index.without_vectors())
     *earlier, last = stored.turns
     conversation = History("sqlite://")
     for turn in earlier:

@@ -11,7 +11,8 @@ from pathlib import Path
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import name_of_setting
-from trainmedic.kb.store.index import MANIFEST, StoreStatus, entries_of, kept, version_folder
+from trainmedic.kb.store.index import StoreStatus, entries_of, kept, version_folder
+from trainmedic.kb.store.manifest import MANIFEST, REBUILD, read_manifest
 from trainmedic.kb.store.sources import PageChanges, changes, collect
 from trainmedic.service.api.resources import IndexVersion
 from trainmedic.service.settings import Settings
@@ -70,7 +71,7 @@ def list_versions(settings: Settings) -> tuple[IndexVersion, ...]:
     in_use, pinned = index_status(settings).in_use, index.pinned(root)
     versions = []
     for id, folder in kept(root, index.PREBUILT).items():
-        manifest = index.read_manifest(folder)
+        manifest = read_manifest(folder)
         versions.append(
             IndexVersion(
                 id=id,
@@ -91,7 +92,7 @@ def version_in_use(settings: Settings) -> str:
     """The id of the version that is served. Raises `StoreError` if there is none yet."""
     id = index_status(settings).in_use
     if id is None:
-        raise StoreError("there is no index yet", hint=index.REBUILD)
+        raise StoreError("there is no index yet", hint=REBUILD)
     return id
 
 
@@ -108,7 +109,7 @@ def roll_back(settings: Settings, name: str | None) -> IndexStatus:
     """
     root = index_root(settings)
     if name is not None:
-        id = index.read_manifest(version_folder(root, name, index.PREBUILT)).id
+        id = read_manifest(version_folder(root, name, index.PREBUILT)).id
         fitting = _fitting(settings, read_pages(settings.extra_pages))
         if id == fitting:
             name = None
@@ -123,7 +124,7 @@ def version_of_answer(settings: Settings, answer: Mapping[str, object]) -> str |
     """The id of the version that gave an answer, or None if it is not kept."""
     root = index_root(settings)
     for id, folder in kept(root, index.PREBUILT).items():
-        manifest = index.read_manifest(folder)
+        manifest = read_manifest(folder)
         if (manifest.kb_version, manifest.ruleset_version) == (answer.get("kb_version"), answer.get("ruleset_version")):
             return id
     return None
@@ -133,7 +134,7 @@ def _fitting(settings: Settings, pages: Pages) -> str | None:
     """The id of the version that is made of these pages by the embedder of the settings."""
     name = name_of_setting(settings.embedder)
     for id, folder in kept(index_root(settings), index.PREBUILT).items():
-        embedder = index.read_manifest(folder).embedder
+        embedder = read_manifest(folder).embedder
         if embedder.name == name and pages.index_id(embedder) == id:
             return id
     return None

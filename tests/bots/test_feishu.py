@@ -13,13 +13,17 @@ import pytest
 from tests.bots.fakes import MAX_CARD, FakeFeishu, served
 from tests.incidents import KTO_SINGLE
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.observers.formats import feishu_card
 from trainmedic.ui.bots.channel import Refused
 from trainmedic.ui.bots.feishu.channel import FeishuChannel
 from trainmedic.ui.bots.feishu.events import decrypted, text_of
-from trainmedic.ui.present.bot_text import feishu_card
 from trainmedic.ui.present.slack_text import split_markdown
 
 COMMAND = KTO_SINGLE
+ANSWER_AND_DETAILS = 2
+"""Messages of an answer, where no page can show the details."""
+MOST_WORDS = 160
+"""Words of the first: those of the answer's lead, and the sources that it cites."""
 SECRET = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 Act = Callable[[httpx.AsyncClient], Awaitable[None]]
 
@@ -99,15 +103,19 @@ def test_what_is_not_feishus_is_refused_and_not_answered(feishu: FakeFeishu, adv
 
 def test_a_private_message_is_answered_in_the_card_that_said_reading(feishu: FakeFeishu, advisor: Advisor) -> None:
     sends(feishu, advisor, feishu.event(feishu.text(f"loss is nan, why?\n```\n{COMMAND}\n```")))
-    ((first, last),) = feishu.cards.values()
+    (first, last), (details,) = feishu.cards.values()
+    assert len(last.partition("```diff")[0].split()) <= MOST_WORDS
+    assert details
     assert first == "Reading…"
     assert "vanilla_loss" in last
-    assert feishu.replied_to == ["om_1"]
+    assert feishu.replied_to == ["om_1", "om_1"]
 
 
 def test_a_mention_in_a_group_is_answered_in_its_language(feishu: FakeFeishu, advisor: Advisor) -> None:
     sends(feishu, advisor, feishu.event(feishu.text(f"loss 变成 nan，怎么回事？\n```\n{COMMAND}\n```", group=True)))
-    ((first, last),) = feishu.cards.values()
+    (first, last), (details,) = feishu.cards.values()
+    assert len(last.partition("```diff")[0].split()) <= MOST_WORDS
+    assert details
     assert first == "正在读取……"
     assert "原因" in last
     assert "@_user_1" not in last
@@ -132,7 +140,7 @@ def test_what_is_not_for_the_bot_is_acknowledged_in_silence(
 def test_an_event_that_comes_again_is_answered_once(feishu: FakeFeishu, advisor: Advisor) -> None:
     event = feishu.event(feishu.text(COMMAND))
     sends(feishu, advisor, event, event)
-    assert len(feishu.cards) == 1
+    assert len(feishu.cards) == ANSWER_AND_DETAILS
 
 
 def test_a_reply_under_a_log_is_about_the_log(feishu: FakeFeishu, advisor: Advisor) -> None:
@@ -201,7 +209,7 @@ def test_a_token_that_has_expired_is_replaced_and_a_busy_platform_asked_again(
     feishu.codes = [99991663, 99991400]
     sends(feishu, advisor, feishu.event(feishu.text(COMMAND)))
     assert feishu.tokens == 2
-    assert len(feishu.cards) == 1
+    assert len(feishu.cards) == ANSWER_AND_DETAILS
 
 
 def test_a_refusal_is_logged_and_ends_nothing(
@@ -212,7 +220,7 @@ def test_a_refusal_is_logged_and_ends_nothing(
     assert feishu.cards == {}
     assert "no message could be delivered" in caplog.text
     sends(feishu, advisor, feishu.event(feishu.text(COMMAND), id="om_2"))
-    assert len(feishu.cards) == 1
+    assert len(feishu.cards) == ANSWER_AND_DETAILS
 
 
 def test_rich_text_keeps_its_code_and_nobody_is_mentioned() -> None:

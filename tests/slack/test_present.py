@@ -95,15 +95,22 @@ def test_the_notification_is_short_and_escaped() -> None:
 
 
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-def test_a_usual_answer_is_one_message_with_everything_in_it(answer: Answer) -> None:
+def test_details_are_a_link_away_if_there_is_a_page_to_link_to(answer: Answer) -> None:
+    folded = next(section for section in answer.sections if section.folded)
+    [whole], [short] = render_answer(answer), render_answer(answer, Extras(public_url="https://tm.example"))
+    texts = [json.dumps(reply.blocks, ensure_ascii=False) for reply in (whole, short)]
+    assert [f"### {folded.heading}" in text for text in texts] == [True, False]
+
+
+def test_a_usual_answer_is_one_message(answer: Answer) -> None:
     [reply] = render_answer(answer, Extras(public_url="https://tm.example", human=True, share=True))
     check_blocks(list(reply.blocks))
     shown = json.dumps(reply.blocks, ensure_ascii=False)
     for part in (
-        "Cause found", "confidence: high", "In your input", "Fix", "```diff", "Ruled out", "Read:",
-        "https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Helped", "Ask a human",
-        "Share", "Mark resolved", "(openrlhf-kto-vanilla-loss",
-    ):  # fmt: skip
+        *("Cause found", "confidence: high", "In your input", "Fix", "```diff", "Read:", "Helped", "Ask a human"),
+        *("https://tm.example/?answer=" + answer.id, "https://tm.example/knowledge/?case=", "Share", "Mark resolved"),
+        "(openrlhf-kto-vanilla-loss",
+    ):
         assert part in shown
     assert reply.text.startswith("🔎 Cause found")
     assert "> Read" not in shown  # the receipt stands in the small print, not above the verdict

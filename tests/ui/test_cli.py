@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -17,14 +18,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from tests.incidents import INCIDENTS, KTO_SINGLE, SWIFT_COMMAND, TRL_COMMAND, TRL_LOG, TRL_VERSIONS
+from tests.live import Live
 from tests.store.endpoint import Endpoint
 from tests.store.knowledge import HashEmbedder, cases, glossary, rules
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.store import index as store
 from trainmedic.kb.store.index import prebuild
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.api.app import create_app
+from trainmedic.service.settings import Settings
 from trainmedic.ui.cli import CLEAN, FAILED, FINDINGS, USAGE, main, verbs
 from trainmedic.ui.cli import _input as cli_input
 
@@ -388,6 +393,39 @@ def test_ask_json_is_the_answer_of_the_contract(
     assert answer["notices"]
 
 
+def test_a_service_is_asked_and_its_conversation_continued(
+    advisor: Advisor, tmp_path: Path, script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = tmp_path / "key"
+    key.write_text("correcthorse\n")
+    log = tmp_path / "train.log.gz"
+    log.write_bytes(gzip.compress(LOGGED.encode()))
+    settings = Settings(data_dir=tmp_path, api_keys=SecretStr("correcthorse"))
+    with Live(create_app(advisor, settings)) as live:
+        service = ("--server", live.url, "--key", str(key))
+        assert main(["ask", f"loss is nan, token {TOKEN}", "-f", str(script), "-f", str(log), "--json", *service]) == 0
+        printed = capsys.readouterr()
+        answer = json.loads(printed.out)
+        assert printed.err == f"conversation: {answer['conversation_id']}\n"
+        assert [item["lines"] for item in answer["receipt"]["inputs"] if item["name"] == str(log)] == [1]
+        more = ("--conversation", answer["conversation_id"], "--json")
+        followed = json.loads(out_of(capsys, "ask", "and with micro_train_batch_size 2?", *service, *more))
+        assert followed["conversation_id"] == answer["conversation_id"]
+        assert followed["run"]["framework"] == "openrlhf"
+        assert main(["ask", "loss is nan", "--server", live.url]) == FAILED
+    assert "unauthorized: a valid key is needed" in capsys.readouterr().err
+    assert main(["ask", "loss is nan", "--conversation", "x"]) == USAGE
+
+
+def test_the_shell_completes_verbs_and_options(tmp_path: Path) -> None:
+    for line, expected in (("trainmedic che", "check "), ("trainmedic check --fail", "--fail-on ")):
+        out = tmp_path / "out"
+        asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(out), "COMP_LINE": line}
+        environment = {**os.environ, **asked, "COMP_POINT": str(len(line))}
+        subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True, timeout=60)
+        assert out.read_text() == expected
+
+
 def test_asking_nothing_is_bad_usage(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ask", "  "]) == USAGE
     assert "nothing was asked" in capsys.readouterr().err
@@ -615,8 +653,19 @@ def test_config_shows_every_setting_and_no_secret(
     assert "hunter2" not in text + str(shown)
     assert "correcthorse" not in text + str(shown)
     assert shown["api_keys"] == shown["database_url"] == "********"
-    assert shown["top_k"] == "7"
+    assert (shown["top_k"], shown["pages"], shown["config_file"]) == (7, True, None)
     assert [line.split(" = ")[0] for line in text.splitlines()] == list(shown)
+
+
+def test_config_names_the_file_that_was_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "medic.toml"
+    file.write_text('top_k = 3\n[slack_channels.C1]\nanswers = "all"\n')
+    monkeypatch.setenv("TRAINMEDIC_CONFIG", str(file))
+    shown = json.loads(out_of(capsys, "config", "--json"))
+    assert (shown["config_file"], shown["top_k"]) == (str(file), 3)
+    assert shown["slack_channels"]["C1"]["answers"] == "all"
 
 
 def test_an_unknown_setting_is_bad_usage_with_a_suggestion(

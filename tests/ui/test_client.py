@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -25,7 +26,9 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.observers.webhook import signature
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
+from trainmedic.ui.bots.files import is_binary
 from trainmedic.ui.client import Answer, AsyncClient, Client, Delta, ServiceError, Step, read_files, verified
+from trainmedic.ui.client.requests import files
 
 KEY = "correct-horse-battery-staple"
 ROOT = Path(__file__).parent.parent.parent
@@ -453,3 +456,12 @@ def test_importing_the_client_loads_nothing_heavy() -> None:
     code = f"import sys, trainmedic.ui.client; sys.exit(', '.join(n for n in {heavy} if n in sys.modules) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_file_that_is_no_text_is_sent_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.wandb").write_bytes(b":W&B\xe1\xbe\x00")
+    (tmp_path / "a.log").write_text("损失", encoding="utf-8")
+    read = read_files(tmp_path / "a.wandb", tmp_path / "a.log")
+    assert [file.get("encoding") for file in files(read)] == ["base64", None]
+    assert b64decode(files(read)[0]["content"]) == b":W&B\xe1\xbe\x00"
+    assert not is_binary(b":W&B\xe1\xbe\x00")

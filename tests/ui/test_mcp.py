@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import os
@@ -22,7 +23,6 @@ from mcp.types import CallToolResult
 
 from tests.incidents import INCIDENTS, KTO_SINGLE, Incident
 from tests.live import Live
-from trainmedic.kb.mask import mask
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
@@ -38,7 +38,16 @@ from trainmedic.ui.mcp.server import MAX_CHARACTERS, MAX_QUESTION, make_server
 ROOT = Path(__file__).parent.parent.parent
 SNAPSHOT = Path(__file__).with_name("test_mcp_tools.json")
 REVISIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
-TOOLS = ["diagnose", "check_config", "audit_packages", "explain_message", "search_cases", "get_case", "explain_rule"]
+TOOLS = [
+    "diagnose",
+    "check_config",
+    "audit_packages",
+    "diff",
+    "explain_message",
+    "search_cases",
+    "get_case",
+    "explain_rule",
+]
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KEY = "correct-horse-battery-staple"
 PROGRAM = "from trainmedic.ui.cli import main; raise SystemExit(main(['mcp']))"
@@ -180,6 +189,22 @@ def test_the_list_of_tools_is_the_one_that_clients_were_promised(advisor: Adviso
     in_process(advisor, use, mode)
 
 
+def test_two_runs_are_compared_and_a_curve_may_end_in_nan(advisor: Advisor) -> None:
+    rows = [f"{{'loss': {2 - n / 20}, 'grad_norm': 1.0, 'step': {n}}}" for n in range(1, 20)]
+    broken = [*rows[:9], *(f"{{'loss': nan, 'grad_norm': nan, 'step': {n}}}" for n in range(10, 20))]
+
+    async def use(client: Client) -> None:
+        sides = {
+            "good": [{"name": "a.sh", "content": "--bf16"}, {"name": "a.log", "content": "\n".join(rows)}],
+            "bad": [{"name": "b.sh", "content": "--fp16"}, {"name": "b.log", "content": "\n".join(broken)}],
+        }
+        got = content(await client.call_tool("diff", sides))
+        assert [(curve["metric"], curve["step"], curve["bad"]) for curve in got["curves"]][:1] == [("loss", 10, "nan")]
+        assert refused(await client.call_tool("diff", {**sides, "bad": []})).startswith("invalid_request")
+
+    in_process(advisor, use)
+
+
 def test_what_is_too_large_is_refused_before_it_is_read(advisor: Advisor) -> None:
     async def use(client: Client) -> None:
         many = [{"name": f"{n}", "content": ""} for n in range(3)]
@@ -247,7 +272,7 @@ def test_what_is_wrong_with_a_call_is_said_in_our_words_and_without_what_was_sen
     in_process(advisor, use, mode)
 
 
-def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
+def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_without_its_message(
     advisor: Advisor, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(TemplateAnswerer):
@@ -263,8 +288,8 @@ def test_an_error_that_nobody_foresaw_is_told_to_the_operator_alone_and_masked(
 
     with caplog.at_level(logging.DEBUG):
         asyncio.run(go())
-    assert mask(f"no such file: use {TOKEN}").text in caplog.text
-    assert TOKEN not in caplog.text
+    assert "RuntimeError" in caplog.text
+    assert "no such file: use" not in caplog.text
 
 
 @pytest.mark.parametrize("uri", ["case://nope", "rule://nope", f"case://{TOKEN}", f"rule://{RULE}?language=fr"])
@@ -275,6 +300,62 @@ def test_a_page_that_is_not_there_is_a_protocol_error(advisor: Advisor, uri: str
         assert error.value.code == -32602
         assert error.value.message.split(":")[0] in ("not_found", "invalid_request")
         assert TOKEN not in error.value.message
+
+    in_process(advisor, use)
+
+
+def test_a_path_is_read_only_below_an_allowed_folder(advisor: Advisor, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    (root / "a").mkdir(parents=True)
+    (root / "a" / "train.sh").write_text(KTO_SINGLE, encoding="utf-8")
+    (root / "a" / "old.sh.gz").write_bytes(gzip.compress(KTO_SINGLE.encode()))
+    (root / ".env").write_text(TOKEN, encoding="utf-8")
+    (tmp_path / "secret.sh").write_text(KTO_SINGLE, encoding="utf-8")
+    (root / "way-out.sh").symlink_to(tmp_path / "secret.sh")
+    refused = ("../secret.sh", str(tmp_path / "secret.sh"), "way-out.sh", ".env", "a", "none.sh", "a\0b", "")
+
+    async def go() -> None:
+        async with Client(make_server(context(advisor), [root])) as client:
+            for name in ("a/train.sh", str(root / "a" / "train.sh"), "a/old.sh.gz"):
+                report = content(await client.call_tool("check_config", {"attachments": [{"path": name}]}))
+                assert RULE in [item["rule_id"] for item in report["findings"] if item["status"] == "fired"]
+                assert report["findings"][0]["evidence"][0]["attachment"] == name
+            for name in refused:
+                result = await client.call_tool("check_config", {"attachments": [{"path": name}]})
+                assert result.is_error
+                assert "not_found: path: " in str(result.content[0])
+            (tools,) = [tool for tool in (await client.list_tools()).tools if tool.name == "check_config"]
+            assert "path" in tools.input_schema["$defs"]["File"]["properties"]
+
+    asyncio.run(go())
+
+
+def test_without_an_allowed_folder_no_path_is_read(advisor: Advisor, tmp_path: Path) -> None:
+    file = tmp_path / "train.sh"
+    file.write_text(KTO_SINGLE, encoding="utf-8")
+
+    async def use(client: Client) -> None:
+        result = await client.call_tool("check_config", {"attachments": [{"path": str(file)}]})
+        assert result.is_error
+        assert "this server reads no files (start it with: trainmedic mcp --root FOLDER)" in str(result.content[0])
+        both_given = [{"path": str(file), "content": "x"}]
+        assert (await client.call_tool("check_config", {"attachments": both_given})).is_error
+
+    in_process(advisor, use)
+
+
+def test_the_knowledge_is_listed_and_prompts_ask_for_what_a_diagnosis_needs(advisor: Advisor) -> None:
+    async def use(client: Client) -> None:
+        assert [str(item.uri) for item in (await client.list_resources()).resources] == [
+            "index://cases",
+            "index://rules",
+        ]
+        (page,) = (await client.read_resource("index://rules")).contents
+        assert f"- `{RULE}`: " in str(page)
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["debug_run", "check_before_launch"]
+        (message,) = (await client.get_prompt("debug_run", {"problem": "loss is {nan}"})).messages
+        assert "broken: loss is {nan}" in str(message.content)
+        assert "`diagnose`" in str(message.content)
 
     in_process(advisor, use)
 
@@ -500,7 +581,10 @@ def discover(live: Live, **headers: str) -> httpx.Response:
 def test_without_keys_no_web_page_of_somebody_else_reaches_it(
     open_to_all: Live, headers: dict[str, str], status: int
 ) -> None:
-    assert discover(open_to_all, **headers).status_code == status
+    response = discover(open_to_all, **headers)
+    assert response.status_code == status
+    if status != 200:
+        assert response.json()["error"]["code"] in ("wrong_host", "wrong_origin")
 
 
 def test_with_keys_any_name_of_the_service_will_do(keyed: Live) -> None:

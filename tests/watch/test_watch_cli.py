@@ -29,7 +29,7 @@ class Receiver:
     """Takes what is posted."""
 
     def __init__(self, status: int = 200, answer: dict[str, Any] | None = None) -> None:
-        self.posted: list[dict[str, Any]] = []
+        self.posted: list[Any] = []
         self.keys: list[str] = []
         outer, body = self, json.dumps(answer or {"ok": True, "ts": "1.000001"}).encode()
 
@@ -132,6 +132,30 @@ def test_a_groups_robot_gets_messages_of_its_own_format(
     assert "vanilla_loss" in str(second)
 
 
+def test_other_receivers_get_what_they_want(tmp_path: Path, kto: list[str], receiver: Receiver) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(HEALTHY + BROKEN, encoding="utf-8")
+    once = ("watch", str(log), *kto, "--once", "--language", "en", "--webhook")
+    assert main([*once, f"{receiver.url}api/webhooks/1/abc"]) == 0
+    assert {len(message["content"]) <= 2_000 for message in receiver.posted} == {True}
+    assert "step 12: a loss is NaN" in receiver.posted[0]["content"]
+    receiver.posted.clear()
+    assert main([*once, receiver.url, "--webhook-format", "slack"]) == 0
+    assert "vanilla_loss" in receiver.posted[1]["blocks"][0]["text"]
+    receiver.posted.clear()
+    assert main([*once, f"{receiver.url}api/v2/alerts"]) == 0
+    ((alert,),) = receiver.posted
+    assert alert["labels"]["severity"] == "critical"
+    assert alert["labels"]["cause"] == "openrlhf-kto-vanilla-loss-nan"
+    assert "step 12" in alert["annotations"]["summary"]
+    assert alert["startsAt"]
+    receiver.posted.clear()
+    assert main([*once, f"{receiver.url}v2/enqueue?routing_key=R0", "--webhook-format", "pagerduty"]) == 0
+    (event,) = receiver.posted
+    assert (event["routing_key"], event["event_action"], event["payload"]["severity"]) == ("R0", "trigger", "critical")
+    assert "step 12: a loss is NaN" in event["payload"]["summary"]
+
+
 def test_a_robot_that_refuses_is_reported(tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     refusing = Receiver(answer={"errcode": 310000, "errmsg": "keywords not in content"})
     log = tmp_path / "train.log"
@@ -232,7 +256,22 @@ def test_a_service_that_is_away_is_replaced_by_what_is_installed(
     log = tmp_path / "train.log"
     log.write_text(BROKEN, encoding="utf-8")
     assert main(["watch", str(log), *kto, "--once", "--server", "http://127.0.0.1:9", "--language", "en"]) == 0
-    assert "step 12" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "step 12" in shown
+    assert "http://127.0.0.1:9 did not answer (unreachable: " in shown
+
+
+def test_a_service_that_wants_a_key_is_said_to_want_one(
+    tmp_path: Path, kto: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(BROKEN, encoding="utf-8")
+    refusal = {"error": {"code": "unauthorized", "message": "a valid key is needed", "trace_id": "t"}}
+    service = Receiver(401, refusal)
+    assert main(["watch", str(log), *kto, "--once", "--server", service.url, "--language", "zh"]) == 0
+    service.close()
+    shown = capsys.readouterr().err
+    assert f"{service.url} 未能回答（unauthorized: a valid key is needed" in shown
 
 
 def test_a_log_that_is_not_there_cannot_be_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

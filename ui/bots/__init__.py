@@ -1,7 +1,7 @@
 """Chat platforms behind one interface: a `Channel` verifies, parses and posts; `Conversations` does the rest.
 
-Feishu (Lark) and DingTalk are channels. Slack's bot streams, whispers and has buttons, so it has its own handler and
-shares the parts that every bot needs: tasks, repeated events, the language of a message, text files.
+Feishu (Lark), DingTalk and Discord are channels. Slack's bot streams, whispers and has buttons, so it has its own
+handler and shares the parts that every bot needs: tasks, repeated events, the language of a message, text files.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ def dingtalk_configured(settings: Settings) -> bool:
         "dingtalk_client_secret": settings.dingtalk_client_secret.get_secret_value(),
     }
     return _complete(values, "docs/dingtalk.md")
+
+
+def discord_configured(settings: Settings) -> bool:
+    """Whether Discord is to be served. Raises `InvalidSettings` without the package that verifies its requests."""
+    if settings.discord_public_key and find_spec("cryptography") is None:
+        raise InvalidSettings(
+            "Discord's interactions need the package cryptography", hint="pip install 'trainmedic[discord]'"
+        )
+    return bool(settings.discord_public_key)
 
 
 def _complete(values: dict[str, str], page: str) -> bool:

@@ -83,6 +83,8 @@ class Channel(Protocol):
     path: str
     page_characters: int
     """The longest Markdown text of one message."""
+    help: str
+    """The message, of messages.toml, that says how to ask."""
     key: str
     """A secret of the app, which makes conversation ids unguessable."""
     updates: bool

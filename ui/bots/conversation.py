@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import traceback
 import uuid
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
@@ -15,6 +14,7 @@ from cachetools import TTLCache
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.history import Turn
@@ -64,7 +64,7 @@ class Conversations:
             conversation = self._conversation_id(message)
             question, attachments, not_read = await self._evidence(message, await self._turns(conversation), language)
             if not question and not attachments:
-                text = not_read_line(not_read, language) if not_read else messages("help", language)
+                text = not_read_line(not_read, language) if not_read else messages(self._channel.help, language)
                 await self._channel.post(message, text)
                 return
             posted = await self._progress(message, language)
@@ -176,6 +176,5 @@ def failure_text(error: Exception, language: str, trace_id: str, log: logging.Lo
         message, hint = error.message, f"{error.hint}. " if error.hint else ""
         log.warning("not answered, trace_id=%s: %s", trace_id, error.code)
     else:
-        trace = "".join(traceback.format_exception(error))
-        log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
+        log.error("unexpected error, trace_id=%s\n%s", trace_id, trace_of(error))
     return messages("failed", language, message=mask(message).text.rstrip(".。"), hint=hint, trace_id=trace_id)

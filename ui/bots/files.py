@@ -1,17 +1,24 @@
-"""Downloads of attached files: bounded, and only text."""
+"""Downloads of attached files: bounded, and only text and histories of runs."""
 
 from __future__ import annotations
 
 import httpx
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.compressed import kind_of
+from trainmedic.kb.parse.event_files import is_run_history
 from trainmedic.ui.bots.channel import NotRead
 
 TIMEOUT_S = 20.0
 
 
 def is_binary(content: bytes) -> bool:
-    """Whether this is no text. UTF-16, which Windows tools write, has zero bytes but starts with a byte order mark."""
+    """Whether this is neither text, nor compressed text, nor the history of a run.
+
+    UTF-16, which Windows tools write, has zero bytes but starts with a byte order mark.
+    """
+    if kind_of(content) or is_run_history(content):
+        return False
     return b"\0" in content[:4096] and not content.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 

@@ -20,10 +20,12 @@ from trainmedic.kb.errors import TrainmedicError
 CLEAN, FINDINGS, USAGE, FAILED = 0, 1, 2, 3
 """Exit codes."""
 EXTRAS = {
-    **dict.fromkeys(("gradio", "jinja2", "markupsafe"), "ui"),
+    **dict.fromkeys(("authlib", "gradio", "itsdangerous", "jinja2", "markupsafe"), "ui"),
     **dict.fromkeys(("aiohttp", "slack_bolt", "slack_sdk"), "slack"),
     **dict.fromkeys(("bs4", "markitdown"), "ingest"),
+    **dict.fromkeys(("pgvector", "psycopg"), "postgres"),
     "mcp": "mcp",
+    "opentelemetry": "otel",
 }
 """Optional packages and the extra of ours that installs each."""
 
@@ -78,6 +80,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # A file name or the terminal may not be UTF-8: escape (JSON reads it back) instead of crashing.
             stream.reconfigure(errors="backslashreplace")
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks how a line may go on
+        import argcomplete
+
+        argcomplete.autocomplete(parser(names))
     command: list[str] = []
     if names == ("watch",) and "--" in words:  # argparse would take the command's first word for the log
         cut = words.index("--")

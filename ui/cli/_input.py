@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import BinaryIO, Literal
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.compressed import head_and_tail
 from trainmedic.kb.parse.intake import decode
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -64,15 +66,7 @@ def content(name: str) -> bytes:
 
 def bounded(stream: BinaryIO) -> bytes:
     """The whole stream, or its head and tail with only the line breaks between them, which keeps line numbers right."""
-    head = stream.read(MAX_BYTES // 2)
-    tail, breaks = b"", 0
-    while chunk := stream.read(MAX_BYTES // 4):
-        # A log may be larger than memory: its head has the configuration, its tail the failure.
-        tail += chunk
-        if len(tail) > MAX_BYTES:
-            breaks += tail.count(b"\n", 0, -MAX_BYTES // 2)
-            tail = tail[-MAX_BYTES // 2 :]
-    return head + b"\n" * breaks + tail
+    return head_and_tail(iter(lambda: stream.read(MAX_BYTES // 4), b""), MAX_BYTES)
 
 
 def question(argument: str) -> str:
@@ -83,6 +77,13 @@ def question(argument: str) -> str:
     if decoded is None:
         raise Unreadable("the question on standard input is not text")
     return decoded[0]
+
+
+def key_of(options: argparse.Namespace) -> str | None:
+    """The key in the file named by ``--key``, if there is a ``--server`` to send it to. Raises `Unreadable`."""
+    if not options.server or not options.key:
+        return None
+    return content(options.key).decode("utf-8", "replace").strip()
 
 
 def write(name: str, data: bytes) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainmedic.service.answer import AuditView
 
 EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")
-FORMATS = ("text", "json", "sarif", "github", "osv")
+FORMATS = ("text", "json", "sarif", "github", "gitlab", "osv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,15 +79,17 @@ def _formatted(view: AuditView, options: argparse.Namespace, language: str) -> s
         from trainmedic.kb.serialization import to_json
 
         return to_json(view, indent=2) + "\n"
-    if options.format in ("sarif", "osv"):
+    if options.format in ("sarif", "gitlab", "osv"):
         import json
 
-        from trainmedic.ui.present import osv, sarif
+        from trainmedic.ui.present import gitlab, osv, sarif
 
         if options.format == "osv":
             from datetime import UTC, datetime
 
             document: object = osv.records(view, datetime.now(UTC))
+        elif options.format == "gitlab":
+            document = gitlab.audit_report(view, with_possible=options.all)
         else:
             document = sarif.audit_log(view, with_possible=options.all)
         return json.dumps(document, ensure_ascii=False, indent=2) + "\n"

@@ -1,4 +1,4 @@
-"""Show the effective settings, secrets masked."""
+"""Show the effective settings, secrets masked, and the file that some of them come from."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.serialization import to_json
-    from trainmedic.service.settings import effective
+    from trainmedic.service.settings import effective, settings_file
     from trainmedic.ui.cli._service import settings_of
 
-    settings = effective(settings_of(options))
+    file = settings_file()
+    settings = {**effective(settings_of(options)), "config_file": None if file is None else str(file.resolve())}
     if options.json:
         sys.stdout.write(to_json(settings, indent=2) + "\n")
     else:
-        sys.stdout.write("".join(f"{name} = {value}\n" for name, value in settings.items()))
+        sys.stdout.write("".join(f"{name} = {'' if value is None else value}\n" for name, value in settings.items()))
     return 0

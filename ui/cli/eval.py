@@ -1,5 +1,6 @@
 """Measure the answers to a set of questions: right cause first, in the first three, verdicts, false answers.
 
+The questions are those of --set, by default the ones of a checkout, or with --from-history your own resolved ones.
 With --llm the configured language model writes the answers, and its texts are measured too.
 """
 
@@ -57,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
     elif options.set.exists():
         items = [item for item in read_items(options.set) if options.split in ("all", item.split)]
     else:
-        raise Unreadable(f"{options.set} does not exist")
+        hint = "--set names a JSONL file of questions, --from-history measures your own resolved questions"
+        raise Unreadable(f"no questions: {options.set} does not exist", hint=hint)
     texts = None
     if options.llm:
         evaluation, texts = _with_model(options, items, advisor)

@@ -87,14 +87,15 @@ def run(options: argparse.Namespace) -> int:
 
 def _verify(options: argparse.Namespace, settings: Settings) -> None:
     from trainmedic.kb.store import index
+    from trainmedic.kb.store.manifest import verify
     from trainmedic.ui.loading import index_root
 
     root = index_root(settings)
     status = index.status(root, index.PREBUILT)
     if status.prebuilt:
-        index.verify(index.PREBUILT)
+        verify(index.PREBUILT)
     if status.current or not status.prebuilt:
-        index.verify(index.current(root))
+        verify(index.current(root))
     print("every file matches the manifest", file=sys.stderr)
 
 

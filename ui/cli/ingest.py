@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trainmedic.ingest.drafts.draft import Draft
     from trainmedic.ingest.drafts.drafting import Means
     from trainmedic.ingest.drafts.reading import Choose
-    from trainmedic.ingest.threads import SyncSummary
+    from trainmedic.ingest.sync import SyncSummary
     from trainmedic.service.advisor import Advisor
     from trainmedic.service.ranking.knowledge import Knowledge
     from trainmedic.service.settings import Settings
@@ -51,6 +51,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drafts", action="store_true", help="also draft the resolved threads of a tracker (of a chat always)"
     )
+    parser.add_argument(
+        "--ray", action="store_true", help="read and embed by Ray Data, for a cluster (pip install 'trainmedic[bulk]')"
+    )
     parser.add_argument("--full", action="store_true", help="read everything again, not only what changed")
     parser.add_argument("--since", default="", metavar="DATE", help="of defects: the earliest commit, as 2024-06-01")
     parser.add_argument("--json", action="store_true")
@@ -61,9 +64,11 @@ def run(options: argparse.Namespace) -> int:
     if options.source == "defects":
         return _defects(options)
     from trainmedic.ingest.build import build
+    from trainmedic.ingest.bulk.local import Local
+    from trainmedic.ingest.bulk.ray_data import RayData
     from trainmedic.ingest.document import Discussion, Gone, Item, Raw
     from trainmedic.ingest.sources import source
-    from trainmedic.ingest.threads import sync
+    from trainmedic.ingest.sync import sync
     from trainmedic.ingest.write_up import write_up
     from trainmedic.service.ranking.similar import mechanisms_near
     from trainmedic.ui import app, loading
@@ -98,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
         key,
         items(),
         store,
-        knowledge.embedder.vectors,
+        RayData(lambda: loading.embedder_of(settings).vectors) if options.ray else Local(knowledge.embedder.vectors),
         lambda vector: mechanisms_near(vector, knowledge),
         progress,
         complete=not since,

@@ -193,11 +193,18 @@ def _list(options: argparse.Namespace) -> int:
             sys.stdout.write(f"mechanism  {mechanism.id}  {mechanism.title.get(options.language)}\n")
     if options.kind in (None, "cases"):
         for case in load_cases(folders).cases:
-            sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{case.evidence}]\n")
+            marks = _marks(case.evidence, case.status)
+            sys.stdout.write(f"case  {case.id}  {case.title.get(options.language)}  [{marks}]\n")
     if options.kind in (None, "rules"):
         for rule in load_rules(folders).rules:
-            sys.stdout.write(f"rule  {rule.id}  {rule.title.get(options.language)}  [{rule.severity.value}]\n")
+            marks = _marks(rule.severity.value, rule.status)
+            sys.stdout.write(f"rule  {rule.id}  {rule.title.get(options.language)}  [{marks}]\n")
     return 0
+
+
+def _marks(grade: str, status: str) -> str:
+    """A page's grade, and its status unless answers may use it."""
+    return grade if status in ("published", "stable") else f"{grade}, {status}"
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -9,11 +9,13 @@ import argparse
 import asyncio
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.errors import InvalidRequest, TrainmedicError
 
 if TYPE_CHECKING:
     from trainmedic.service.settings import Settings
@@ -25,7 +27,14 @@ class McpMissing(TrainmedicError):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """This verb has no options: everything is a setting."""
+    parser.add_argument(
+        "--root",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FOLDER",
+        help="let the client name files below this folder by their path, instead of sending their text; repeatable",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -36,11 +45,14 @@ def run(options: argparse.Namespace) -> int:
         raise McpMissing("the package mcp is not installed", hint="pip install 'trainmedic[mcp]'")
     # Standard output carries the protocol, so logs go to standard error.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
-    asyncio.run(_serve(settings))
+    for root in options.root:
+        if not root.is_dir():
+            raise InvalidRequest(f"{root} is not a folder")
+    asyncio.run(_serve(settings, options.root))
     return 0
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, roots: Sequence[Path]) -> None:
     from trainmedic.ui.app import build_service
     from trainmedic.ui.mcp.server import make_server
 
@@ -48,4 +60,4 @@ async def _serve(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         for start in service.background:
             await stack.enter_async_context(start())
-        await make_server(service.context).run_stdio_async()
+        await make_server(service.context, roots).run_stdio_async()

@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(to_json(hits, indent=2) + "\n")
         return 0
+    if not hits:
+        print("trainmedic: no case is near this text", file=sys.stderr)
     for hit in hits:
         case = advisor.case(hit.case_id)
         title = case.title.get(language) if case is not None else hit.case_id

@@ -15,15 +15,26 @@ from trainmedic.kb.errors import TrainmedicError
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (127.0.0.1); beyond loopback a key is required")
     parser.add_argument("--port", type=int, help="port to listen on (8000)")
+    parser.add_argument(
+        "--wait-for-index",
+        action="store_const",
+        const=True,
+        help="listen only with a whole search index; otherwise a first start answers by words until it has one",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
     from trainmedic.ui.app import build_app
     from trainmedic.ui.cli._service import settings_of
 
     settings = settings_of(options)
+    if settings.log_format == "json":
+        from trainmedic.ui.logs import log_json
+
+        log_json()
     _require_free(settings.host, settings.port)  # uvicorn would find out only after the knowledge is loaded
     app = build_app(settings)
     # The knowledge is never freed; without this, each full garbage collection scans all of it for 0.1 s.
@@ -38,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
         port=settings.port,
         log_level="warning",
         access_log=False,
+        log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
+        proxy_headers=False,  # `trusted_proxies` decides, within the application
         timeout_graceful_shutdown=3,  # the event stream of an open page never ends
     )
     return 0

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import InvalidRequest, InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.observers.formats import FORMATS
 from trainmedic.ui.cli import FAILED, FINDINGS
-from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, language_of
+from trainmedic.ui.cli._input import STDIN, STDIN_NAME, attachments, key_of, language_of
 
 if TYPE_CHECKING:
     from trainmedic.service.advisor import Advisor
@@ -48,7 +49,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="do not launch if the check finds an error")
     parser.add_argument("--once", action="store_true", help="read LOG once and exit instead of following it")
     parser.add_argument("--slack", metavar="CHANNEL", help="also post to this channel (needs SLACK_BOT_TOKEN)")
-    parser.add_argument("--webhook", metavar="URL", help="post the diagnosis as JSON")
+    parser.add_argument(
+        "--webhook",
+        metavar="URL",
+        help="post the diagnosis there: to a group's robot, PagerDuty or Alertmanager as these want it, else as JSON",
+    )
+    parser.add_argument(
+        "--webhook-format", metavar="FORMAT", choices=FORMATS, help=f"of --webhook: {', '.join(FORMATS)}"
+    )
     parser.add_argument("--server", metavar="URL", help="ask this service instead of the installed knowledge")
     parser.add_argument("--key", metavar="KEY_FILE", help="file with the key of that service")
     parser.add_argument("--language", choices=("auto", "en", "zh"), default="auto")
@@ -74,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if errors and options.strict and command:
         sys.stderr.write("trainmedic: not launched (--strict)\n")
         return FINDINGS
-    key = Path(options.key).read_text(encoding="utf-8").strip() if options.server and options.key else None
-    diagnose = diagnosing.source(partial(_load_advisor, settings), language, options.server, key)
+    diagnose = diagnosing.source(partial(_load_advisor, settings), language, options.server, key_of(options))
     notify = notifier(options, settings)
     if not command:
         name = STDIN_NAME if log == STDIN else log
@@ -102,7 +109,7 @@ def notifier(options: argparse.Namespace, settings: Settings) -> Notifier:
         url, public = settings.slack_api_url, settings.public_url
         notifiers.append(notify.to_slack(options.slack, token, url, public_url=public, buttons=bool(options.server)))
     if options.webhook:
-        notifiers.append(notify.to_webhook(options.webhook))
+        notifiers.append(notify.to_webhook(options.webhook, options.webhook_format))
     return notify.all_of(notifiers)
 
 

@@ -30,6 +30,7 @@ from trainmedic.ui.client import requests
 from trainmedic.ui.client.models import Answer, Audit, Delta, Diff, Report, Step
 from trainmedic.ui.client.requests import (
     Call,
+    Files,
     Language,
     Mode,
     PageLanguage,
@@ -80,7 +81,7 @@ class AsyncClient:
     async def ask(
         self,
         question: str = "",
-        attachments: Mapping[str, str] | None = None,
+        attachments: Files | None = None,
         *,
         conversation_id: str | None = None,
         language: Language = "auto",
@@ -94,7 +95,7 @@ class AsyncClient:
     async def stream(
         self,
         question: str = "",
-        attachments: Mapping[str, str] | None = None,
+        attachments: Files | None = None,
         *,
         conversation_id: str | None = None,
         language: Language = "auto",
@@ -116,16 +117,16 @@ class AsyncClient:
                         return
                 raise requests.interrupted()
 
-    async def check(self, attachments: Mapping[str, str], *, language: PageLanguage = "en") -> Report:
+    async def check(self, attachments: Files, *, language: PageLanguage = "en") -> Report:
         """Run the rules alone on the files of one run; nothing is stored."""
         body = {"attachments": files(attachments), "language": language}
         return await self._send(Call(method="POST", path="/v1/check", kind=Report, body=body))
 
     async def audit(
         self,
-        attachments: Mapping[str, str],
+        attachments: Files,
         *,
-        good: Mapping[str, str] | None = None,
+        good: Files | None = None,
         question: str = "",
         possible: bool = False,
         language: PageLanguage = "en",
@@ -143,7 +144,7 @@ class AsyncClient:
         }
         return await self._send(Call(method="POST", path="/v1/audit", kind=Audit, body=body))
 
-    async def diff(self, good: Mapping[str, str], bad: Mapping[str, str], *, language: PageLanguage = "en") -> Diff:
+    async def diff(self, good: Files, bad: Files, *, language: PageLanguage = "en") -> Diff:
         """What differs between the files of a run that works and of one that fails; nothing is stored."""
         body = {"good": files(good), "bad": files(bad), "language": language}
         return await self._send(Call(method="POST", path="/v1/diff", kind=Diff, body=body))
@@ -249,7 +250,7 @@ class AsyncClient:
 
 def ask_body(
     question: str,
-    attachments: Mapping[str, str] | None,
+    attachments: Files | None,
     conversation_id: str | None,
     language: Language,
     top_k: int,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ from trainmedic.ui.client.failure import ServiceError
 from trainmedic.ui.client.models import Answer, Delta, Step, decode
 
 T = TypeVar("T")
+Files = Mapping[str, str | bytes]
+"""Name → content: text, or the bytes of a binary file."""
 Language = Literal["auto", "en", "zh"]
 PageLanguage = Literal["en", "zh"]
 Mode = Literal["auto", "deterministic", "investigate"]
@@ -52,16 +55,29 @@ class Call(Generic[T]):
         }
 
 
-def read_files(*paths: str | Path) -> dict[str, str]:
-    """Files as attachments, named as given. Undecodable bytes are replaced. Raises `OSError`."""
-    return {str(path): Path(path).read_bytes().decode("utf-8", "replace") for path in paths}
+def read_files(*paths: str | Path) -> dict[str, str | bytes]:
+    """Files as attachments, named as given; what is not UTF-8, such as an event file, as bytes. Raises `OSError`."""
+    return {str(path): _text_or_bytes(Path(path).read_bytes()) for path in paths}
 
 
-def files(attachments: Mapping[str, str] | None) -> list[dict[str, str]]:
-    """Attachments as the API takes them. Raises `ServiceError` for a list of paths."""
+def _text_or_bytes(content: bytes) -> str | bytes:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return content
+
+
+def files(attachments: Files | None) -> list[dict[str, str]]:
+    """Attachments as the API takes them, bytes in base64. Raises `ServiceError` for a list of paths."""
     if attachments is not None and not isinstance(attachments, Mapping):
         raise ServiceError("invalid_request", "attachments map names to texts", hint="read_files reads paths")
-    return [{"name": name, "content": content} for name, content in (attachments or {}).items()]
+    return [_file(name, content) for name, content in (attachments or {}).items()]
+
+
+def _file(name: str, content: str | bytes) -> dict[str, str]:
+    if isinstance(content, str):
+        return {"name": name, "content": content}
+    return {"name": name, "content": b64encode(content).decode("ascii"), "encoding": "base64"}
 
 
 def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -48,6 +48,7 @@ class Endpoint:
     def __init__(self, context: AppContext, load_server: LoadServer) -> None:
         self._context = context
         self._load_server = load_server
+        self._hosts = allowed_hosts(context)
         self._open = False
         self._starting = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -56,10 +57,15 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or answer 503 with an API error."""
+        trace_id = str(scope.get("state", {}).get("trace_id", ""))
+        if origin := foreign_origin(scope, self._hosts):
+            message = f"calls from pages of {origin} are refused"
+            hint = "set TRAINMEDIC_PUBLIC_URL to the address under which people open the service"
+            await error_response(403, "wrong_origin", message, trace_id=trace_id, hint=hint)(scope, receive, send)
+            return
         try:
             app = await self._started()
         except NotServing as error:
-            trace_id = str(scope.get("state", {}).get("trace_id", ""))
             refusal = error_response(STATUS[error.kind], error.code, error.message, trace_id=trace_id, hint=error.hint)
             await refusal(scope, receive, send)
             return
@@ -129,10 +135,21 @@ def make_mcp_app(context: AppContext, load_server: LoadServer) -> tuple[ASGIApp,
     return app, server.session_manager
 
 
+def foreign_origin(scope: Scope, hosts: Sequence[str]) -> str:
+    """The origin of a call that is none of ``hosts``; empty if it is, if there is none, or if any host may call."""
+    origin = dict(scope["headers"]).get(b"origin", b"").decode("latin-1")
+    try:
+        name = urlsplit(origin).hostname or ""
+    except ValueError:
+        name = ""
+    names = {host.strip("[]") for host in hosts}
+    return origin if origin and hosts and name not in names else ""
+
+
 def allowed_hosts(context: AppContext) -> tuple[str, ...]:
     """Host names allowed in calls; empty, for any, if calls need a key, because no web page has one."""
     settings = context.settings
-    if settings.keys:
+    if settings.guarded:
         return ()
     public = urlsplit(settings.public_url).hostname
     return (*LOOPBACK_HOSTS, public) if public else LOOPBACK_HOSTS

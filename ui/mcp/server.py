@@ -1,4 +1,4 @@
-"""The MCP server: seven read-only tools and two kinds of resource over the advisor, for any transport.
+"""The MCP server: eight read-only tools, resources and prompts over the advisor, for any transport.
 
 The library speaks the protocol revisions 2026-07-28 and, for older clients, 2025-11-25 and before
 (https://modelcontextprotocol.io/specification). A failed call is a tool error that begins with one of the REST API's
@@ -8,10 +8,11 @@ codes and never repeats the client's input.
 from __future__ import annotations
 
 import logging
-import traceback
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server import MCPServer
@@ -25,21 +26,28 @@ from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicE
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.render import render_cause, render_rule
+from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
+from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.question.request import Ask
+from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import (
     AuditResult,
     CaseHits,
     CasePage,
     CheckResult,
     Diagnosis,
+    DiffResult,
     File,
     MessageList,
+    PastedFile,
     RulePage,
 )
 
 if TYPE_CHECKING:
+    from trainmedic.kb.engine.rule import Rule
+    from trainmedic.kb.model.case import Case
     from trainmedic.ui.context import AppContext
 
 MAX_QUESTION = 100_000
@@ -58,8 +66,9 @@ trainmedic finds out why an LLM training run is broken and what to change, in En
 Call `diagnose` with the user's own words and everything pasted: launch command, configs, log tail, pip list. Act on \
 the first cause only if the verdict is `answered`; for `need_input` ask the user for what `missing` names; \
 `not_in_kb` means that no case covers it: do not present a guess as trainmedic's.
-Call `check_config` for files before a run, `audit_packages` for a pip list or lock file, `explain_message` for one \
-error message, `search_cases` to look something up, and `get_case` and `explain_rule` for the pages behind an id. \
+Call `check_config` for files before a run, `audit_packages` for a pip list or lock file, `diff` for a run that \
+fails and one that works, `explain_message` for one error message, `search_cases` to look something up, and \
+`get_case` and `explain_rule` for the pages behind an id. \
 Secrets in the input are masked; nothing is executed.
 """
 log = logging.getLogger("trainmedic.mcp")
@@ -71,18 +80,42 @@ AnswerLanguage = Annotated[
     Literal["auto", "en", "zh"], Field(description="language of the answer; auto follows the question")
 ]
 TextLanguage = Annotated[Literal["en", "zh"], Field(description="language of the texts")]
-# Limits are stated in the schemas and enforced by `_bounded`: the library's own error would repeat the input.
+# Limits are stated in the schemas and enforced by `Tools._files`: the library's own error would repeat the input.
 Id = Annotated[str, Field(json_schema_extra={"maxLength": MAX_ID})]
+
+
+PASTED_FILE = PastedFile.model_json_schema()
+PROMPTS = {
+    "debug_run": (
+        "Find out why a run is broken",
+        "Find out why this LLM training run is broken: {problem}\n"
+        "Collect the launch command, every configuration file, the end of the log with the first error, and "
+        "`pip list`, then call `diagnose` once with all of them. Show the cause with its evidence and the patch; apply "
+        "the patch only if I agree. If the verdict is `need_input`, find out what `missing` names and call it again.",
+    ),
+    "check_before_launch": (
+        "Check a run before it starts",
+        "Before I launch this training run: {problem}\n"
+        "Collect the launch command, every configuration file and `pip list`, call `check_config` with the files and "
+        "`audit_packages` with the package list, and list what to change, most harmful first, each with its patch.",
+    ),
+}
+"""Name: title and text. They are instructions to a model, so they are in one language."""
 
 
 class Server(MCPServer[Any]):
     """The library's server, with errors in our vocabulary. It refuses arguments that a tool does not have."""
 
+    reads_files = False
+
     async def list_tools(self) -> list[Tool]:
-        """The tools, whose schemas admit no further arguments; the library leaves that open."""
+        """The tools, whose schemas admit no further arguments, and paths only if the server reads files."""
         tools = await super().list_tools()
         for tool in tools:
             tool.input_schema = {**tool.input_schema, "additionalProperties": False}
+            definitions = tool.input_schema.get("$defs", {})
+            if "File" in definitions and not self.reads_files:
+                tool.input_schema["$defs"] = {**definitions, "File": PASTED_FILE}
         return tools
 
     async def call_tool(
@@ -113,8 +146,7 @@ def refusal(name: str, error: ToolError) -> str:
         return error_line(InvalidRequest("; ".join(parts)))
     if cause is None:
         return error_line(NotFound(f"no tool {name[:MAX_ID]!r}"))
-    trace = "".join(traceback.format_exception(cause))
-    log.error("unexpected error in tool %s\n%s", name, mask(trace).text)
+    log.error("unexpected error in tool %s\n%s", name, trace_of(cause))
     return "internal: something went wrong on our side"
 
 
@@ -124,12 +156,20 @@ def error_line(error: TrainmedicError) -> str:
     return mask(f"{error.code}: {error.message[:1000]}{hint}".encode("utf-8", "replace").decode("utf-8")).text
 
 
+def owner_of(ctx: Context[Any, Any]) -> str:
+    """Whose conversation a call belongs to: the key's over HTTP, nobody's over standard input."""
+    request = ctx.request_context.request
+    principal = getattr(getattr(request, "state", None), "principal", ANYBODY)
+    return str(principal.id)
+
+
 class Tools:
     """The functions behind the tools. Each raises `TrainmedicError` for an invalid call."""
 
-    def __init__(self, context: AppContext) -> None:
+    def __init__(self, context: AppContext, local: LocalFiles) -> None:
         self._context = context
         self._advisor = context.advisor
+        self._local = local
 
     async def diagnose(
         self,
@@ -150,7 +190,7 @@ class Tools:
     ) -> Diagnosis:
         """Find out why an LLM training run is broken, or whether it is: cause, evidence line by line, the smallest \
 patch, what does not help, and what to ask the user for where that is not enough. Send everything pasted."""
-        files = self._bounded(attachments, question, MAX_QUESTION)
+        files = await self._files(attachments, question, MAX_QUESTION)
         if conversation_id is not None and not (
             0 < len(conversation_id) <= 64 and conversation_id.replace("-", "").replace("_", "").isalnum()
         ):
@@ -164,6 +204,7 @@ patch, what does not help, and what to ask the user for where that is not enough
             language=language,
             top_k=top_k,
             mode=mode,
+            owner=owner_of(ctx),
         )
         async with aclosing(self._context.answerer.stream(request, "", self._context.executor)) as parts:
             async for part in parts:
@@ -183,7 +224,7 @@ patch, what does not help, and what to ask the user for where that is not enough
     ) -> CheckResult:
         """Check launch scripts, configs and a pip list against every rule, before or after a run. No search, no \
 language model, nothing stored."""
-        files = self._bounded(attachments, "", 0)
+        files = await self._files(attachments, "", 0)
         if not files:
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
@@ -203,12 +244,31 @@ language model, nothing stored."""
     ) -> AuditResult:
         """The known defects of the installed packages, such as silently wrong losses, hangs and crashes, with the \
 releases that have them, workarounds, and the versions to change to. Nothing stored."""
-        files = self._bounded(attachments, "", 0)
+        files = await self._files(attachments, "", 0)
         if not files:
             raise InvalidRequest("attachments: at least one file")
         advisor = self._advisor
         view = await self._context.executor(lambda: advisor.audit(files, language))
         return AuditResult.model_validate(replace(view, defects=view.defects[:MAX_DEFECTS]))
+
+    async def diff(
+        self,
+        good: Annotated[list[File], Field(description="files of the run that works")],
+        bad: Annotated[
+            list[File],
+            Field(description=f"files of the run that fails; at most {MAX_CHARACTERS} characters in both together"),
+        ],
+        language: TextLanguage = "en",
+    ) -> DiffResult:
+        """What differs between a run that works and one that fails (configs, effective settings, package versions, \
+curves), and what each difference does; those that explain the failure come first. Nothing stored."""
+        files = await self._files([*good, *bad], "", 0)
+        works, fails = files[: len(good)], files[len(good) :]
+        if not works or not fails:
+            raise InvalidRequest("good, bad: at least one file each")
+        advisor = self._advisor
+        view = await self._context.executor(lambda: advisor.diff(works, fails, language))
+        return DiffResult.model_validate(view)
 
     async def explain_message(
         self,
@@ -220,7 +280,7 @@ releases that have them, workarounds, and the versions to change to. Nothing sto
     ) -> MessageList:
         """What an error message or warning of a training framework says: which code prints it, under which condition \
 and with which of the run's values, which releases have it, and what to change if that is known. No diagnosis."""
-        files = self._bounded(attachments, message, MAX_QUESTION)
+        files = await self._files(attachments, message, MAX_QUESTION)
         if not message.strip() and not files:
             raise InvalidRequest("message: a message, or attachments")
         advisor = self._advisor
@@ -292,23 +352,43 @@ sources."""
             raise ResourceNotFoundError(error_line(error)) from None
         return page
 
-    def _bounded(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
-        """Raises `TooLarge`."""
+    async def case_index(self) -> str:
+        return self._index(self._advisor.knowledge.case_pages.values())
+
+    async def rule_index(self) -> str:
+        return self._index(self._advisor.knowledge.rules.rules)
+
+    def _index(self, pages: Iterable[Case | Rule]) -> str:
+        return "".join(f"- `{page.id}`: {page.title.en}\n" for page in sorted(pages, key=lambda page: page.id))
+
+    async def _files(self, files: list[File] | None, question: str, longest: int) -> tuple[Attachment, ...]:
+        """The attachments, of which those with a path are read here. Raises `TooLarge` and what `LocalFiles` does."""
         files = files or []
         most = self._context.settings.max_attachments
         if len(files) > most:
             raise TooLarge(f"{len(files)} attachments; at most {most} in one call")
         if len(question) > longest:
             raise TooLarge(f"the question is longer than {longest} characters", hint="send logs as attachments")
-        if sum(len(file.content) + len(file.name) for file in files) > MAX_CHARACTERS:
+        if sum(len(file.content or "") + len(file.name) for file in files) > MAX_CHARACTERS:
             raise TooLarge(
                 f"the attachments are longer than {MAX_CHARACTERS} characters", hint="send the end of the log"
             )
-        return tuple(Attachment(name=file.name, content=file.content) for file in files)
+        return tuple([await self._file(file) for file in files])
+
+    async def _file(self, file: File) -> Attachment:
+        path = file.path
+        if path is not None and file.content is None:
+            return await self._context.executor(lambda: self._local.read(path))
+        if path is not None or file.content is None or not file.name:
+            raise InvalidRequest("attachments: name and content, or path")
+        return Attachment(name=file.name, content=file.content)
 
 
-def make_server(context: AppContext) -> Server:
-    """A server over one advisor; it holds no state of its own."""
+def make_server(context: AppContext, roots: Sequence[Path] = ()) -> Server:
+    """A server over one advisor; it holds no state of its own.
+
+    ``roots`` are folders whose files it reads by their path: only for a client on this machine.
+    """
     server = Server(
         name="trainmedic",
         title="trainmedic",
@@ -318,14 +398,16 @@ def make_server(context: AppContext) -> Server:
         log_level="WARNING",
         cache_hints={
             method: CacheHint(ttl_ms=HOUR_MS, scope="public")
-            for method in ("tools/list", "resources/list", "resources/templates/list")
+            for method in ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
         },
     )
-    tools = Tools(context)
+    server.reads_files = bool(roots)
+    tools = Tools(context, LocalFiles(roots))
     titles = {
         "diagnose": "Diagnose a training run",
         "check_config": "Check configuration with the rules",
         "audit_packages": "Audit packages for known defects",
+        "diff": "Compare a failing run with one that works",
         "explain_message": "Explain an error message",
         "search_cases": "Search known cases",
         "get_case": "Read a case",
@@ -342,4 +424,23 @@ def make_server(context: AppContext) -> Server:
             description=f"A {kind}'s page; ?language=zh for Chinese",
             mime_type="text/markdown",
         )(read)
+    for kind, listed in {"case": tools.case_index, "rule": tools.rule_index}.items():
+        server.resource(
+            f"index://{kind}s",
+            name=f"{kind}s",
+            title=f"All {kind}s",
+            description=f"The id and the title of every {kind}",
+            mime_type="text/markdown",
+        )(listed)
+    for name, (title, text) in PROMPTS.items():
+        server.prompt(name=name, title=title, description=title)(_prompt(text))
     return server
+
+
+def _prompt(text: str) -> Callable[[str], str]:
+    def prompt(
+        problem: Annotated[str, Field(description="what is seen, and where the run's files are")],
+    ) -> str:
+        return text.format(problem=problem)
+
+    return prompt

@@ -6,10 +6,15 @@ model pays for every token that it reads: no end columns, settings, signals or s
 
 from __future__ import annotations
 
-from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from trainmedic.service.answer import Citation, InputView, MaskedView, MechanismRef, MissingView, RefutationView
 from trainmedic.service.api.resources import Hit
+
+# JSON has no NaN and no infinity.
+NumberText = Annotated[str, BeforeValidator(lambda value: f"{value:.6g}")]
 
 
 class Part(BaseModel):
@@ -18,13 +23,23 @@ class Part(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-class File(BaseModel):
+class PastedFile(BaseModel):
     """A pasted file."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", title="File")
 
     name: str = Field(description="its name, such as train.sh")
     content: str = Field(description="its text")
+
+
+class File(BaseModel):
+    """A file: its name and its text, or its path below one of the server's folders, where the server reads it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field("", description="its name, such as train.sh")
+    content: str | None = Field(None, description="its text")
+    path: str | None = Field(None, description="instead of both: where the server finds it; spares sending a long log")
 
 
 class Place(Part):
@@ -225,6 +240,48 @@ class AuditResult(Part):
     patch: str = Field(description="a unified diff of the requirement files")
     inputs: list[InputView] = Field(validation_alias=AliasPath("receipt", "inputs"))
     masked: list[MaskedView] = Field(validation_alias=AliasPath("receipt", "masked"))
+
+
+class DifferenceEffect(Part):
+    """What a difference does; ``explains``: it produces a symptom that only the failing run shows."""
+
+    kind: str = Field(description="rule, defect, origin, default, removed or renamed")
+    id: str
+    title: str
+    fix: str
+    explains: bool
+
+
+class RunDifference(Part):
+    """One thing that differs; null on a side that does not have it or does not say."""
+
+    kind: str = Field(description="run, setting, option or package")
+    name: str
+    good: str | None
+    bad: str | None
+    good_place: Place | None
+    bad_place: Place | None
+    effects: list[DifferenceEffect]
+
+
+class CurveParting(Part):
+    """The first step from which a metric differs for good; ``whole``: from the first common step."""
+
+    metric: str
+    step: int
+    good: NumberText
+    bad: NumberText
+    whole: bool
+    bad_place: Place
+
+
+class DiffResult(Part):
+    """Only what differs, what explains the failure first. Findings and defects are those of the failing run alone."""
+
+    differences: list[RunDifference]
+    curves: list[CurveParting]
+    findings: list[Finding]
+    defects: list[Defect]
 
 
 class MessageList(Part):

@@ -193,8 +193,12 @@ def uri(name: str) -> str:
 
 def fingerprint(item: FindingView) -> str:
     """Stable while the rule, the file and the offending text stay, whatever moves around them."""
-    parts = [item.rule_id, *(f"{span.attachment}\0{' '.join(span.text.split())}" for span in item.evidence[:1])]
-    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16] + ":1"
+    return fingerprint_of(item.rule_id, item.evidence) + ":1"
+
+
+def fingerprint_of(name: str, evidence: Sequence[Span]) -> str:
+    parts = [name, *(f"{span.attachment}\0{' '.join(span.text.split())}" for span in evidence[:1])]
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def notification(problem: ProblemView) -> dict[str, Any]:

@@ -65,8 +65,8 @@ class Extras:
 
 
 def render_answer(answer: Answer, extras: Extras = Extras()) -> tuple[Reply, ...]:
-    """The whole answer in one or more messages: text, then small print, then buttons."""
-    body = f"{verdict_line(answer)}\n\n{text_of(answer)}"
+    """The answer in one or more messages: text, then small print, then buttons. Details may be a link away."""
+    body = f"{verdict_line(answer)}\n\n{text_of(answer, short=bool(extras.public_url))}"
     blocks = [markdown(piece) for piece in split_markdown(neutral(body), BODY)]
     return packed([*blocks, *footer(answer, extras)], fallback(body))
 
@@ -136,9 +136,16 @@ def lead(answer: Answer) -> str:
     return neutral(f"{verdict_line(answer)}{title}\n\n")
 
 
-def text_of(answer: Answer) -> str:
-    """The answer's Markdown without the receipt and the confidence, which this channel shows elsewhere."""
-    return markdown_of(section for section in answer.sections if section.kind not in ("receipt", "confidence"))
+def text_of(answer: Answer, *, short: bool = False) -> str:
+    """The answer's Markdown without the receipt and the confidence, which this channel shows elsewhere.
+
+    ``short``: without the details that are folded elsewhere.
+    """
+    return markdown_of(
+        section
+        for section in answer.sections
+        if section.kind not in ("receipt", "confidence") and not (short and section.folded)
+    )
 
 
 def receipt_lines(answer: Answer) -> list[str]:

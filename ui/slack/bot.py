@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,7 +21,7 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_sdk.web.async_client import AsyncWebClient
 
-from trainmedic.kb.mask import mask
+from trainmedic.kb.trace import trace_of
 from trainmedic.service.settings import MEBIBYTE, is_loopback
 from trainmedic.ui.bots.seen import SeenEvents
 from trainmedic.ui.bots.tasks import SHUTDOWN_S
@@ -263,7 +262,7 @@ class SlackBot:
         return app
 
     async def _error(self, error: Exception) -> None:
-        log.error("a listener failed\n%s", mask("".join(traceback.format_exception(error))).text)
+        log.error("a listener failed\n%s", trace_of(error))
 
     async def _mention(self, body: dict[str, Any], event: dict[str, Any]) -> None:
         # Messages of bots are ignored, or two bots in one channel would answer each other forever.

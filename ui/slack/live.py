@@ -196,7 +196,8 @@ class LiveAnswer:
 
     async def _finish_stream(self, answer: Answer, extras: Extras) -> bool:
         """End the stream with the remaining text and the buttons; False if the streamed text is not the final one."""
-        body = neutral(text_of(answer))
+        # What was streamed before verification held the details too.
+        body = neutral(text_of(answer, short=bool(extras.public_url) and self._text == self._lead))
         # Live text is on the page already: it can stay only if verification left it as it was, apart from white
         # space.
         if self._text != self._lead:

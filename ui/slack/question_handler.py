@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 import uuid
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -16,6 +15,7 @@ from cachetools import LRUCache
 from trainmedic.kb.errors import NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
+from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
 from trainmedic.service.question.request import Ask
@@ -355,8 +355,7 @@ class QuestionHandler:
             if isinstance(error, SlackRefused) and error.error in NOT_A_MEMBER:
                 message = messages("not_in_channel", language)
         else:
-            trace = "".join(traceback.format_exception(error))
-            log.error("unexpected error, trace_id=%s\n%s", trace_id, mask(trace).text)
+            log.error("unexpected error, trace_id=%s\n%s", trace_id, trace_of(error))
         reason = mask(message).text.rstrip(".。")
         text = messages("failed", language, message=escape(reason), hint=escape(hint), trace_id=trace_id)
         if addressed:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.compressed import expand
 from trainmedic.kb.parse.intake import decode
 from trainmedic.service.answer import Answer
 from trainmedic.service.composition.views import report_view
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.checking import examine
-from trainmedic.ui.client import Client
+from trainmedic.ui.client import Client, ServiceError
 from trainmedic.ui.present import text
+from trainmedic.ui.present.messages import messages
 from trainmedic.ui.watch.watcher import Diagnose
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ def source(
 ) -> Diagnose:
     """The service at ``server`` if given, and the knowledge installed here if there is none or it fails."""
     installed = in_process(load_advisor, language)
-    return with_fallback(by_service(server, key, language), installed) if server else installed
+    return with_fallback(server, by_service(server, key, language), installed) if server else installed
 
 
 def in_process(load_advisor: Callable[[], Advisor], language: AnswerLanguage) -> Diagnose:
@@ -46,31 +49,40 @@ def by_service(url: str, key: str | None, language: AnswerLanguage) -> Diagnose:
     """A service at ``url``. Its failures raise `ServiceError`."""
 
     def diagnose(attachments: Sequence[Attachment]) -> Answer:
-        # The service masks its input too, but a secret need not leave this machine for that.
-        texts = {mask(attachment.name).text: mask(text_of(attachment)).text for attachment in attachments}
         with Client(url, api_key=key) as client:
-            return client.ask("", texts, language=language)
+            return client.ask("", masked_texts(attachments), language=language)
 
     return diagnose
 
 
-def with_fallback(first: Diagnose, second: Diagnose) -> Diagnose:
+def masked_texts(attachments: Sequence[Attachment]) -> dict[str, str]:
+    """The attachments for a service, which masks its input too: a secret need not leave this machine for that."""
+    return {mask(attachment.name).text: mask(text_of(attachment)).text for attachment in attachments}
+
+
+def with_fallback(server: str, first: Diagnose, second: Diagnose) -> Diagnose:
+    """Asks the second one if the service fails, and says so on standard error."""
 
     def diagnose(attachments: Sequence[Attachment]) -> Answer:
         try:
             return first(attachments)
-        except Exception:  # the installed knowledge has the same cases, whatever is wrong with the service
-            return second(attachments)
+        except Exception as error:  # the installed knowledge has the same cases, whatever is wrong with the service
+            why = str(error) if isinstance(error, ServiceError) else type(error).__name__
+            answer = second(attachments)
+            sys.stderr.write(mask(messages("watch.fallback", answer.language, server=server, why=why)).text + "\n")
+            return answer
 
     return diagnose
 
 
 def text_of(attachment: Attachment) -> str:
-    """An attachment's text; undecodable bytes are replaced."""
+    """An attachment's text, unpacked if it is compressed; undecodable bytes are replaced."""
     if isinstance(attachment.content, str):
         return attachment.content
-    decoded = decode(attachment.content)
-    return decoded[0] if decoded is not None else attachment.content.decode("utf-8", "replace")
+    expanded = expand(attachment.content)
+    content = attachment.content if expanded is None else expanded.content
+    decoded = decode(content)
+    return decoded[0] if decoded is not None else content.decode("utf-8", "replace")
 
 
 def report(attachments: Sequence[Attachment], settings: Settings, language: Literal["en", "zh"]) -> tuple[str, int]:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.parse.signal_kinds import KINDS
 from trainmedic.kb.serialization import plain
-from trainmedic.ui.present.bot_text import (
-    DINGTALK_CHARACTERS,
-    FEISHU_CHARACTERS,
-    BotExtras,
-    dingtalk_message,
-    feishu_card,
-    pages,
+from trainmedic.service.observers.formats import (
+    CHARACTERS,
+    Alert,
+    Format,
+    address_of,
+    alertmanager_alerts,
+    format_of,
+    message,
+    pagerduty_event,
 )
+from trainmedic.ui.present.bot_text import BotExtras, pages
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import Extras, is_button, render_answer
 from trainmedic.ui.present.slack_text import escape
@@ -26,7 +29,6 @@ from trainmedic.ui.present.stored import with_sections
 from trainmedic.ui.watch.watcher import Diagnosis
 
 Notifier = Callable[[Diagnosis], None]
-FEISHU_HOOK, DINGTALK_HOOK = "/open-apis/bot/v2/hook/", "/robot/send"
 NAME = "trainmedic"
 SLACK = "https://slack.com/api/"
 TIMEOUT_S = 10.0
@@ -85,21 +87,23 @@ def to_slack(
     return _reporting_errors(f"Slack {channel}", notify)
 
 
-def to_webhook(url: str) -> Notifier:
-    """Posts ``{event: "diagnosed", name, step, signs, answer}`` as JSON, or messages to a group's robot.
+def to_webhook(url: str, kind: Format | None = None) -> Notifier:
+    """Posts ``{event: "diagnosed", name, step, signs, text, answer}`` as JSON, or what another receiver wants.
 
-    The robots of Feishu, Lark and DingTalk are known by the paths of their webhooks.
+    ``kind`` is by default the one that the URL shows.
     """
-    path = urlsplit(url).path
+    wanted: Format = kind or format_of(url)
 
     def notify(diagnosis: Diagnosis) -> None:
-        if path.startswith(FEISHU_HOOK):
-            for text in _texts(diagnosis, FEISHU_CHARACTERS):
-                _post(url, {"msg_type": "interactive", "card": feishu_card(text)}, {})
+        if wanted in CHARACTERS:
+            for text in _texts(diagnosis, CHARACTERS[wanted]):
+                _post(url, message(wanted, text), {})
             return
-        if path == DINGTALK_HOOK:
-            for text in _texts(diagnosis, DINGTALK_CHARACTERS):
-                _post(url, dingtalk_message(text), {})
+        if wanted == "pagerduty":
+            _post(address_of(wanted, url), pagerduty_event(url, _alert(diagnosis)), {})
+            return
+        if wanted == "alertmanager":
+            _post(url, alertmanager_alerts(_alert(diagnosis), datetime.now(UTC).isoformat()), {})
             return
         body = {
             "event": "diagnosed",
@@ -112,6 +116,18 @@ def to_webhook(url: str) -> Notifier:
         _post(url, body, {})
 
     return _reporting_errors("webhook", notify)
+
+
+def _alert(diagnosis: Diagnosis) -> Alert:
+    causes = diagnosis.answer.causes if diagnosis.answer.verdict == "answered" else ()
+    return Alert(
+        key=diagnosis.answer.id,
+        summary=headline(diagnosis),
+        source=name_of(diagnosis),
+        severity="critical",
+        labels={"cause": causes[0].case_id} if causes else {},
+        details={"cause": causes[0].title if causes else "", "answer": diagnosis.answer.answer},
+    )
 
 
 def _texts(diagnosis: Diagnosis, limit: int) -> list[str]:

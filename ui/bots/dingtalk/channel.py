@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.observers.formats import CHARACTERS, dingtalk_message
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.ui.bots.channel import BotMessage, ChannelFailed, FileReference, Json, NotRead, Reception
 from trainmedic.ui.bots.dingtalk import events
 from trainmedic.ui.bots.files import download
-from trainmedic.ui.present.bot_text import DINGTALK_CHARACTERS, dingtalk_message
 
 TIMEOUT_S = 10.0
 WEBHOOK_ORIGIN = ("https", "oapi.dingtalk.com")
@@ -28,7 +28,8 @@ class DingTalkChannel:
     name = "dingtalk"
     path = "/dingtalk/events"
     updates = False
-    page_characters = DINGTALK_CHARACTERS
+    page_characters = CHARACTERS["dingtalk"]
+    help = "help"
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._settings = settings

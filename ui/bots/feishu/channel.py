@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 
 from trainmedic.kb.model.place import Attachment
+from trainmedic.service.observers.formats import CHARACTERS, feishu_card
 from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.ui.bots.channel import BotMessage, ChannelFailed, FileReference, Json, NotRead, Reception
 from trainmedic.ui.bots.feishu import events
 from trainmedic.ui.bots.files import download
-from trainmedic.ui.present.bot_text import FEISHU_CHARACTERS, feishu_card
 
 TIMEOUT_S = 10.0
 TOKEN_MARGIN_S = 300
@@ -32,7 +32,8 @@ class FeishuChannel:
     name = "feishu"
     path = "/feishu/events"
     updates = True
-    page_characters = FEISHU_CHARACTERS
+    page_characters = CHARACTERS["feishu"]
+    help = "help"
 
     def __init__(self, settings: Settings, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._settings = settings
