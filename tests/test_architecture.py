@@ -73,9 +73,11 @@ PURE = (
 )
 IMPURE_IMPORTS = {"os", "pathlib", "time", "datetime", "random", "socket", "subprocess", "requests", "httpx", "urllib"}
 READS_ENVIRONMENT = {
+    "ingest/bulk/ray_data.py",
     "ingest/sources/github.py",
     "service/settings.py",
     "ui/chat/app.py",
+    "ui/cli/__init__.py",
     "ui/cli/_input.py",
     "ui/watch/launch.py",
     "kb/store/embedder.py",

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tomllib
+import venv
 import zipfile
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
+import httpx
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from tenacity import Retrying, stop_after_delay, wait_fixed
 
-from trainmedic.kb.store.index import MANIFEST, PREBUILT, read_manifest
+from tests.incidents import KTO_SINGLE
+from trainmedic.kb.store.index import PREBUILT
+from trainmedic.kb.store.manifest import MANIFEST, read_manifest
 from trainmedic.service.settings import CONFIG_VARIABLE, unknown_variables
 
 ROOT = Path(__file__).parent.parent
@@ -113,13 +121,13 @@ def test_an_unpacked_wheel_answers_in_a_new_data_folder_without_embedding_any_pa
     assert not (tmp_path / "data").exists()
 
 
-def test_make_puts_the_index_into_the_wheel_and_into_a_checkout_before_the_service_starts() -> None:
+def test_make_puts_the_index_into_the_wheel_and_the_service_starts_without_one() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     command = "trainmedic index build --package"
     recipe = makefile.partition("\nwheel:")[2].partition("\n\n")[0]
     assert 0 < recipe.index(command) < recipe.index("pip --disable-pip-version-check wheel")
     assert "install: $(VENV)/.indexed" in makefile
-    assert "serve: install" in makefile
+    assert "serve: $(VENV)/.installed\n" in makefile
     assert f"{command} >/dev/null" in DOCKERFILE
 
 
@@ -168,6 +176,115 @@ def test_the_names_resolve_inside_the_repository(name: str) -> None:
     assert [Path(place).resolve() for place in spec.submodule_search_locations or ()] == [ROOT / name]
 
 
+# The wheel alone
+
+
+WITHOUT = """
+import sys
+from importlib.machinery import PathFinder
+HIDDEN = frozenset({hidden!r})
+class Installed(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else super().find_spec(name, path, target)
+sys.meta_path[:] = [Installed if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of an environment with the wheel and what its metadata names, and nothing else.
+
+    The dependencies are those of the tests: they are found by their path, and all other packages are hidden.
+    """
+    place = tmp_path_factory.mktemp("alone")
+    venv.create(place, with_pip=False, symlinks=True)
+    (site,) = place.glob("lib/python*/site-packages")
+    needed = closure(requirements())
+    installed = packages_distributions()
+    hidden = {name for name, owners in installed.items() if not needed & set(map(canonicalize_name, owners))}
+    install = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", "--quiet"]
+    subprocess.run([*install, "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
+    (site / "sitecustomize.py").write_text(WITHOUT.format(hidden=sorted(hidden - {"trainmedic"})), encoding="utf-8")
+    # A line of a .pth file adds the folder alone, without the editable install that it holds.
+    (site / "dependencies.pth").write_text(f"{Path(yaml.__file__).parent.parent}\n", encoding="utf-8")
+    return place / "bin"
+
+
+def told(alone: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A verb, run where there is no checkout."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAINMEDIC_", "PYTHON"))}
+    tokens = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
+    environment = {**kept, **tokens, "TRAINMEDIC_DATA_DIR": str(folder / "data"), "LANG": "C.UTF-8"}
+    command = [str(alone / "trainmedic"), *words]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "train.sh").write_text(KTO_SINGLE, encoding="utf-8")
+    (tmp_path / "good.sh").write_text(KTO_SINGLE.replace(" --vanilla_loss", ""), encoding="utf-8")
+    (tmp_path / "requirements.txt").write_text("trl==0.19.0\ntransformers==4.52.4\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_checks_asks_searches_audits_compares_and_lists(alone: Path, files: Path) -> None:
+    """Outside of a checkout, with the dependencies that its metadata names and without any extra."""
+    page = "kb/rules/kto/openrlhf-kto-vanilla-loss-single-class.md"
+    shipped_page = str(next(alone.parent.glob(f"lib/python*/site-packages/trainmedic/{page}")))
+    expected = {
+        ("check", "train.sh"): (1, "openrlhf-kto-vanilla-loss-single-class"),
+        ("ask", "KTO loss is nan, why?", "-f", "train.sh"): (0, "vanilla_loss"),
+        ("search", "kto loss nan"): (0, "openrlhf-kto-vanilla-loss-nan"),
+        ("audit", "requirements.txt", "--fail-on", "never"): (0, "trl"),
+        ("diff", "good.sh", "train.sh"): (0, "vanilla_loss"),
+        ("kb", "lint", shipped_page): (0, "1 page, 0 problems"),
+        ("index", "status"): (0, "prebuilt"),
+        ("eval",): (3, "--set names a JSONL file of questions"),
+        ("slack",): (2, "pip install 'trainmedic[slack]'"),
+        ("mcp",): (3, "pip install 'trainmedic[mcp]'"),
+    }
+    outcomes = {words: told(alone, files, *words) for words in expected}
+    wrong = [
+        (words, done.returncode, done.stdout[-300:], done.stderr[-600:])
+        for words, done in outcomes.items()
+        if done.returncode != expected[words][0] or expected[words][1] not in done.stdout + done.stderr
+    ]
+    assert wrong == []
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_serves_its_api_until_it_is_told_to_stop(alone: Path, files: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TRAINMEDIC_", "PYTHON"))}
+    process = subprocess.Popen(
+        [str(alone / "trainmedic"), "serve", "--port", str(port)],
+        cwd=files,
+        env={**kept, "TRAINMEDIC_DATA_DIR": str(files / "data")},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        url = f"http://127.0.0.1:{port}"
+        for attempt in Retrying(wait=wait_fixed(0.2), stop=stop_after_delay(120), reraise=True):
+            with attempt:
+                assert process.poll() is None
+                assert httpx.get(f"{url}/readyz").json()["status"] == "ok"
+        body = {"question": "KTO loss is nan", "attachments": [{"name": "train.sh", "content": KTO_SINGLE}]}
+        assert httpx.post(f"{url}/v1/ask", json=body, timeout=60).json()["verdict"] == "answered"
+        assert httpx.get(f"{url}/").status_code == 404
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "no pages: install the extra 'ui' for them" in said
+    assert "Traceback" not in said
+
+
 # The pinned set
 
 
@@ -204,7 +321,7 @@ def requirements(*extras: str) -> list[str]:
 
 
 def test_everything_that_make_installs_is_pinned() -> None:
-    needed = closure(requirements("ui", "slack", "ingest", "st", "dev"))
+    needed = closure(requirements("ui", "slack", "ingest", "postgres", "otel", "st", "dev"))
     cuda = {name for name in needed if name.startswith(("nvidia-", "cuda-", "triton"))}  # of a CUDA build of torch
     assert sorted(needed - cuda - set(pinned())) == []
 
@@ -286,14 +403,17 @@ def test_the_container_runs_without_root_and_without_a_writable_root() -> None:
     assert {mount.split(":")[1] for mount in service["volumes"]} == {"/data"}
 
 
-def test_the_key_of_the_composed_service_is_a_secret_file_and_in_no_variable() -> None:
+def test_the_secrets_of_the_composed_service_are_files_and_in_no_variable() -> None:
     compose = yaml.safe_load(COMPOSE)
     service = compose["services"]["trainmedic"]
-    (secret,) = service["secrets"]
-    assert service["environment"] == {"TRAINMEDIC_API_KEYS_FILE": f"/run/secrets/{secret}"}
-    assert compose["secrets"][secret]["file"].startswith("./var/")
-    ignored = subprocess.run(["git", "check-ignore", "-q", compose["secrets"][secret]["file"]], cwd=ROOT, check=False)
-    assert ignored.returncode == 0
+    assert {"api_keys", "database_url"} == set(service["secrets"])
+    assert service["environment"] == {
+        f"TRAINMEDIC_{secret.upper()}_FILE": f"/run/secrets/{secret}" for secret in service["secrets"]
+    }
+    for secret in compose["secrets"].values():
+        assert secret["file"].startswith("./var/")
+        ignored = subprocess.run(["git", "check-ignore", "-q", secret["file"]], cwd=ROOT, check=False)
+        assert ignored.returncode == 0
 
 
 def test_published_ports_are_those_of_this_machine_only() -> None:
