@@ -4,12 +4,13 @@
     python -m benchmarks.ingest --cheap --count 10000 40000
     python -m benchmarks.ingest --cheap --count 100000 --kills 10
 
-The write-ups (`benchmarks.write_ups`) are made while they are read. Each round ingests them in a process of its own
+The write-ups (`benchmarks.write_ups`) are made before the clock starts. Each round ingests them in a process of its own
 into a fresh store, what the knowledge takes a resolution for included, and then embeds the very same passages with as
 many encoder threads and nothing else to do. Exit code 1 if a run embeds less than 85 % of that, by processor time: what
 else runs on the machine changes that less than the time by the clock, which is printed too.
 
-``--cheap`` replaces the encoder by a hash, so that the rest is what is measured. ``--kills``: a run is killed when as
+``--cheap`` replaces the encoder by a hash, so that the rest is what is measured, and makes the write-ups while they are
+read, so that memory is that of the run. ``--kills``: a run is killed when as
 many random numbers of threads are stored, started again each time, and its store compared with that of a run that was
 left alone: the same threads, words and vectors, none missing and none twice.
 """
@@ -22,7 +23,7 @@ import random
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -99,8 +100,12 @@ def ingest(plan: Plan, times: SimpleQueue[tuple[float, float]] | None = None, la
     executor, explain = executor_of(plan), _explain(plan)
     store = ThreadStore(plan.folder, "cheap" if plan.cheap else "encoder", DIMENSION)
 
+    made: Iterable[Raw | Discussion] = write_ups(plan.count, plan.seed)
+    if not plan.cheap:
+        made = list(made)
+
     def items() -> Iterator[Raw | Discussion]:
-        yield from write_ups(plan.count, plan.seed)
+        yield from made
         if last is not None:
             last.set()
 
@@ -108,6 +113,8 @@ def ingest(plan: Plan, times: SimpleQueue[tuple[float, float]] | None = None, la
     sync("bench", items(), store, executor, explain)
     if times is not None:
         times.put((time.perf_counter() - started, processor_s() - before))
+    if isinstance(executor, RayData):
+        executor.close()
 
 
 def processor_s() -> float:
