@@ -99,7 +99,7 @@ def files(location: str) -> Iterator[File | Failure]:
         if path.suffix.lower() == ".zip":
             yield from _archive(path, origin, nested=True)
         else:
-            yield File(origin=origin, open=partial(path.open, "rb"))
+            yield File(origin=origin, open=partial(_binary, path))
 
 
 def text_of(data: bytes) -> str | None:
@@ -117,6 +117,10 @@ def text_of(data: bytes) -> str | None:
 
 def too_large(origin: str, most: int) -> Failure:
     return Failure(origin=origin, reason=f"larger than {most // 1024 // 1024} MiB")
+
+
+def _binary(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 def _hidden(origin: str) -> bool:
