@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmedic.kb.frameworks.catalogue import is_option
+from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
 from trainmedic.service.advisor import PreparedAnswer
@@ -81,9 +82,10 @@ def compared(answer: Answer, *, folded: bool) -> Sections:
 def grounding_of(prepared: PreparedAnswer, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """The sources and claims that the model's sentences are checked against."""
     evidence = prepared.context.evidence
+    corpus = "\n".join((evidence.question, *(source.text for source in evidence.sources)))
     return Grounding(
         sources=prompt.sources,
-        corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
+        corpus=f"{corpus}\n{mask_identities(corpus)}",  # the model has seen the second one
         known=is_option,
         denials=denials(prepared, looked_up),
         protected=(prompt.messages[0].content,),
