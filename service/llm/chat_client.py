@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
-from trainmedic.kb.identities import masked_values
+from trainmedic.kb.identities import identities_of, masked_values
 
 REASONING = "reasoning_content"
 """The key of the model's reasoning in a message's ``additional_kwargs``, as in LangChain's own clients."""
@@ -48,7 +48,9 @@ class Chat(ChatOpenAI):
     def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
         """The request, without the names of people and machines: whoever calls the model, this is what it is sent."""
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        return {**payload, "messages": masked_values(payload["messages"], keep=_OURS)}
+        messages = payload["messages"]
+        known = identities_of(content for message in messages if isinstance(content := message.get("content"), str))
+        return {**payload, "messages": masked_values(messages, known, _OURS)}
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
