@@ -38,9 +38,9 @@ _LAST_NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}(?=\d{1,3}$)")
 
 _HOME = re.compile(r"/(?:home|Users|users?)/(?P<name>[^\s/\\'\"`:;,<>(){}$%*\[\]|&=，。；：、）（”“…]{1,64})")
 _PROFILE = re.compile(
-    r"\\{1,2}Users\\{1,2}(?P<name>[^\\/:*?\"<>|\s$%{](?:[^\\/:*?\"<>|\r\n]{0,62}[^\\/:*?\"<>|\s])?(?=\\)|[\w.-]{1,64})"
+    r"\\Users\\{1,2}(?P<name>[^\\/:*?\"<>|\s$%{](?:[^\\/:*?\"<>|\r\n]{0,62}[^\\/:*?\"<>|\s])?(?=\\)|[\w.-]{1,64})"
 )
-_TILDE = re.compile(r"(?<![\w/.~-])~(?P<name>[a-z_][\w-]{1,31})(?=/)")
+_TILDE = re.compile(r"~(?<![\w/.~-]~)(?P<name>[a-z_][\w-]{1,31})(?=/)")
 _VALUE = re.compile(
     r"\\?[\"']?[ \t]*(?:[:=：]|(?<=[A-Za-z])[ \t])[ \t]*\\?[\"']?"
     r"(?P<value>[A-Za-z0-9\u3400-\u9fff][\w\u3400-\u9fff.-]{0,253}(?:\[[\d,-]{1,64}\])?)(?![\w/\\(])"
@@ -55,12 +55,14 @@ _AUTHORITY = re.compile(
 )
 _AFTER_AT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}")
 _ENDING = re.compile(r"\.([A-Za-z]{2,11})(?![A-Za-z0-9_(-]|\.[A-Za-z0-9_])")
-_ADDRESS = re.compile(
-    r"(?<![\w.-])(?:(?P<private>(?:10\.\d{1,3}|172\.(?:1[6-9]|2\d|3[01])|192\.168|169\.254|100\.(?:6[4-9]|[789]\d|1[01]\d|12[0-7]))"
-    r"(?:\.\d{1,3}){2})|(?:\d{1,3}\.){3}\d{1,3}(?=[:<]\d))(?![\w.]?\d)"
+# A pattern that begins with what it looks for is found ten times as fast as one that begins with a lookbehind.
+_ADDRESS = re.compile(r"\d(?<![\w.-].)\d{0,2}(?:\.\d{1,3}){3}(?![\w.]?\d)")
+_PRIVATE = re.compile(
+    r"(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|169\.254\.|100\.(?:6[4-9]|[789]\d|1[01]\d|12[0-7])\.)"
 )
+_PORT = re.compile(r"[:<]\d")
 _DASHED = re.compile(r"(?<![\w-])ip(?P<address>(?:-\d{1,3}){4})(?![\w-])")
-_SIX = re.compile(r"(?<![\w:.])(?:fe80|f[cd][0-9a-f]{2}):[0-9a-f:]{2,40}(?![\w:])", re.IGNORECASE)
+_SIX = re.compile(r"[fF](?<![\w:.].)(?:[eE]80|[cCdD][0-9a-fA-F]{2}):[0-9a-fA-F:]{2,40}(?![\w:])")
 _VERSION_BEFORE = re.compile(
     r"(?:(?:==|>=|<=|~=|!=|\bv|version[ :=]{1,3})"
     r"|(?:curand|tensorrt|trt|cuda|nvidia|rocm|driver)[\w.-]{0,20}[\"']?[ \t:=,]{0,40})$",
@@ -274,6 +276,8 @@ def _log_prefixes(text: str) -> Iterator[Span]:
 
 def _ip_addresses(text: str) -> Iterator[Span]:
     for match in _ADDRESS.finditer(text):
+        if not _PRIVATE.match(match[0]) and not _PORT.match(text, match.end()):
+            continue
         before = text[max(0, match.start() - 64) : match.start()].rpartition("\n")[2]
         # nvidia-curand-cu12 10.3.5.147 is a version.
         if not _NO_NAME.fullmatch(match[0]) and not _VERSION_BEFORE.search(before):

@@ -15,7 +15,7 @@ from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import InvalidRequest, NotFound
-from trainmedic.kb.identities import mask_identities
+from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
@@ -204,7 +204,8 @@ class Advisor:
         context, previous = prepared.context, prepared.answer
         texts = (context.evidence.question, *(source.text for source in context.evidence.sources))
         # The model has seen them without the names of people and machines.
-        lines = [line for text in texts for seen in (text, mask_identities(text)) for line in seen.splitlines()]
+        known = identities_of(texts)
+        lines = [line for text in texts for seen in (text, mask_identities(text, known)) for line in seen.splitlines()]
         differential = reranked(prepared.diagnosis.differential, choices, lines)
         causes = differential.causes[: len(prepared.diagnosis.causes)]
         diagnosis = replace(prepared.diagnosis, differential=differential, causes=causes)

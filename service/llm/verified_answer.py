@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmedic.kb.frameworks.catalogue import is_option
-from trainmedic.kb.identities import mask_identities
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
 from trainmedic.service.advisor import PreparedAnswer
@@ -15,7 +14,7 @@ from trainmedic.service.composition.citations import Citations, shown_name
 from trainmedic.service.composition.compose import Sections, appended, opening
 from trainmedic.service.composition.error_messages import messages_section
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.llm.prompts import Prompt, Source
+from trainmedic.service.llm.prompts import Prompt, Source, without_identities
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 
 MAX_FLAGGED = 10
@@ -85,7 +84,7 @@ def grounding_of(prepared: PreparedAnswer, prompt: Prompt, looked_up: Sequence[C
     corpus = "\n".join((evidence.question, *(source.text for source in evidence.sources)))
     return Grounding(
         sources=prompt.sources,
-        corpus=f"{corpus}\n{mask_identities(corpus)}",  # the model has seen the second one
+        corpus=f"{corpus}\n{without_identities(corpus, prepared)}",  # the model has seen the second one
         known=is_option,
         denials=denials(prepared, looked_up),
         protected=(prompt.messages[0].content,),

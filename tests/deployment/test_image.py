@@ -1,6 +1,7 @@
 """The image, built from the Dockerfile by buildah on a base image that Debian's packages make, and run.
 
-It runs as docker runs it: as its user, without capabilities and network, with a read-only root file system. Its health check is run in it too.
+It runs as docker runs it: as its user, without capabilities and network, with a read-only root file system. So does
+its health check.
 """
 
 from __future__ import annotations
