@@ -49,7 +49,7 @@ curl -s -o /dev/null -w '%{{http_code}}' $url/v1/cases > {log}/without-key
 curl -sf $url/v1/ask -H 'Authorization: Bearer k' -H 'content-type: application/json' \
   -d '{{"question": "loss is nan"}}' > {log}/answer
 grep -E '^(Uid|CapEff|NoNewPrivs):' /proc/$process/status > {log}/status
-curl -sf $url/ -H 'Accept: text/html' -o /dev/null
+curl -sf $url/ -H 'Authorization: Bearer k' -H 'Accept: text/html' -o /dev/null
 kill -TERM $process
 wait $process
 """
