@@ -233,7 +233,7 @@ def _agreement(facets: Facets, case: Case | None) -> tuple[str, ...]:
         agreed.append("algorithm")
     if facets.model_family in case.model_families:
         agreed.append("model family")
-    if facets.signals & set(case.signals):
+    if not facets.signals.isdisjoint(case.signals):
         agreed.append("signal")
     return tuple(agreed)
 
