@@ -17,7 +17,8 @@ from typing import TypeAlias
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
-from trainmedic.kb.engine.silence import Shape, empty, marks_of, said_by
+from trainmedic.kb.engine.said import Shape
+from trainmedic.kb.engine.silence import empty, marks_of, said_by
 from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, show, truth
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
+from trainmedic.kb.engine.said import Said
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
@@ -22,9 +23,6 @@ from trainmedic.kb.model.evidence import Evidence, Metric, Row, Signal, Tracebac
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Recognised, RunConfig, Value, VersionFact
 from trainmedic.kb.versions import Clause, Interval, holds, interval_holds, interval_of, parse_range, parse_version
-
-if TYPE_CHECKING:
-    from trainmedic.kb.engine.silence import Said
 
 T = TypeVar("T")
 RECOGNISED = ("framework", "algorithm", "stage", "model", "model_family")

@@ -8,12 +8,11 @@ of the same `Shape` that says nothing at all. If they share none, the condition 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts
 from trainmedic.kb.engine.log_text import inner_words
+from trainmedic.kb.engine.said import Said, Shape
 from trainmedic.kb.engine.values import UNKNOWN, Key
 from trainmedic.kb.model.evidence import Evidence, Row
 from trainmedic.kb.model.place import Span
@@ -27,27 +26,6 @@ _OF_SIGNAL = frozenset({"signal", "seen", "stated", "onset"})
 _OF_METRIC = frozenset({"metric", "metric_first", "metric_max", "metric_min", "metric_abs_max", "has_metric"})
 _OF_TRACEBACK = frozenset({"traceback", "oom_in", "oom_size", "oom_frame"})
 _NOWHERE = Span(attachment=None, line=1, column=1, end_line=1, end_column=1, text="")
-
-
-class Shape(NamedTuple):
-    """What decides whether something absent is known to be absent.
-
-    ``whole``: a whole configuration was given; ``deepspeed``: with its DeepSpeed file, if it names one. ``rows``: rows
-    of metrics; ``log``: anything that a run printed.
-    """
-
-    whole: bool
-    deepspeed: bool
-    rows: bool
-    log: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """The marks of some evidence, and its shape."""
-
-    marks: frozenset[str]
-    shape: Shape
 
 
 def said_by(facts: Facts) -> Said:
