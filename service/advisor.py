@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -48,7 +48,7 @@ from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
-from trainmedic.service.ranking.retrieve import Hit, depth_around, nearest_chunks, retrieve, retrieve_beside
+from trainmedic.service.ranking.retrieve import Hit, Nearest, depth_around, nearest_chunks, retrieve, retrieve_beside
 from trainmedic.service.ranking.similar import shown, similar_threads
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
@@ -407,9 +407,7 @@ class Advisor:
         report = self._check(evidence, book)
         watch.lap("rules")
         query = replace(query, fired=fired_cases(report))
-        hits = retrieve_beside(
-            query, index, nearest, top_k=CANDIDATES, cases=self.knowledge.published, leave_out=leave_out
-        )
+        hits = self._hits(query, nearest, leave_out)
         watch.lap("retrieve")
         similar = self._similar(query, intent)
         context = context_of(evidence, report, intent, hits, self.knowledge, leave_out, similar, book)
@@ -503,6 +501,10 @@ class Advisor:
     def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
         return with_patches(check(evidence, rules, book), evidence, rules, self._read)
+
+    def _hits(self, query: Query, nearest: Callable[[], Nearest], leave_out: Collection[str]) -> tuple[Hit, ...]:
+        index, cases = self.knowledge.index, self.knowledge.published
+        return retrieve_beside(query, index, nearest, top_k=CANDIDATES, cases=cases, leave_out=leave_out)
 
     def _earlier(self, request: Ask) -> tuple[Turn, ...]:
         messages = tuple(turn_of(mask(text).text) for text in request.earlier)
