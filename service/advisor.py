@@ -16,6 +16,7 @@ from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
@@ -204,7 +205,9 @@ class Advisor:
         the same verdict."""
         context, previous = prepared.context, prepared.answer
         texts = (context.evidence.question, *(source.text for source in context.evidence.sources))
-        lines = [line for text in texts for line in text.splitlines()]
+        # The model has seen them without the names of people and machines.
+        known = identities_of(texts)
+        lines = [line for text in texts for seen in (text, mask_identities(text, known)) for line in seen.splitlines()]
         differential = reranked(prepared.diagnosis.differential, choices, lines)
         causes = differential.causes[: len(prepared.diagnosis.causes)]
         diagnosis = replace(prepared.diagnosis, differential=differential, causes=causes)
@@ -351,7 +354,8 @@ class Advisor:
         if self.history is None:
             raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
         # People paste into comments too: what is stored is masked, like everything else.
-        masked = replace(feedback, reason=storable(feedback.reason), comment=storable(feedback.comment))
+        reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
+        masked = replace(feedback, reason=reason, comment=comment)
         previous = self.history.feedback(feedback.answer_id)
         self.history.give_feedback(masked)
         if self._observers:

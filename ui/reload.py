@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -33,7 +34,7 @@ SETTLE_S = 3.0
 LOOK_S = 0.5
 """Seconds between two looks whether the index in use has words only."""
 RETRY_S = 60.0
-"""Seconds until embedding that failed is tried again."""
+"""Seconds until embedding that failed is tried again, and a reload whose failure the pages may have no part in."""
 log = logging.getLogger("trainmedic.reload")
 State: TypeAlias = tuple[object, ...]
 
@@ -42,8 +43,9 @@ class Reloader:
     """Builds the index of changed pages beside the one in use and swaps both at once.
 
     Pages with new problems are not used: what is served stays, and `problem` says why. An index of words only is made
-    whole beside the requests. ``read`` and ``make`` are the steps of loading, for knowledge that does not come from the
-    settings, and ``embed`` is how an index of words gets its vectors.
+    whole beside the requests. What fails though the pages are sound is tried again after ``retry_s`` seconds. ``read``
+    and ``make`` are the steps of loading, for knowledge that does not come from the settings, and ``embed`` is how an
+    index of words gets its vectors.
     """
 
     def __init__(
@@ -55,14 +57,18 @@ class Reloader:
         make: Callable[[Pages], Knowledge] | None = None,
         embed: Callable[[Settings, str, Percent], Awaitable[None]] = add_vectors,
         seen: State | None = None,
+        retry_s: float = RETRY_S,
     ) -> None:
         """``seen`` is the `state_of` the pages when the advisor's knowledge was loaded; by default that of now."""
         self.problem: str | None = None
+        self._broken = False
+        """The problem is in the pages, which only another change of them mends."""
         self._settings = settings
         self._advisor = advisor
         self._read = read or (lambda: read_pages(settings.extra_pages))
         self._make = make or self._knowledge_of
         self._embed = embed
+        self._retry_s = retry_s
         self._seen = seen if seen is not None else state_of(settings)
         self._lock = Lock()
 
@@ -79,7 +85,7 @@ class Reloader:
                 self.problem = None
                 return knowledge is not None
             except Exception as error:  # whatever a page does: the knowledge in use answers on
-                self.problem = _reason(error)
+                self.problem, self._broken = _reason(error), isinstance(error, BrokenPages)
                 log.warning("the changed pages are not used, the old ones are served: %s", self.problem)
                 return False
 
@@ -151,7 +157,7 @@ class Reloader:
         except Exception as error:  # whatever the embedder does: the words answer on
             self.problem = _reason(error)
             log.warning("the search index cannot be built, answers search by words only: %s", self.problem)
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(self._retry_s)
 
     def _use_vectors(self, name: str) -> None:
         root = index_root(self._settings)
@@ -166,14 +172,16 @@ class Reloader:
                 log.info("the index %s has its vectors now", name)
 
     async def _watch(self) -> None:
-        latest = self._seen
+        latest, failed_at = self._seen, 0.0
         while True:
             await asyncio.sleep(self._settings.reload_s)
             before, latest = latest, await asyncio.to_thread(state_of, self._settings)
+            again = failed_at and time.monotonic() - failed_at >= self._retry_s
             # A file that still changes from one look to the next may be half written.
-            if latest == before and latest != self._seen:
+            if latest == before and (latest != self._seen or again):
                 self._seen = latest
                 await asyncio.to_thread(self.reload)
+                failed_at = time.monotonic() if self.problem is not None and not self._broken else 0.0
 
     async def trouble(self) -> str | None:
         """The probe of ``/readyz``."""

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from tests.incidents import GEMMA_COMMAND, GEMMA_VERSIONS
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
+from trainmedic.service.api.openai import MAX_MESSAGES
 from trainmedic.service.settings import Settings
 
 QUESTION = f"reward model is nan with flash attention\n```bash\n{GEMMA_COMMAND}```\n```\n{GEMMA_VERSIONS}```\n"
@@ -90,6 +91,13 @@ def test_a_conversation_without_a_user_is_refused(http: TestClient) -> None:
     got = http.post("/v1/chat/completions", json={"messages": [{"role": "system", "content": "hello"}]})
     assert got.status_code == 400
     assert got.json()["error"]["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize(("earlier", "status"), [(MAX_MESSAGES - 1, 200), (MAX_MESSAGES, 422)])
+def test_a_conversation_has_a_greatest_length(http: TestClient, earlier: int, status: int) -> None:
+    messages = [{"role": "assistant", "content": "ok"}] * earlier
+    asked = {"messages": [*messages, {"role": "user", "content": "loss is nan"}]}
+    assert http.post("/v1/chat/completions", json=asked).status_code == status
 
 
 def test_a_stream_ends_as_the_protocol_says(http: TestClient) -> None:

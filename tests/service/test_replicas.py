@@ -20,7 +20,7 @@ import pytest
 from tests.ui.test_reload import PAGE
 
 ADMIN = {"authorization": "Bearer boss"}
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 QUESTION = "why does the frobnicated loss rise?"
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -19,8 +19,11 @@ from trainmedic.service.answer import Answer, Section, StepView, markdown
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.llm.model import ChatModel, ModelOptions
+from trainmedic.service.question.request import Ask
 from trainmedic.ui.slack.bot import SlackBot
-from trainmedic.ui.slack.live import STARTS, WINDOW_S, StreamLimits
+from trainmedic.ui.slack.gather import Place
+from trainmedic.ui.slack.live import STARTS, WINDOW_S, LiveAnswer, StreamLimits
+from trainmedic.ui.slack.post import Poster
 
 STEP = StepView(number=1, tool="rules", what="Checked the rules again", arguments={}, result="2 fired")
 FAILED_STEP = replace(STEP, number=2, what="Looked for <!channel> releases", ok=False)
@@ -80,6 +83,41 @@ def test_the_verdict_is_streamed_before_the_text_is_written(strict: LocalSlack, 
         assert strict.statuses[-1]["status"] == "active"
 
     streaming(act, final=written("Because of the empty mean."))
+
+
+class HeldPoster:
+    """Takes every call, but ends the first only when told to."""
+
+    def __init__(self) -> None:
+        self.chunks: list[list[dict[str, Any]]] = []
+        self.arrived, self.go = asyncio.Event(), asyncio.Event()
+
+    async def calls(self, method: str, *, chunks: list[dict[str, Any]] | None = None, **_: Any) -> dict[str, Any]:
+        self.chunks.append(chunks or [])
+        self.arrived.set()
+        await self.go.wait()
+        return {"ts": "1.0"}
+
+
+def test_a_card_that_changes_while_it_is_being_sent_is_sent_again(advisor: Advisor) -> None:
+    draft = advisor.ask(Ask(question=QUESTION))
+
+    async def act() -> list[list[dict[str, Any]]]:
+        poster = HeldPoster()
+        place = Place(channel="C1", thread_ts="1.0", user="U1", team="T1")
+        async with LiveAnswer(cast(Poster, poster), StreamLimits(flush_s=QUICK), place) as live:
+            live.open("en")
+            await poster.arrived.wait()
+            live.begin(draft)
+            poster.go.set()
+            async with asyncio.timeout(10):
+                while len(poster.chunks) < 2:
+                    await asyncio.sleep(QUICK)
+        return poster.chunks
+
+    first, second, *_ = asyncio.run(act())
+    assert [(card["id"], card["status"]) for card in first] == [("read", "in_progress")]
+    assert ("read", "complete") in [(card["id"], card["status"]) for card in second if "id" in card]
 
 
 def test_steps_of_an_investigation_are_cards(strict: LocalSlack, streaming: Callable[..., None]) -> None:

@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -472,14 +473,45 @@ def test_search_can_be_kept_to_one_framework(kept: Path, capsys: pytest.CaptureF
 # --- the index ------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    """An embedder that makes an index of all pages in seconds; the default one takes a minute."""
+    with Endpoint() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def index_of_all_pages(endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A data folder with an index that was built by the command line, and what the command said of it."""
+    data, out = tmp_path_factory.mktemp("own"), io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(out):
+        use_index(patched, endpoint, data)
+        assert main(["index", "build"]) == CLEAN
+    return data, json.loads(out.getvalue())
+
+
+def use_index(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint, data: Path) -> None:
+    """The command line works on this data folder with this embedder, and without the package's own index."""
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(data))
+    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")
+    monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
+    monkeypatch.setattr(store, "PREBUILT", data / "none")
+
+
+@pytest.fixture
+def own_index(
+    index_of_all_pages: tuple[Path, Any], endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """A copy of that folder in ``tmp_path / "own"``, which the command line uses with the same embedder."""
+    data, built = index_of_all_pages
+    use_index(monkeypatch, endpoint, Path(shutil.copytree(data, tmp_path / "own")))
+    return built
+
+
 def test_an_index_is_built_verified_shown_and_switched(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "own"))
-    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")  # the default one takes a minute
-    with Endpoint() as endpoint:
-        monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
-        built = json.loads(out_of(capsys, "index", "build"))
+    built = own_index | {"root": str(tmp_path / "own" / "index")}
     assert json.loads(out_of(capsys, "index", "status")) == built
     assert json.loads(out_of(capsys, "index", "verify")) == built
     assert json.loads(out_of(capsys, "index", "switch", built["current"])) == built
@@ -492,34 +524,29 @@ def test_an_index_is_built_verified_shown_and_switched(
 
 
 def test_a_version_is_listed_compared_carried_to_another_folder_and_pinned(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    own_index: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "own"))
-    monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "openai:bag-of-words")
-    monkeypatch.setattr(store, "PREBUILT", tmp_path / "none")
+    first = own_index["in_use"]
     (tmp_path / "more").mkdir()
-    with Endpoint() as endpoint:
-        monkeypatch.setenv("TRAINMEDIC_EMBEDDER_BASE_URL", endpoint.url)
-        first = json.loads(out_of(capsys, "index", "build"))["in_use"]
-        page = next((Path(__file__).parents[2] / "kb" / "cases").rglob("openrlhf-kto-vanilla-loss-nan.md"))
-        text = page.read_text(encoding="utf-8").replace(f"id: {page.stem}", "id: our-own-incident", 1)
-        (tmp_path / "more" / "our-own-incident.md").write_text(text, encoding="utf-8")
-        monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "more"))
-        assert json.loads(out_of(capsys, "index", "status"))["older_than_pages"]
-        second = json.loads(out_of(capsys, "index", "build"))["in_use"]
-        listed = {version["id"]: version for version in json.loads(out_of(capsys, "index", "versions", "--json"))}
-        assert {id: version["in_use"] for id, version in listed.items()} == {first: False, second: True}
-        assert f"{second}  " in out_of(capsys, "index", "versions")
-        changed = out_of(capsys, "index", "diff", first, second).splitlines()
-        assert [line.split("  ")[0] for line in changed] == ["+ case our-own-incident"]
-        assert out_of(capsys, "index", "diff", second, first).startswith("- case our-own-incident")
-        assert main(["index", "export", str(tmp_path / "index.zip"), first]) == CLEAN
-        assert json.loads(out_of(capsys, "index", "rollback", first))["pinned"] == first
-        assert main(["index", "rollback"]) == USAGE
-        monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "other"))
-        assert main(["index", "import", str(tmp_path / "index.zip")]) == CLEAN
-        assert json.loads(out_of(capsys, "index", "rollback", first[:5]))["in_use"] == first
-        assert json.loads(out_of(capsys, "index", "rollback", "--release"))["pinned"] is None
+    page = next((Path(__file__).parents[2] / "kb" / "cases").rglob("openrlhf-kto-vanilla-loss-nan.md"))
+    text = page.read_text(encoding="utf-8").replace(f"id: {page.stem}", "id: our-own-incident", 1)
+    (tmp_path / "more" / "our-own-incident.md").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("TRAINMEDIC_KB_PATHS", str(tmp_path / "more"))
+    assert json.loads(out_of(capsys, "index", "status"))["older_than_pages"]
+    second = json.loads(out_of(capsys, "index", "build"))["in_use"]
+    listed = {version["id"]: version for version in json.loads(out_of(capsys, "index", "versions", "--json"))}
+    assert {id: version["in_use"] for id, version in listed.items()} == {first: False, second: True}
+    assert f"{second}  " in out_of(capsys, "index", "versions")
+    changed = out_of(capsys, "index", "diff", first, second).splitlines()
+    assert [line.split("  ")[0] for line in changed] == ["+ case our-own-incident"]
+    assert out_of(capsys, "index", "diff", second, first).startswith("- case our-own-incident")
+    assert main(["index", "export", str(tmp_path / "index.zip"), first]) == CLEAN
+    assert json.loads(out_of(capsys, "index", "rollback", first))["pinned"] == first
+    assert main(["index", "rollback"]) == USAGE
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path / "other"))
+    assert main(["index", "import", str(tmp_path / "index.zip")]) == CLEAN
+    assert json.loads(out_of(capsys, "index", "rollback", first[:5]))["in_use"] == first
+    assert json.loads(out_of(capsys, "index", "rollback", "--release"))["pinned"] is None
     (tmp_path / "index.zip").write_text("nothing")
     monkeypatch.setenv("TRAINMEDIC_EMBEDDER", "default")
     assert main(["index", "import", str(tmp_path / "index.zip")]) == FAILED

@@ -28,7 +28,7 @@ from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.ui import loading
 from trainmedic.ui.indexing import add_vectors
-from trainmedic.ui.loading import THREADS, load_version, read_pages
+from trainmedic.ui.loading import THREADS, Pages, load_version, read_pages
 from trainmedic.ui.reload import Reloader, state_of
 from trainmedic.ui.replay import replay
 from trainmedic.ui.versions import build_index, index_status, list_versions, page_changes, roll_back
@@ -251,6 +251,24 @@ def test_no_request_is_dropped_and_no_answer_mixes_versions_while_the_knowledge_
         assert all(citation["title"] == title for citation in answer["citations"] if citation["kind"] == "case")
 
 
+def test_a_running_service_tries_again_what_failed_through_no_fault_of_the_pages(place: Place) -> None:
+    advisor = place.advisor()
+    failures = [StoreError("the index is being written"), StoreError("the disk is full")]
+
+    def make(pages: Pages) -> Knowledge:
+        if failures:
+            raise failures.pop()
+        return loading.knowledge_of(place.settings, pages, advisor.knowledge.embedder)
+
+    reloader = Reloader(place.settings, advisor, make=make, retry_s=0.1)
+    with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
+        first = advisor.knowledge
+        place.write(1)
+        assert until(lambda: advisor.knowledge is not first)
+    assert failures == []
+    assert reloader.problem is None
+
+
 def test_a_running_service_notices_changed_pages_and_the_first_threads(place: Place) -> None:
     advisor = place.advisor()
     reloader = Reloader(place.settings, advisor)
@@ -377,13 +395,10 @@ def test_a_whole_index_answers_until_that_of_changed_pages_is_whole(place: Place
     assert not advisor.knowledge.index.words_only
 
 
-def test_embedding_that_fails_is_named_and_tried_again(
-    place: Place, hasty: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("trainmedic.ui.reload.RETRY_S", 0.1)
+def test_embedding_that_fails_is_named_and_tried_again(place: Place, hasty: None) -> None:
     advisor = place.advisor(at_once=True)
     embedding = Embedding(place, failures=1)
-    reloader = Reloader(place.settings, advisor, embed=embedding)
+    reloader = Reloader(place.settings, advisor, embed=embedding, retry_s=0.1)
     with TestClient(create_app(advisor, place.settings, background=[reloader.running])):
         assert until(lambda: reloader.problem == "the disk is full")
         assert advisor.ask(Ask(question=QUESTION)).words_only

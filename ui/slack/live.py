@@ -258,10 +258,10 @@ class LiveAnswer:
         if not self.ts:
             await self._start()
         elif self._native:
-            fresh, text = list(self._unsent), self._text[self._sent :]
+            fresh, text = self._fresh(), self._text[self._sent :]
             if not fresh and not text:
                 return
-            chunks = [*(dict(self._cards[id]) for id in fresh), *([_text(text)] if text else [])]
+            chunks = [*map(dict, fresh.values()), *([_text(text)] if text else [])]
             await self._poster.calls(
                 # No waiting for the rate limit: the next flush contains this text as well.
                 "chat_appendStream",
@@ -272,13 +272,13 @@ class LiveAnswer:
             )
             self._mark_sent(fresh, len(text))
         elif self._unsent or len(self._text) > self._sent:
-            fresh, length = list(self._unsent), len(self._text) - self._sent
+            fresh, length = self._fresh(), len(self._text) - self._sent
             # A refused or limited edit is only late: the next one shows the same.
             await self._poster.update(self._place.channel, self.ts, self._edited(), patience_s=0)
             self._mark_sent(fresh, length)
 
     async def _start(self) -> None:
-        fresh, text = list(self._unsent), self._text
+        fresh, text = self._fresh(), self._text
         kind = "im" if self._place.direct else "channel"
         if self._streams.may_start(kind):
             # Slack asks for a recipient in channels only.
@@ -293,7 +293,7 @@ class LiveAnswer:
                             thread_ts=self._place.thread_ts,
                             recipient_user_id=who.get("user"),
                             recipient_team_id=who.get("team"),
-                            chunks=[*([_text(text)] if text else []), *(dict(self._cards[id]) for id in fresh)],
+                            chunks=[*([_text(text)] if text else []), *map(dict, fresh.values())],
                         )
                     ).get("ts", "")
                 )
@@ -308,9 +308,14 @@ class LiveAnswer:
         [self.ts] = await self._poster.post(self._place.channel, self._place.thread_ts, [self._edited()])
         self._mark_sent(fresh, len(text))
 
-    def _mark_sent(self, fresh: list[str], length: int) -> None:
-        for id in fresh:
-            self._unsent.pop(id, None)
+    def _fresh(self) -> dict[str, dict[str, str]]:
+        """The cards that Slack has not seen as they are now."""
+        return {id: self._cards[id] for id in self._unsent}
+
+    def _mark_sent(self, fresh: dict[str, dict[str, str]], length: int) -> None:
+        for id, card in fresh.items():
+            if self._cards[id] is card:  # else it has changed while this was on its way
+                self._unsent.pop(id, None)
         self._sent += length
 
     def _edited(self) -> Reply:
