@@ -11,7 +11,7 @@ PARALLEL ?= --numprocesses logical --maxprocesses 8 --dist worksteal
 FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary tests/test_mask.py tests/test_messages.py \
   $(addprefix tests/service/test_,$(addsuffix .py,compose diagnose domain negation out_of_scope query query_text series stream_filter supposition_and_topic whatif))
 # What covers the packages of pyproject.toml's coverage settings, in every branch. `slow` tests measure growth.
-COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_run_diff.py \
+COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
   tests/service/test_verify.py
 
 .PHONY: help install serve wheel bundle secrets test test-fast coverage test-vllm test-deployment lint format bench clean

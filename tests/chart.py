@@ -17,13 +17,25 @@ HEAD = """# The chart with its default values, for those who do without Helm: py
 """
 
 
-def rendered(values: Mapping[str, Any] | None = None, name: str = "trainmedic") -> list[dict[str, Any]]:
+def rendered(values: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
     """The objects of a release. Raises `helm_python.errors.HelmError`."""
+    texts = _texts(values or {})
+    manifests = [path for path in sorted(texts) if not path.endswith("NOTES.txt")]
+    return [item for path in manifests for item in yaml.safe_load_all(texts[path]) if item]
+
+
+def notes(values: Mapping[str, Any]) -> str:
+    """What Helm prints after an installation."""
+    return next(text for path, text in _texts(values).items() if path.endswith("NOTES.txt"))
+
+
+def _texts(values: Mapping[str, Any]) -> Mapping[str, str]:
+    """The rendered templates by their path."""
     helm = pytest.importorskip("helm_python.chart")
     with helm.Chart.load(CHART) as chart:
-        chart.validate_schema(dict(values or {}))
-        texts: Mapping[str, str] = chart.render(dict(values or {}), name=name, namespace="trainmedic")
-    return [item for path in sorted(texts) for item in yaml.safe_load_all(texts[path]) if item]
+        chart.validate_schema(dict(values))
+        texts: Mapping[str, str] = chart.render(dict(values), name="trainmedic", namespace="trainmedic")
+    return texts
 
 
 def plain(objects: Iterable[dict[str, Any]]) -> str:

@@ -51,6 +51,7 @@ PURE = (
     "kb/engine/fixes.py",
     "kb/engine/edits.py",
     "kb/engine/patches.py",
+    "kb/engine/silence.py",
     "kb/language.py",
     "kb/negation.py",
     "kb/sentences.py",

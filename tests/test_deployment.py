@@ -16,7 +16,7 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.chart import CHART, DEPLOY, PLAIN, plain, rendered
+from tests.chart import CHART, DEPLOY, PLAIN, notes, plain, rendered
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
@@ -37,7 +37,9 @@ EVERYTHING: Mapping[str, Any] = {
     "pages": {"existingClaim": "pages"},
     "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "tls"},
     "autoscaling": {"enabled": True},
-    "networkPolicy": {"from": [{"namespaceSelector": {}}]},
+    "networkPolicy": {"from": [{"namespaceSelector": {}}], "namespaces": ["ingress-nginx", "monitoring"]},
+    "env": [{"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "a=b"}],
+    "authorities": {"configMap": "ca"},
     "serviceMonitor": {"enabled": True},
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "dashboard": {"enabled": True},
@@ -87,6 +89,27 @@ def test_several_replicas_without_a_database_are_refused() -> None:
         rendered({"secret": {"settings": ["api_keys"]}})
 
 
+def test_several_replicas_with_a_volume_that_one_node_holds_are_refused() -> None:
+    errors = pytest.importorskip("helm_python.errors")
+    with pytest.raises(errors.HelmError, match="several replicas share one volume"):
+        rendered({"persistence": {"accessModes": ["ReadWriteOnce"]}})
+    assert rendered({"persistence": {"accessModes": ["ReadWriteOnce"], "existingClaim": "shared"}})
+
+
+def test_the_namespaces_of_the_ingress_controller_and_of_prometheus_are_admitted() -> None:
+    (policy,) = [item for item in rendered(EVERYTHING) if item["kind"] == "NetworkPolicy"]
+    sources = policy["spec"]["ingress"][0]["from"]
+    assert sources[0] == {"namespaceSelector": {}}
+    assert sources[1]["namespaceSelector"]["matchExpressions"][0]["values"] == ["ingress-nginx", "monitoring"]
+
+
+def test_whoever_installs_the_chart_is_told_who_cannot_reach_it() -> None:
+    shut = notes({"ingress": {"enabled": True}})
+    assert "name it in networkPolicy.namespaces" in " ".join(shut.split())
+    assert "networkPolicy" not in notes({"ingress": {"enabled": True}, "networkPolicy": {"namespaces": ["nginx"]}})
+    assert "service/trainmedic 8000:80" in shut
+
+
 def test_helm_finds_nothing_to_complain_about() -> None:
     report = pytest.importorskip("helm_python.chart").lint(CHART, {}, strict=True)
     assert (report["errors"], [item for item in report["messages"] if item["severity"] > 1]) == ([], [])
@@ -125,7 +148,7 @@ def test_what_the_chart_sets_are_settings_and_its_probes_are_routes(advisor: Adv
     (deployment,) = [item for item in rendered(EVERYTHING) if item["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     unknown_variables({item["name"]: item["value"] for item in container["env"]})
-    secret = [item["value"] for item in container["env"] if item["name"].endswith("_FILE")]
+    secret = [item["value"] for item in container["env"] if re.fullmatch("TRAINMEDIC_.*_FILE", item["name"])]
     assert secret
     assert all(path.startswith("/run/secrets/trainmedic/") for path in secret)
     routes = create_app(advisor, Settings()).openapi()["paths"]

@@ -21,6 +21,7 @@ from langchain_core.embeddings import Embeddings
 
 from trainmedic.kb.breaker import Breaker
 from trainmedic.kb.errors import InvalidSettings, StoreError
+from trainmedic.kb.identities import mask_identities
 
 ASSETS = Path(__file__).parent / "assets"
 BATCH = 16
@@ -269,7 +270,7 @@ class OpenAIEmbedder(CachedEmbeddings):
         return 1.0
 
     def _embedded(self, text: str) -> Array:
-        row: Array = self._rows([self._query_prefix + text], QUESTION_S)[0]
+        row: Array = self._rows([self._query_prefix + mask_identities(text)], QUESTION_S)[0]
         return row
 
     def _rows(self, texts: Sequence[str], timeout_s: float) -> Array:

@@ -18,6 +18,7 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.agent.option_lookup import catalogue_name, describe_option
 from trainmedic.service.agent.tool_schemas import CheckChanged, GetCase, LookUpOption, ReadLog, SearchCases
 from trainmedic.service.composition.citations import place, quote
+from trainmedic.service.llm.prompts.build import without_identities
 from trainmedic.service.llm.prompts.data_marks import delimited
 from trainmedic.service.llm.prompts.sources import Source, case_text, more_text
 from trainmedic.service.what_if.apply import Effect, WhatIf, what_if
@@ -220,7 +221,7 @@ class Toolbox:
         return marker
 
     def _data(self, text: str) -> str:
-        return delimited(self.mark, text)
+        return delimited(self.mark, without_identities(text, self.prepared))
 
 
 def plain(text: str, length: int = MAX_ARGUMENT) -> str:

@@ -10,8 +10,13 @@ from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, Huma
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_openai import ChatOpenAI
 
+from trainmedic.kb.identities import identities_of, masked_values
+
 REASONING = "reasoning_content"
 """The key of the model's reasoning in a message's ``additional_kwargs``, as in LangChain's own clients."""
+
+_OURS = frozenset(("role", "type", "id", "tool_call_id", "name"))
+"""Fields of a message that the protocol needs as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,13 @@ class Chat(ChatOpenAI):
     `ChatOpenAI` drops it, so that a model which reasons for a minute would look unresponsive.
     https://docs.vllm.ai/en/latest/features/reasoning_outputs/
     """
+
+    def _get_request_payload(self, input_: Any, *, stop: list[str] | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The request, without the names of people and machines: whoever calls the model, this is what it is sent."""
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        messages = payload["messages"]
+        known = identities_of(content for message in messages if isinstance(content := message.get("content"), str))
+        return {**payload, "messages": masked_values(messages, known, _OURS)}
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None

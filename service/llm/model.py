@@ -22,6 +22,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from tenacity import AsyncRetrying, retry_if_exception, wait_fixed
 
 from trainmedic.kb.breaker import Breaker, State
+from trainmedic.kb.identities import masked_values
 from trainmedic.service.llm.chat_client import Chat, Delta, Message, delta_of, has_reasoning, messages_of, text_of
 from trainmedic.service.llm.errors import BREAKS, RETRIED, ModelError, failures
 from trainmedic.service.llm.reasoning_filter import ReasoningFilter, without_reasoning
@@ -251,7 +252,7 @@ class ChatModel:
     async def _tokenize(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         # vLLM serves /tokenize beside /v1, not below it.
         root = self.options.base_url.rstrip("/").removesuffix("/v1")
-        request = {"model": await self.name(), **body}
+        request = {"model": await self.name(), **{key: masked_values(value) for key, value in body.items()}}
         response = await self._http.post(f"{root}/tokenize", json=request, headers=self._headers())
         response.raise_for_status()
         counts: Mapping[str, Any] = response.json()

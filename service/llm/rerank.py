@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.differential import Reasons
 from trainmedic.service.llm.model import ChatModel, Message, ModelError
-from trainmedic.service.llm.prompts.build import MAX_QUESTION, excerpt
+from trainmedic.service.llm.prompts.build import MAX_QUESTION, excerpt, without_identities
 from trainmedic.service.llm.prompts.data_marks import data_mark, delimited
 from trainmedic.service.ranking.reranked import REORDERED, Choice
 
@@ -49,7 +49,8 @@ def is_uncertain(prepared: PreparedAnswer) -> bool:
 
 async def choices_of(prepared: PreparedAnswer, model: ChatModel) -> tuple[Choice, ...]:
     """The model's choices, not validated yet; none if the model fails."""
-    messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=prompt(prepared)))
+    content = without_identities(prompt(prepared), prepared)
+    messages = (Message(role="system", content=INSTRUCTION), Message(role="user", content=content))
     try:
         ranking = await model.structured(messages, Ranking, max_tokens=MAX_TOKENS, within_s=model.options.first_token_s)
     except ModelError:

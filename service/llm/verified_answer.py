@@ -14,7 +14,7 @@ from trainmedic.service.composition.citations import Citations, shown_name
 from trainmedic.service.composition.compose import Sections, appended, opening
 from trainmedic.service.composition.error_messages import messages_section
 from trainmedic.service.composition.messages import messages
-from trainmedic.service.llm.prompts import Prompt, Source
+from trainmedic.service.llm.prompts import Prompt, Source, without_identities
 from trainmedic.service.llm.verify import Denial, Grounding, Verification, complete, denials_of, verify
 
 MAX_FLAGGED = 10
@@ -81,9 +81,10 @@ def compared(answer: Answer, *, folded: bool) -> Sections:
 def grounding_of(prepared: PreparedAnswer, prompt: Prompt, looked_up: Sequence[Case] = ()) -> Grounding:
     """The sources and claims that the model's sentences are checked against."""
     evidence = prepared.context.evidence
+    corpus = "\n".join((evidence.question, *(source.text for source in evidence.sources)))
     return Grounding(
         sources=prompt.sources,
-        corpus="\n".join((evidence.question, *(source.text for source in evidence.sources))),
+        corpus=f"{corpus}\n{without_identities(corpus, prepared)}",  # the model has seen the second one
         known=is_option,
         denials=denials(prepared, looked_up),
         protected=(prompt.messages[0].content,),

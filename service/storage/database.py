@@ -73,6 +73,16 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
+def scrub(engine: Engine) -> None:
+    """Take deleted rows out of SQLite's write-ahead log too; what a reader still needs waits for the next time.
+
+    PostgreSQL frees the space of deleted rows by itself, and overwrites it when it is used again.
+    """
+    if engine.dialect.name == "sqlite":
+        with _reachable(), engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 @contextmanager
 def _reachable() -> Iterator[None]:
     try:
@@ -115,6 +125,8 @@ def engine_of(url: str) -> Engine:
         _switch_to_write_ahead(cursor)
         # Safe with a write-ahead log; a power failure may lose the last turns, never corrupt the file.
         cursor.execute("PRAGMA synchronous=NORMAL")
+        # What a user deletes is overwritten, not only unlinked; the default differs between builds of SQLite.
+        cursor.execute("PRAGMA secure_delete=ON")
         cursor.close()
 
     return engine

@@ -1,4 +1,5 @@
-"""Conversations, answers and feedback in SQLite or PostgreSQL. Only masked text is ever stored.
+"""Conversations, answers and feedback in SQLite or PostgreSQL. Only masked text is ever stored: without secrets, and
+without the names of people and machines, which the answer to the user still has.
 
 A method that writes returns after the commit. Several processes may use one database at once.
 """
@@ -31,9 +32,10 @@ from sqlalchemy import (
 from sqlalchemy.engine import Engine, Row
 
 from trainmedic.kb.errors import NotFound
+from trainmedic.kb.identities import Identities, identities_of, mask_identities, masked_values
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.service.storage.database import METADATA, aware, open_database, reading, writing
+from trainmedic.service.storage.database import METADATA, aware, open_database, reading, scrub, writing
 from trainmedic.service.storage.outcomes import OpenQuestion, Reason, Sightings
 
 REACTIONS = ("up", "down", "resolved")
@@ -78,6 +80,8 @@ _feedback = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("answer_id", name="one_reaction_per_answer"),
 )
+OURS = frozenset(("url", "versions"))
+"""Fields of an answer without names of the user's: links of the knowledge, and versions, which look like addresses."""
 _WHOSE = _turns.c.owner + "/" + _turns.c.conversation_id
 """Tells conversations apart: clients choose ids, and those of two owners may be the same."""
 _ADD = insert(_turns)
@@ -245,12 +249,14 @@ class History:
         ``versions`` are those of the knowledge, the rules and the index that answered. A turn that ``continues`` a
         conversation is not stored if that was deleted meanwhile.
         """
+        attachments = [[str(a.name), str(a.content)] for a in turn.attachments]
+        known = identities_of((turn.question, *(text for file in attachments for text in file)))
         values = {
             "conversation_id": conversation_id,
             "answer_id": turn.answer_id,
             "asked_at": now or datetime.now(UTC),
-            "question": turn.question,
-            "attachments": json.dumps([[a.name, a.content] for a in turn.attachments], ensure_ascii=False),
+            "question": mask_identities(turn.question, known),
+            "attachments": json.dumps(masked_values(attachments, known), ensure_ascii=False),
             "verdict": turn.verdict,
             "causes": json.dumps(list(turn.causes)),
             "versions": json.dumps(list(versions)),
@@ -263,7 +269,8 @@ class History:
                 return
             connection.execute(_ADD, values)  # one statement for all turns: compiled once
             if answer is not None:
-                connection.execute(_KEEP, {"answer_id": turn.answer_id, "body": answer})
+                body = _without_identities(answer, known)
+                connection.execute(_KEEP, {"answer_id": turn.answer_id, "body": body})
 
     def give_feedback(self, feedback: Feedback, now: datetime | None = None) -> None:
         """Store or replace the feedback on an answer. Raises `NotFound` for an unknown answer."""
@@ -399,6 +406,7 @@ class History:
                 ids.update(connection.execute(select(_turns.c.answer_id).where(place)).scalars())
             for table in (_feedback, _answers, _turns):
                 connection.execute(delete(table).where(table.c.answer_id.in_(ids)))
+        scrub(self._engine)
         return tuple(sorted(ids))
 
     def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
@@ -409,7 +417,9 @@ class History:
             # By hand: SQLite enforces foreign keys only if every connection asks for it.
             connection.execute(delete(_feedback).where(_feedback.c.answer_id.in_(old)))
             connection.execute(delete(_answers).where(_answers.c.answer_id.in_(old)))
-            return connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
+            count = connection.execute(delete(_turns).where(_turns.c.asked_at < limit)).rowcount
+        scrub(self._engine)
+        return count
 
     def close(self) -> None:
         """Close the connections."""
@@ -418,6 +428,16 @@ class History:
 
 def _in(owner: str, conversation_id: str) -> ColumnElement[bool]:
     return (_turns.c.owner == owner) & (_turns.c.conversation_id == conversation_id)
+
+
+def _without_identities(body: str, known: Identities) -> str:
+    """The JSON of an answer without the names of people and machines."""
+    # Most answers have none, and looking at the whole is much faster than at each of its texts. Escapes are put back
+    # first, because a name may follow a line break.
+    whole = body.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    if mask_identities(whole, known) == whole:
+        return body
+    return json.dumps(masked_values(json.loads(body), known, OURS), ensure_ascii=False)
 
 
 def _turn(row: Row[Any]) -> Turn:

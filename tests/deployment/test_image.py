@@ -1,11 +1,14 @@
 """The image, built from the Dockerfile by buildah on a base image that Debian's packages make, and run.
 
-It runs as docker runs it: as its user, without capabilities and network, with a read-only root file system.
+It runs as docker runs it: as its user, without capabilities and network, with a read-only root file system. So does
+its health check.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import ssl
 import subprocess
@@ -29,18 +32,24 @@ ip link set lo up
 mount --bind {root} {root} && mount -o remount,ro,bind {root}
 mount --bind {volume} {root}/data
 mount -t tmpfs tmpfs {root}/tmp && mount --rbind /dev {root}/dev && mount -t proc proc {root}/proc
-start() {{ exec env -i {environment} HOME=/data "$@" /usr/sbin/chroot {root} setpriv --reuid 10001 --regid 10001 \
-  --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all env --chdir=/data {command} --port {port}; }}
-(start) > {log}/refused 2>&1 && exit 1 || [ $? = 2 ]
-(start TRAINMEDIC_API_KEYS=k TRAINMEDIC_LOG_FORMAT=json) > {log}/served 2>&1 & process=$!
+inside() {{ exec env -i {environment} HOME=/data TRAINMEDIC_PORT={port} $given /usr/sbin/chroot {root} \
+  setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all \
+  env --chdir=/data "$@"; }}
+given=
+(inside {command}) > {log}/refused 2>&1 && exit 1 || [ $? = 2 ]
+(inside {check}) > /dev/null 2>&1 && exit 1
+(inside touch /opt/trainmedic/x) > {log}/written 2>&1 && exit 1
+given="TRAINMEDIC_API_KEYS=k TRAINMEDIC_LOG_FORMAT=json"
+(inside {command}) > {log}/served 2>&1 & process=$!
 url=http://127.0.0.1:{port}
 for _ in $(seq 100); do sleep .3; curl -sf $url/livez > /dev/null && break; done
 curl -sf $url/readyz > {log}/readyz
+(inside {check})
 curl -s -o /dev/null -w '%{{http_code}}' $url/v1/cases > {log}/without-key
 curl -sf $url/v1/ask -H 'Authorization: Bearer k' -H 'content-type: application/json' \
   -d '{{"question": "loss is nan"}}' > {log}/answer
 grep -E '^(Uid|CapEff|NoNewPrivs):' /proc/$process/status > {log}/status
-curl -sf $url/ -H 'Accept: text/html' -o /dev/null
+curl -sf $url/ -H 'Authorization: Bearer k' -H 'Accept: text/html' -o /dev/null
 kill -TERM $process
 wait $process
 """
@@ -65,7 +74,14 @@ def image(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     places += [word for word in words if word.startswith("/")]
     places += ["/etc/pip.conf", str(Path.home() / ".config/pip/pip.conf"), certificates]
     mounts = [f"--volume={place}:{place}:ro" for place in dict.fromkeys(places) if Path(place).exists()]
-    options = ["--isolation=chroot", "--pull-never", f"--env=PIP_CERT={certificates}", "--layers=false"]
+    # In docker's own format, which alone has the health check.
+    options = [
+        "--format=docker",
+        "--isolation=chroot",
+        "--pull-never",
+        f"--env=PIP_CERT={certificates}",
+        "--layers=false",
+    ]
     run("buildah", "bud", *options, *mounts, "--tag", IMAGE, "--file", "Dockerfile", ".", cwd=checkout)
     yield IMAGE
     run("buildah", "rmi", IMAGE)
@@ -75,14 +91,21 @@ def test_the_image_runs_without_root_network_and_a_writable_root(image: str, tmp
     container = run("buildah", "from", image).strip()
     try:
         root = Path(run("buildah", "mount", container).strip())
-        environment = run("buildah", "inspect", "--format", "{{range .OCIv1.Config.Env}}{{.}} {{end}}", container)
-        command = run("buildah", "inspect", "--format", '{{join .OCIv1.Config.Cmd " "}}', container)
+        config = json.loads(run("buildah", "inspect", "--type", "image", image))["Docker"]["config"]
+        kind, *check = config["Healthcheck"]["Test"]
+        assert kind == "CMD"
         volume, log = tmp_path / "volume", tmp_path / "log"
         log.mkdir()
         shutil.copytree(root / "data", volume)
         os.chown(volume, 10001, 10001)
         text = INSIDE.format(
-            root=root, volume=volume, log=log, environment=environment.strip(), command=command.strip(), port=PORT
+            root=root,
+            volume=volume,
+            log=log,
+            environment=shlex.join(config["Env"]),
+            command=shlex.join(config["Cmd"]),
+            check=shlex.join(check),
+            port=PORT,
         )
         script = tmp_path / "inside.sh"
         script.write_text(text, encoding="utf-8")
@@ -92,7 +115,9 @@ def test_the_image_runs_without_root_network_and_a_writable_root(image: str, tmp
     finally:
         run("buildah", "rm", container)
     assert done.returncode == 0, (done.stderr, told)
+    assert config["User"] == "10001:10001"
     assert "refusing to listen" in told["refused"]
+    assert "Read-only file system" in told["written"]
     assert '"status": "ok"' in told["readyz"]
     assert told["without-key"] == "401"
     assert '"verdict"' in told["answer"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from trainmedic.kb.identities import identities_of, mask_identities, masked_values
 from trainmedic.kb.mask import mask
 from trainmedic.kb.parse.signal_kinds import KINDS
-from trainmedic.kb.serialization import plain
+from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.observers.formats import (
     CHARACTERS,
     Alert,
@@ -21,11 +23,12 @@ from trainmedic.service.observers.formats import (
     message,
     pagerduty_event,
 )
+from trainmedic.service.storage.history import OURS
 from trainmedic.ui.present.bot_text import BotExtras, pages
 from trainmedic.ui.present.messages import messages
 from trainmedic.ui.present.slack import Extras, is_button, render_answer
 from trainmedic.ui.present.slack_text import escape
-from trainmedic.ui.present.stored import with_sections
+from trainmedic.ui.present.stored import answer_from, with_sections
 from trainmedic.ui.watch.watcher import Diagnosis
 
 Notifier = Callable[[Diagnosis], None]
@@ -49,6 +52,14 @@ def headline(diagnosis: Diagnosis) -> str:
 def name_of(diagnosis: Diagnosis) -> str:
     """The log's name in one line, masked: people put keys into paths too."""
     return mask("".join(letter if letter.isprintable() else " " for letter in diagnosis.name)).text
+
+
+def for_others(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis without the names of people and machines: a channel has more readers than a terminal."""
+    known = identities_of((diagnosis.name, to_json(diagnosis.answer).replace("\\n", "\n")))
+    body = masked_values(plain(diagnosis.answer), known, OURS)
+    answer = answer_from(body) if isinstance(body, dict) else diagnosis.answer
+    return replace(diagnosis, answer=answer, name=mask_identities(diagnosis.name, known))
 
 
 def to_terminal(diagnosis: Diagnosis) -> None:
@@ -75,6 +86,7 @@ def to_slack(
     """
 
     def notify(diagnosis: Diagnosis) -> None:
+        diagnosis = for_others(diagnosis)
         shared = {"channel": channel, "unfurl_links": False, "unfurl_media": False}
         headers = {"Authorization": f"Bearer {token}"}
         first = _post(f"{base_url}chat.postMessage", {**shared, "text": escape(headline(diagnosis))}, headers)
@@ -95,6 +107,7 @@ def to_webhook(url: str, kind: Format | None = None) -> Notifier:
     wanted: Format = kind or format_of(url)
 
     def notify(diagnosis: Diagnosis) -> None:
+        diagnosis = for_others(diagnosis)
         if wanted in CHARACTERS:
             for text in _texts(diagnosis, CHARACTERS[wanted]):
                 _post(url, message(wanted, text), {})

@@ -8,10 +8,11 @@ then pasted texts.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from trainmedic.kb.identities import Identities, identities_of, mask_identities
 from trainmedic.kb.model.place import Source as Pasted
 from trainmedic.service.advisor import PreparedAnswer
 from trainmedic.service.composition.differential import Reasons
@@ -72,7 +73,9 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
     Tokens are counted only if the number of bytes does not already show that everything fits.
     """
     sources, language = sources_of(prepared), prepared.answer.language
-    parts = _parts(prepared, sources)
+    # Before they are counted, which the endpoint may do.
+    known = identities_in(prepared)
+    parts = [replace(part, text=mask_identities(part.text, known)) for part in _parts(prepared, sources)]
     system, everything = system_text(), "\n\n".join(part.text for part in parts)
     free = context_tokens - max_tokens - MARGIN
     # An upper bound that needs no call: most prompts fit, and counting costs a round trip.
@@ -101,6 +104,19 @@ async def build(prepared: PreparedAnswer, count: Count, *, context_tokens: int, 
         left_out=tuple(dict.fromkeys(left_out)),
         tokens=total,
     )
+
+
+def without_identities(text: str, prepared: PreparedAnswer) -> str:
+    """``text`` without the names of people and machines that anything in the conversation tells.
+
+    `llm.chat_client` masks each request once more; it sees less of the conversation.
+    """
+    return mask_identities(text, identities_in(prepared))
+
+
+def identities_in(prepared: PreparedAnswer) -> Identities:
+    evidence = prepared.context.evidence
+    return identities_of((evidence.question, *(source.text for source in evidence.sources)))
 
 
 def _parts(prepared: PreparedAnswer, sources: Sequence[Source]) -> list[_PromptPart]:
