@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from trainmedic.kb.mask import mask
 from trainmedic.kb.threads.thread import Role
@@ -95,16 +97,49 @@ class Document:
         return "\n".join(block.text for block in self.blocks)
 
 
+_NAMES = ("origin", "key", "url", "updated", "reason")
+
+
+def printable(item: Item) -> Item:
+    """The item with half surrogate pairs in what names it written out (``\\udcff``): no database takes them. The name
+    of a file in another encoding has some, and JSON may hold them."""
+    texts = {name: getattr(item, name, "") for name in _NAMES}
+    odd: dict[str, Any] = {name: _written_out(text) for name, text in texts.items() if not _is_text(text)}
+    return replace(item, **odd) if odd else item
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _written_out(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def masked(item: Raw | Discussion) -> Raw | Discussion:
     """The item without secrets and e-mail addresses, and without what is no text."""
     if isinstance(item, Raw):
         return masked_raw(item)
-    messages = tuple(replace(message, text=_masked_text(message.text)) for message in item.messages)
-    return replace(item, title=_masked_text(item.title), messages=messages)
+    title, *texts = masked_texts((item.title, *(message.text for message in item.messages)))
+    messages = tuple(replace(message, text=text) for message, text in zip(item.messages, texts, strict=True))
+    return replace(item, title=title, messages=messages)
 
 
 def masked_raw(raw: Raw) -> Raw:
     return replace(raw, content=_masked_text(raw.content))
+
+
+def masked_texts(texts: Sequence[str]) -> Iterator[str]:
+    """The texts without secrets; together, because each search for them has its price."""
+    whole = _masked_text("\n".join(texts))
+    start = 0
+    for text in texts:
+        yield whole[start : start + len(text)]
+        start += len(text) + 1
 
 
 def _masked_text(text: str) -> str:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
-from trainmedic.ingest.document import Discussion, Document
+from trainmedic.ingest.document import Discussion, Document, masked_texts
 from trainmedic.kb.fences import fence_after
-from trainmedic.kb.mask import mask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ _LEAST_NAME = 3
 def without_persons(document: Document) -> Document:
     """The write-up without names, handles, telephone numbers, user folders, hosts and addresses of machines."""
     # Once more without secrets: in the raw text, markup may have stood between a key and its value.
-    title, *texts = _masked((document.title, *(block.text for block in document.blocks)))
+    title, *texts = masked_texts((document.title, *(block.text for block in document.blocks)))
     shapes = _possible((title, *texts))
     names = _names_in((title, *texts), shapes)
     blocks = tuple(
@@ -61,15 +60,6 @@ def without_persons(document: Document) -> Document:
         for block, text in zip(document.blocks, texts, strict=True)
     )
     return replace(document, title=_hidden(title, shapes, names), blocks=blocks)
-
-
-def _masked(texts: Sequence[str]) -> Iterator[str]:
-    """The texts without secrets; together, because each search for them has its price."""
-    whole = mask("\n".join(texts)).text
-    start = 0
-    for text in texts:
-        yield whole[start : start + len(text)]
-        start += len(text) + 1
 
 
 def discussion_without_persons(discussion: Discussion) -> Discussion:

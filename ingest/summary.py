@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from trainmedic.ingest.document import Block, Discussion, Document, Message
 from trainmedic.ingest.drafts.sections import section_of
@@ -113,6 +114,7 @@ def telling(text: str) -> tuple[str, ...]:
     return tuple(_cut(listed[n]) for n in chosen if n < len(listed))[:MOST_QUOTES]
 
 
+@lru_cache(maxsize=64)  # each message is weighed before one is quoted
 def prose(text: str) -> str:
     """The start of a text without its fenced blocks, marks and code spans as they are written."""
     return "\n".join(token.content for token in tokens(text[:LONGEST_PROSE]) if token.type == "inline")

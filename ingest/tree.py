@@ -6,8 +6,11 @@ import io
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from trainmedic.ingest.document import Failure
 
@@ -15,31 +18,69 @@ MAX_ARCHIVE = 10_000
 """Members of an archive that are read."""
 MAX_NESTED = 512 * 1024 * 1024
 """Bytes of an archive inside an archive."""
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of a line: an issue with all that was said about it has some."""
+_DAMAGED = (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError)
+"""What unpacking raises if the archive is damaged, encrypted or packed in an unknown way."""
 # GB18030 decodes nearly anything, so it comes last.
 ENCODINGS = ("utf-8-sig", "gb18030")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """One file. ``origin`` is its path below the location, with the archive's name where it is in one.
-
-    ``head(n)`` gives at most the first n bytes; it raises `OSError` if the file cannot be read or unpacked.
-    """
+    """One file. ``origin`` is its path below the location, with the archive's name where it is in one; ``open`` opens
+    it for reading."""
 
     origin: str
-    head: Callable[[int], bytes]
+    open: Callable[[], IO[bytes]]
 
     @property
     def suffix(self) -> str:
         return PurePosixPath(self.origin).suffix.lower()
+
+    def head(self, most: int) -> bytes:
+        """At most the first ``most`` bytes. Raises `OSError` if the file cannot be read or unpacked."""
+        with self._opened() as stream:
+            return stream.read(most)
 
     def content(self, most: int) -> bytes | Failure:
         """All bytes, or why not: more than ``most``, unreadable."""
         try:
             data = self.head(most + 1)
         except OSError as error:
-            return Failure(origin=self.origin, reason=error.strerror or str(error) or "cannot be read")
+            return self._unreadable(error)
         return too_large(self.origin, most) if len(data) > most else data
+
+    def lines(self, most: int = MAX_LINE) -> Iterator[tuple[str, bytes] | Failure]:
+        """Where each line is that is not blank, and its bytes: one line in memory at a time, however large the file.
+
+        A line of more than ``most`` bytes is a `Failure`, and so is what ends the reading.
+        """
+        number = 0
+        try:
+            with self._opened() as stream:
+                while line := stream.readline(most + 1):
+                    number += 1
+                    place = f"{self.origin}:{number}"
+                    if len(line) > most:
+                        yield too_large(place, most)
+                        while line and not line.endswith(b"\n"):
+                            line = stream.readline(most)
+                    elif line.strip():
+                        yield place, line
+        except OSError as error:
+            yield self._unreadable(error)
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        try:
+            with self.open() as stream:
+                yield stream
+        except _DAMAGED as error:
+            raise OSError(f"cannot be unpacked ({error})") from error
+
+    def _unreadable(self, error: OSError) -> Failure:
+        return Failure(origin=self.origin, reason=error.strerror or str(error) or "cannot be read")
 
 
 def files(location: str) -> Iterator[File | Failure]:
@@ -58,7 +99,7 @@ def files(location: str) -> Iterator[File | Failure]:
         if path.suffix.lower() == ".zip":
             yield from _archive(path, origin, nested=True)
         else:
-            yield File(origin=origin, head=_reader(path))
+            yield File(origin=origin, open=partial(_binary, path))
 
 
 def text_of(data: bytes) -> str | None:
@@ -78,17 +119,13 @@ def too_large(origin: str, most: int) -> Failure:
     return Failure(origin=origin, reason=f"larger than {most // 1024 // 1024} MiB")
 
 
+def _binary(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
 def _hidden(origin: str) -> bool:
     parts = PurePosixPath(origin).parts
     return any(part.startswith(".") or part == "__MACOSX" for part in parts)
-
-
-def _reader(path: Path) -> Callable[[int], bytes]:
-    def head(most: int) -> bytes:
-        with path.open("rb") as stream:
-            return stream.read(most)
-
-    return head
 
 
 def _archive(file: Path | io.BytesIO, origin: str, *, nested: bool) -> Iterator[File | Failure]:
@@ -106,20 +143,9 @@ def _archive(file: Path | io.BytesIO, origin: str, *, nested: bool) -> Iterator[
         name = f"{origin}/{item.filename}"
         if _hidden(item.filename):
             continue
-        member = File(origin=name, head=_unpacker(archive, item))
+        member = File(origin=name, open=partial(archive.open, item))
         if nested and member.suffix == ".zip":
             data = member.content(MAX_NESTED)
             yield from [data] if isinstance(data, Failure) else _archive(io.BytesIO(data), name, nested=False)
         else:
             yield member
-
-
-def _unpacker(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Callable[[int], bytes]:
-    def head(most: int) -> bytes:
-        try:
-            with archive.open(item) as stream:
-                return stream.read(most)
-        except (RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
-            raise OSError(f"cannot be unpacked ({error})") from error
-
-    return head

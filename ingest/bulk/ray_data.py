@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from trainmedic.ingest.bulk.stages import Embed, Result, Task, embedded, read
@@ -20,8 +21,8 @@ CHUNK = 16
 """Items that are read and embedded together."""
 WINDOW = 2_048
 """Items that are given to Ray at once: what is held in memory, and what a killed run has to do again."""
-Batch = dict[str, Any]
-"""Column → its values."""
+Row = dict[str, Any]
+"""Column → its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Chunk:
 
 
 class RayData:
-    """An executor. ``make`` opens the encoder, in each of the ``encoders`` processes that embed."""
+    """An executor. ``make`` opens the encoder, once in each process that embeds: ``encoders`` of them on this machine,
+    as many as there are cores on a cluster."""
 
     def __init__(self, make: Callable[[], Embed], encoders: int | None = None, window: int = WINDOW) -> None:
         # Ray reports its use unless this is set before it starts; nothing may leave the machine.
@@ -41,12 +43,12 @@ class RayData:
             import ray.data
         except ImportError as error:
             raise InvalidSettings("Ray Data is not installed", hint="pip install 'trainmedic[bulk]'") from error
-        self._make = make
-        self._encoders = encoders or max(2, os.cpu_count() or 1)
+        # By value: two processes that unpack the same bytes open the same encoder.
+        self._made: bytes = ray.cloudpickle.dumps(make)
         self._window = window
         if not ray.is_initialized():
             # A cluster knows by itself how many cores it has.
-            here: dict[str, Any] = {"num_cpus": self._encoders + 1, "include_dashboard": False}
+            here: dict[str, Any] = {"num_cpus": encoders or max(2, os.cpu_count() or 1), "include_dashboard": False}
             ray.init(
                 log_to_driver=False, logging_level=logging.ERROR, **({} if os.environ.get("RAY_ADDRESS") else here)
             )
@@ -67,6 +69,12 @@ class RayData:
                 yield task
         yield from self._results(window)
 
+    def close(self) -> None:
+        """Leave the cluster, or end Ray's processes on this machine. An interpreter that exits does so by itself."""
+        import ray
+
+        ray.shutdown()
+
     def _results(self, tasks: Sequence[Task]) -> Iterator[Result]:
         if not tasks:
             return
@@ -74,27 +82,19 @@ class RayData:
 
         chunks = [tasks[start : start + CHUNK] for start in range(0, len(tasks), CHUNK)]
         data = ray.data.from_items([{"chunk": Chunk(chunk)} for chunk in chunks], override_num_blocks=len(chunks))
-        data = data.map_batches(_read, batch_size=1)
-        data = data.map_batches(
-            _Encoder,
-            fn_constructor_args=(self._make,),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=min(self._encoders, len(chunks))),
-            num_cpus=1,
-        )
-        for row in data.iter_rows():
+        for row in data.map(_done, fn_args=(self._made,), num_cpus=1).iter_rows():
             yield from row["chunk"].values
 
 
-def _read(batch: Batch) -> Batch:
-    return {"chunk": [Chunk(read(chunk.values)) for chunk in batch["chunk"]]}
+def _done(row: Row, made: bytes) -> Row:
+    """A chunk, read and embedded. A task and no actor: Ray would start new actors, and they open the encoder anew, for
+    every window."""
+    return {"chunk": Chunk(embedded(read(row["chunk"].values), _encoder(made)))}
 
 
-class _Encoder:
-    """An actor: the encoder is opened once in each process."""
+@cache
+def _encoder(made: bytes) -> Embed:
+    import ray
 
-    def __init__(self, make: Callable[[], Embed]) -> None:
-        self._embed = make()
-
-    def __call__(self, batch: Batch) -> Batch:
-        return {"chunk": [Chunk(embedded(chunk.values, self._embed)) for chunk in batch["chunk"]]}
+    embed: Embed = ray.cloudpickle.loads(made)()
+    return embed

@@ -65,7 +65,7 @@ def _replies(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield comment
         nested = comment.get("replies")
         nodes = nested.get("nodes") if isinstance(nested, Mapping) else nested
-        yield from (reply for reply in nodes or () if isinstance(reply, Mapping))
+        yield from (reply for reply in nodes if isinstance(reply, Mapping)) if isinstance(nodes, list) else ()
     if isinstance(answer, Mapping) and _text(answer.get("body")) not in texts:
         yield {**answer, "isAnswer": True}
 

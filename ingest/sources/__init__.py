@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Protocol
 
-from trainmedic.ingest.document import Item
+from trainmedic.ingest.document import Item, printable
 
 
 class Source(Protocol):
@@ -31,6 +31,11 @@ def names() -> tuple[str, ...]:
 def source(name: str) -> Source:
     module: Source = import_module(f"{__name__}.{name}")
     return module
+
+
+def read(name: str, location: str, since: str = "") -> Iterator[Item]:
+    """What a source reads, with names that can be stored."""
+    return map(printable, source(name).read(location, since))
 
 
 def recognised(location: str) -> str:

@@ -25,6 +25,8 @@ def read(location: str, since: str = "") -> Iterator[Item]:
         head = _git(location, "rev-parse", "HEAD^{commit}").decode().strip()
         known = bool(since) and bool(_COMMIT.fullmatch(since)) and _has(location, since)
         changed, deleted = _changes(location, since, head) if known else (_all(location, head), ())
+        # Of a folder inside a checkout, git lists paths below that folder, and reads those below the checkout.
+        below = _git(location, "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").strip("\n")
         base = _address(location, head)
     except (OSError, subprocess.CalledProcessError) as error:
         stderr = getattr(error, "stderr", b"") or b""
@@ -33,7 +35,7 @@ def read(location: str, since: str = "") -> Iterator[Item]:
         return
     yield from (Gone(key=path) for path in deleted)
     for path in changed:
-        yield _file(location, head, path, base)
+        yield _file(location, f"{head}:{below}{path}", path, f"{base}/{below}{path}" if base else "")
     yield Checkpoint(value=head)
 
 
@@ -43,7 +45,7 @@ def _all(location: str, head: str) -> Sequence[str]:
 
 def _changes(location: str, since: str, head: str) -> tuple[Sequence[str], Sequence[str]]:
     """(changed and new files, deleted files); a renamed file is both."""
-    listed = ["diff", "-z", "--name-only", "--no-renames"]
+    listed = ["diff", "-z", "--name-only", "--no-renames", "--relative"]
     changed = _written(_git(location, *listed, "--diff-filter=d", since, head))
     return changed, _written(_git(location, *listed, "--diff-filter=D", since, head))
 
@@ -60,17 +62,17 @@ def _written(output: bytes) -> list[str]:
     )
 
 
-def _file(location: str, head: str, path: str, base: str) -> Raw | Failure:
+def _file(location: str, blob: str, path: str, url: str) -> Raw | Failure:
     most = most_bytes(PurePosixPath(path).suffix.lower())
     try:
-        if int(_git(location, "cat-file", "-s", f"{head}:{path}")) > most:
+        if int(_git(location, "cat-file", "-s", blob)) > most:
             return too_large(path, most)
-        item = read_bytes(_git(location, "cat-file", "blob", f"{head}:{path}"), path)
+        item = read_bytes(_git(location, "cat-file", "blob", blob), path)
     except (OSError, subprocess.CalledProcessError, ValueError):
         return Failure(origin=path, reason="cannot be read from git")
     if isinstance(item, Failure):
         return item
-    return Raw(origin=path, content=item.content, format=item.format, url=f"{base}/{path}" if base else "", key=path)
+    return Raw(origin=path, content=item.content, format=item.format, url=url, key=path)
 
 
 def _address(location: str, head: str) -> str:

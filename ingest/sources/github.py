@@ -39,30 +39,26 @@ def read(location: str, since: str = "") -> Iterator[Item]:
 
 
 def _file(file: File) -> Iterator[Discussion | Failure]:
+    if file.suffix != ".json":
+        for line in file.lines():
+            if isinstance(line, Failure):
+                yield line
+            else:
+                yield from _listed(*line, numbered=False)
+        return
     data = file.content(MAX_BYTES)
     if isinstance(data, Failure):
         yield data
-        return
+    else:
+        yield from _listed(file.origin, data, numbered=True)
+
+
+def _listed(origin: str, data: bytes, *, numbered: bool) -> Iterator[Discussion | Failure]:
+    """What one JSON text lists. ``numbered``: the place of an item in it is part of its origin even if it is alone."""
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        yield Failure(origin=file.origin, reason=f"no UTF-8 text ({error.reason})")
+        items = listed(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        yield Failure(origin=origin, reason=f"no JSON ({error})")
         return
-    if file.suffix == ".json":
-        try:
-            items = listed(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            yield Failure(origin=file.origin, reason=f"no JSON ({error})")
-            return
-        for number, item in enumerate(items, start=1):
-            yield from discussions(item, f"{file.origin}#{number}")
-        return
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            item = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield Failure(origin=f"{file.origin}:{number}", reason=f"no JSON ({error})")
-            continue
-        yield from discussions(item, f"{file.origin}:{number}")
+    for number, item in enumerate(items, start=1):
+        yield from discussions(item, f"{origin}#{number}" if numbered or len(items) > 1 else origin)

@@ -18,7 +18,6 @@ from trainmedic.ingest.tree import files
 from trainmedic.kb.threads.thread import Role
 
 SUFFIXES = (".jsonl", ".ndjson")
-MAX_BYTES = 4 * 1024**3
 _ROLES: Mapping[str, Role] = {"reporter": "reporter", "maintainer": "maintainer"}
 
 
@@ -30,16 +29,11 @@ def read(location: str, since: str = "") -> Iterator[Item]:
             continue
         if file.suffix not in SUFFIXES:
             continue
-        data = file.content(MAX_BYTES)
-        if isinstance(data, Failure):
-            yield data
-            continue
-        for number, line in enumerate(data.splitlines(), start=1):
-            if line.strip():
-                yield _item(line, f"{file.origin}:{number}")
+        for line in file.lines():
+            yield line if isinstance(line, Failure) else _item(*line)
 
 
-def _item(line: bytes, origin: str) -> Raw | Discussion | Failure:
+def _item(origin: str, line: bytes) -> Raw | Discussion | Failure:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:

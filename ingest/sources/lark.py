@@ -28,18 +28,16 @@ def read(location: str, since: str = "") -> Iterator[Item]:
             continue
         if file.suffix not in SUFFIXES:
             continue
-        data = file.content(MAX_BYTES)
-        if isinstance(data, Failure):
-            yield data
-            continue
-        try:
-            text = data.decode("utf-8-sig")
-            parts = [text] if file.suffix == ".json" else [line for line in text.splitlines() if line.strip()]
-            messages = [item for part in parts for item in _items(json.loads(part))]
-        except (ValueError, RecursionError) as error:
-            yield Failure(origin=file.origin, reason=f"no JSON ({error})")
-            continue
-        if not messages:
+        messages: list[Mapping[str, Any]] = []
+        failed = False
+        for part in _parts(file):
+            found = part if isinstance(part, Failure) else _items(*part)
+            if isinstance(found, Failure):
+                failed = True
+                yield found
+            else:
+                messages += found
+        if not messages and not failed:
             yield Failure(origin=file.origin, reason="no messages of a chat in it")
         yield from _threads(file, messages)
 
@@ -63,7 +61,20 @@ def text_of(item: Mapping[str, Any]) -> str:
     return "\n".join(line for line in lines if line.strip()).strip()
 
 
-def _items(data: object) -> Sequence[Mapping[str, Any]]:
+def _parts(file: File) -> Iterator[tuple[str, bytes] | Failure]:
+    """Where each JSON text of a file is, and its bytes."""
+    if file.suffix != ".json":
+        yield from file.lines()
+        return
+    data = file.content(MAX_BYTES)
+    yield data if isinstance(data, Failure) else (file.origin, data)
+
+
+def _items(origin: str, text: bytes) -> Sequence[Mapping[str, Any]] | Failure:
+    try:
+        data: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Failure(origin=origin, reason=f"no JSON ({error})")
     while isinstance(data, Mapping) and "message_id" not in data:
         data = data.get("items") or data.get("data") or data.get("messages") or []
     listed = [data] if isinstance(data, Mapping) else data if isinstance(data, list) else []

@@ -14,11 +14,15 @@ from trainmedic.kb.parse.source import Piece
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A log message that is a signal. ``literals``: at least one is in every text that ``pattern`` matches."""
+    """Words that are a signal. ``literals``: at least one is in every text that ``pattern`` matches."""
 
     kind: str
     literals: tuple[str, ...]
     pattern: re.Pattern[str]
+
+    def may_match(self, text: str) -> bool:
+        """False if a search for the pattern, which takes much longer, would find nothing."""
+        return any(literal in text for literal in self.literals)
 
 
 _TABLE = load_table("parse/data/log_messages.toml")
@@ -51,9 +55,7 @@ def in_log(piece: Piece) -> Iterator[Signal]:
 
 
 def find(message: Message, text: str) -> re.Match[str] | None:
-    if not any(literal in text for literal in message.literals):
-        return None
-    return message.pattern.search(text)
+    return message.pattern.search(text) if message.may_match(text) else None
 
 
 def _trim(match: re.Match[str]) -> int:

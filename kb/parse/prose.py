@@ -21,7 +21,7 @@ from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
 from trainmedic.kb.parse import comparisons, device_counts, remedies
 from trainmedic.kb.parse.device_counts import DeviceCount
-from trainmedic.kb.parse.log_signals import EXCEPTIONS, MESSAGES, find
+from trainmedic.kb.parse.log_signals import EXCEPTIONS, MESSAGES, Message, find
 from trainmedic.kb.parse.readers.versions import PACKAGES, VERSION, bounds, is_target, next_release, package, public
 from trainmedic.kb.parse.source import Piece
 from trainmedic.kb.parse.version_history import bare, moves, worked
@@ -221,23 +221,21 @@ _SUBJECTS = re.compile(
 )
 
 
-_Patterns: TypeAlias = tuple[tuple[str, re.Pattern[str]], ...]
-
-
-def _stated_patterns() -> tuple[_Patterns, _Patterns]:
+def _stated_patterns() -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     tables = load_table("parse/data/stated.toml")
-    patterns = []
+    stated = []
     for kind, alternatives in tables["stated"].items():
         text = "|".join(alternatives)
         for name, words in tables["words"].items():
             text = text.replace(f"<{name}>", words)
-        patterns.append((kind, re.compile(text)))
+        stated.append(Message(kind, tuple(tables["literals"][kind]), re.compile(text)))
     # an exception by its name alone ("stops with an AssertionError"); one with a message is a traceback
-    named = {kind: [name for name, of in EXCEPTIONS.items() if of == kind] for kind in EXCEPTIONS.values()}
+    named = {kind: tuple(name for name, of in EXCEPTIONS.items() if of == kind) for kind in EXCEPTIONS.values()}
     exceptions = (
-        (kind, re.compile(rf"(?<![A-Za-z.])(?:{'|'.join(names)})(?![A-Za-z:：])")) for kind, names in named.items()
+        Message(kind, names, re.compile(rf"(?<![A-Za-z.])(?:{'|'.join(names)})(?![A-Za-z:：])"))
+        for kind, names in named.items()
     )
-    return tuple(patterns), tuple(exceptions)
+    return tuple(stated), tuple(exceptions)
 
 
 STATED, NAMED_EXCEPTIONS = _stated_patterns()
@@ -274,11 +272,11 @@ def _signal(piece: Piece, kind: str, start: int, end: int) -> Signal:
 
 
 def _stated(text: str) -> Iterator[tuple[str, int, int]]:
-    for searched, patterns in ((lowered(text), STATED), (text, NAMED_EXCEPTIONS)):
-        for kind, pattern in patterns:
-            for match in pattern.finditer(searched):
-                if not _negated_inside(kind, match[0]) and not RUN.precedes(text, match.start()):
-                    yield kind, match.start(), match.end()
+    for searched, messages in ((lowered(text), STATED), (text, NAMED_EXCEPTIONS)):
+        for message in messages:
+            for match in message.pattern.finditer(searched) if message.may_match(searched) else ():
+                if not _negated_inside(message.kind, match[0]) and not RUN.precedes(text, match.start()):
+                    yield message.kind, match.start(), match.end()
                     break
 
 

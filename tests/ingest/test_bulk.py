@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,9 +54,12 @@ def local(few: int = COUNT, embed: Embed = embed) -> Local:
 AHEAD = local().ahead
 
 
-def by_ray() -> Executor:
+@pytest.fixture
+def by_ray() -> Iterator[Executor]:
     pytest.importorskip("ray")
-    return RayData(lambda: embed, encoders=ENCODERS, window=20)
+    executor = RayData(lambda: embed, encoders=1, window=20)
+    yield executor
+    executor.close()
 
 
 def ingest(folder: Path, items: Iterator[Item], executor: Executor | None = None) -> SyncSummary:
@@ -110,22 +113,29 @@ def test_a_run_that_is_killed_again_and_again_ends_like_one_that_is_not(tmp_path
     assert content(killed) == content(whole)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:::ray")
-@pytest.mark.parametrize("make", [lambda: local(few=0), by_ray], ids=["processes", "ray"])
-def test_every_executor_stores_the_same(tmp_path: Path, make: Callable[[], Executor]) -> None:
+def stores_the_same_as_here(tmp_path: Path, executor: Executor) -> None:
     def items() -> Iterator[Item]:
-        yield from write_ups(60, 3)
-        yield Checkpoint(value="sixty")
-        yield from notes(30)
+        yield from write_ups(30, 3)
+        yield Checkpoint(value="thirty")
+        yield from notes(10)
 
     here, there = tmp_path / "here", tmp_path / "there"
-    executor = make()
     first = ingest(here, items())
     assert ingest(there, items(), executor) == first
     assert content(there) == content(here)
-    assert store_in(there).checkpoint("s") == "sixty"
+    assert store_in(there).checkpoint("s") == "thirty"
     assert ingest(there, items(), executor).unchanged == first.added
+
+
+@pytest.mark.slow
+def test_processes_that_read_store_the_same(tmp_path: Path) -> None:
+    stores_the_same_as_here(tmp_path, local(few=0))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:::ray")
+def test_ray_stores_the_same(tmp_path: Path, by_ray: Executor) -> None:
+    stores_the_same_as_here(tmp_path, by_ray)
 
 
 def test_vectors_belong_to_their_passages_and_threads(tmp_path: Path) -> None:

@@ -97,12 +97,19 @@ def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path: P
     assert [item.origin for item in items] == [f"issues.jsonl:{n}" for n in (1, 2, 3, 4)]
 
 
+def test_a_file_that_a_windows_shell_wrote_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([ISSUE]), encoding="utf-16")
+    (item,) = source("github").read(str(tmp_path / "a.json"))
+    assert isinstance(item, Discussion)
+
+
 @pytest.mark.parametrize(
     "item",
     [
         {**ISSUE, "body": None, "comments": None},
         {**ISSUE, "comments": 12},
         {**ISSUE, "comments": [None, {"body": 3}, {"body": ""}]},
+        {**ISSUE, "comments": [{"body": "x", "replies": 5}, {"body": "y", "replies": {"nodes": 5}}]},
         {**ISSUE, "user": None},
         {**ISSUE, "comments": {"nodes": None}},
     ],

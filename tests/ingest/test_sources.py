@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 
 from trainmedic.ingest.document import Checkpoint, Discussion, Failure, Gone, Item, Raw
 from trainmedic.ingest.sources import names, recognised, source
+from trainmedic.ingest.sources import read as read_source
 from trainmedic.ingest.sources.web import read as read_web
+from trainmedic.ingest.tree import File, files
 
 
 def read(kind: str, path: Path, since: str = "") -> list[Item]:
@@ -129,6 +132,14 @@ def test_a_thread_of_a_lark_chat_is_joined_and_its_rich_text_is_read(tmp_path: P
     assert [message.role for message in thread.messages] == ["reporter", "other"]
 
 
+def test_a_broken_line_of_a_chat_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    first, reply = lark("m1", {"text": "loss is nan"}), lark("m2", {"text": "fixed by bf16"}, "m1")
+    lines = [json.dumps(first), "{broken", json.dumps(reply)]
+    items = read("lark", put(tmp_path, {"chat.jsonl": "\n".join(lines)}))
+    assert [failure.origin for failure in failures(items)] == ["chat.jsonl:2"]
+    assert [len(thread.messages) for thread in discussions(items)] == [2]
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"items": 3}', '{"items": [1, {"message_id": "m"}]}', '"x"'])
 def test_what_is_no_chat_of_lark_raises_nothing(tmp_path: Path, text: str) -> None:
     assert discussions(read("lark", put(tmp_path, {"chat.json": text}))) == []
@@ -154,6 +165,13 @@ def test_a_page_of_confluence_is_kept_without_its_frame_and_under_its_number(tmp
         True,
     )
     assert not any(word in page.content for word in ("Ann", "breadcrumb", "Attachments", "generated"))
+
+
+def test_the_title_of_a_page_of_confluence_is_no_markup(tmp_path: Path) -> None:
+    text = CONFLUENCE.replace("OOM post-mortem", "loss &lt;b&gt; 0 &amp;amp; more")
+    (page,) = read("confluence", put(tmp_path, {"a_12345.html": text}))
+    assert isinstance(page, Raw)
+    assert "<h1>loss &lt;b&gt; 0 &amp;amp; more</h1>" in page.content
 
 
 def test_an_html_file_that_is_no_page_of_confluence_is_named(tmp_path: Path) -> None:
@@ -229,6 +247,42 @@ def test_json_lines_are_write_ups_or_discussions_and_a_broken_line_is_named(tmp_
     assert isinstance(other, Discussion)
     assert (raw.key, hang.key, hang.resolved, other.messages[0].role) == ("1", "https://e.org/1", True, "maintainer")
     assert [failure.origin for failure in failures(items)] == ["a.jsonl:4", "a.jsonl:5", "a.jsonl:6"]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "github", "lark"])
+def test_a_line_of_json_ends_only_where_the_line_ends(kind: str, tmp_path: Path) -> None:
+    said = lark("1", {"text": "loss\u2028nan"})
+    items = [{"id": "1", "title": "loss\u2028nan", "text": "one\u2029two", "body": "x"} | said, lark("2", "y", "1")]
+    text = "\r\n".join(json.dumps(item, ensure_ascii=False) for item in items)
+    assert not isinstance(read(kind, put(tmp_path, {"a.jsonl": text}))[0], Failure)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_a_huge_line_and_a_damaged_end_the_place_is_named(packed: bool, tmp_path: Path) -> None:
+    root = put(tmp_path / "in", {"a.jsonl": "x" * 20 + "\n\nfine\n" + "y" * 11})
+    file = next(files(str(zipped(root, tmp_path / "a.zip") if packed else root)))
+    assert isinstance(file, File)
+    read = list(file.lines(10))
+    assert [item.origin if isinstance(item, Failure) else item for item in read] == [
+        f"{file.origin}:1",
+        (f"{file.origin}:3", b"fine\n"),
+        f"{file.origin}:4",
+    ]
+
+
+def test_lines_of_a_file_that_cannot_be_read_are_a_failure(tmp_path: Path) -> None:
+    (failure,) = File(origin="a", open=(tmp_path / "gone").open).lines()  # type: ignore[arg-type]
+    assert isinstance(failure, Failure)
+    assert failure.reason == "No such file or directory"
+
+
+def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
+    path = put(tmp_path, {"a.jsonl": '{"id": 1, "title": "x", "text": "y"}\n'}) / "a.jsonl"
+    items = source("jsonl").read(str(path))
+    next(items)
+    with path.open("a") as stream:
+        stream.write('{"id": 2, "title": "x", "text": "written meanwhile"}\n')
+    assert [item.key for item in items if isinstance(item, Raw)] == ["2"]
 
 
 class Site(httpx.MockTransport):
@@ -315,6 +369,31 @@ def test_of_a_git_checkout_only_what_changed_since_the_last_commit_is_read(tmp_p
     assert [item.key for item in items if isinstance(item, Gone)] == ["a.md"]
     assert [item.key for item in items if isinstance(item, Raw)] == ["b.md", "d.md"]
     assert len(read("git", tmp_path, "0" * 40)) == 3  # of an unknown commit everything is read
+
+
+def test_a_folder_inside_a_git_checkout_is_read_alone(tmp_path: Path) -> None:
+    put(tmp_path, {"notes/a.md": "# A\n\none", "other.md": "# B\n\ntwo"})
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "remote", "add", "origin", "https://e.org/team/x.git")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "one")
+    raw, mark = read("git", tmp_path / "notes")
+    assert isinstance(raw, Raw)
+    assert isinstance(mark, Checkpoint)
+    assert (raw.key, raw.url) == ("a.md", f"https://e.org/team/x/blob/{mark.value}/notes/a.md")
+    put(tmp_path, {"notes/b.md": "# B\n\nnew", "other.md": "# B\n\nchanged"})
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "two")
+    assert [item.key for item in read("git", tmp_path / "notes", mark.value) if isinstance(item, Raw)] == ["b.md"]
+
+
+def test_names_that_are_no_text_are_written_out(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")).write_text("# A\n\nText.")
+    put(tmp_path, {"a.jsonl": '{"id": "\\ud800", "title": "x", "text": "y", "url": "https://e.org/\\udc00"}'})
+    page = next(item for item in read_source("folder", str(tmp_path)) if isinstance(item, Raw))
+    (line,) = read_source("jsonl", str(tmp_path / "a.jsonl"))
+    assert isinstance(line, Raw)
+    assert (page.origin, line.key, line.url) == ("\\udcff.md", "\\ud800", "https://e.org/\\udc00")
 
 
 def test_a_folder_that_is_no_git_checkout_says_so(tmp_path: Path) -> None:

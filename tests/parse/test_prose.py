@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmedic.kb.parse import prose
+from trainmedic.kb.parse.log_signals import Message
 from trainmedic.kb.parse.prose import ProseFacts
 from trainmedic.kb.parse.source import Piece
 
@@ -275,3 +276,15 @@ def test_reading_never_raises_and_spans_are_the_text(text: str) -> None:
     for span in spans:
         if span.line == span.end_line:
             assert lines[span.line - 1][span.column - 1 : span.end_column - 1] == span.text
+
+
+@pytest.mark.parametrize("message", prose.STATED, ids=lambda message: message.kind)
+def test_what_a_pattern_matches_holds_one_of_its_literals(message: Message) -> None:
+    @settings(max_examples=12, deadline=None, derandomize=True, database=None)
+    @given(st.from_regex(message.pattern))
+    def holds(text: str) -> None:
+        match = message.pattern.search(text)
+        assert match is not None
+        assert message.may_match(match[0])
+
+    holds()

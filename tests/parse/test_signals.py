@@ -52,9 +52,7 @@ def test_every_kind_is_explained_in_both_languages() -> None:
 
 
 def test_every_kind_that_the_code_gives_is_explained() -> None:
-    known = {message.kind for message in log_signals.MESSAGES} | {
-        kind for kind, _ in (*prose.STATED, *prose.NAMED_EXCEPTIONS)
-    }
+    known = {message.kind for message in (*log_signals.MESSAGES, *prose.STATED, *prose.NAMED_EXCEPTIONS)}
     known |= set(log_signals.EXCEPTIONS.values())
     assert known <= set(signal_kinds.KINDS)
 

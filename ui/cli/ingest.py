@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.ingest.bulk.local import Local
     from trainmedic.ingest.bulk.ray_data import RayData
     from trainmedic.ingest.document import Discussion, Gone, Item, Raw
-    from trainmedic.ingest.sources import source
+    from trainmedic.ingest.sources import read
     from trainmedic.ingest.sync import sync
     from trainmedic.ingest.write_up import write_up
     from trainmedic.service.ranking.similar import mechanisms_near
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     gone: list[str] = []
 
     def items() -> Iterator[Item]:
-        for item in source(name).read(location, since):
+        for item in read(name, location, since):
             article = write_up(item) if isinstance(item, Discussion) and drafted else item
             if isinstance(article, Raw) and len(articles) < MOST_DRAFTS:
                 articles.append(article)

@@ -166,11 +166,14 @@ class FaissEngine:
     def _sample(self, count: int, size: int) -> Array:
         """Vectors spread evenly over all."""
         step = max(1, size // count)
+        sample = np.empty((count, self._dimension), np.float32)
+        taken = 0
         with self._connection() as connection:
-            rows = connection.execute(
-                "select vector from vectors where number % ? = 0 order by number limit ?", (step, count)
-            ).fetchall()
-        return self._matrix([row[0] for row in rows])
+            found = "select vector from vectors where number % ? = 0 order by number limit ?"
+            # One by one: together, what is read and what is made of it would be in memory at once.
+            for taken, row in enumerate(connection.execute(found, (step, count)), start=1):
+                sample[taken - 1] = np.frombuffer(row[0], np.float16)
+        return sample[:taken]
 
     def _rows(self, after: int) -> Iterator[tuple[npt.NDArray[np.int64], Array]]:
         """The vectors with higher numbers, some at a time."""
