@@ -270,7 +270,7 @@ def test_the_examples_of_the_guide_run(
 ) -> None:
     monkeypatch.setattr("trainmedic.ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
-    assert len(examples) == 7
+    assert len(examples) == 8
     space: dict[str, Any] = {}
     for number, example in enumerate(examples, start=1):
         exec(compile(example, f"{GUIDE.name} example {number}", "exec"), space)
