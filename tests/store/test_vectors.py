@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
@@ -21,9 +21,13 @@ DATA: list[dict[str, Any]] = [{"n": n, "even": n % 2 == 0} for n in range(len(TE
 IDS = [f"id-{n}" for n in range(len(TEXTS))]
 
 
+def embedder() -> Embeddings:
+    return cast(Embeddings, HashEmbedder())
+
+
 @pytest.fixture(params=[DocumentVectors, InMemoryVectorStore])
 def filled(request: pytest.FixtureRequest) -> VectorStore:
-    made = request.param.from_texts(TEXTS, HashEmbedder(), DATA, ids=IDS)
+    made = request.param.from_texts(TEXTS, embedder(), DATA, ids=IDS)
     assert isinstance(made, VectorStore)
     return made
 
@@ -79,8 +83,8 @@ def test_a_retriever_made_of_it_searches(filled: VectorStore) -> None:
 
 
 def test_both_stores_score_alike() -> None:
-    ours = DocumentVectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
-    theirs = InMemoryVectorStore.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    ours = DocumentVectors.from_texts(TEXTS, embedder(), ids=IDS)
+    theirs = InMemoryVectorStore.from_texts(TEXTS, embedder(), ids=IDS)
     for question in ("nan loss", "zero3 memory", "flat reward"):
         mine = ours.similarity_search_with_score(question, k=5)
         other = theirs.similarity_search_with_score(question, k=5)
@@ -88,12 +92,12 @@ def test_both_stores_score_alike() -> None:
 
 
 def test_relevance_is_between_nought_and_one() -> None:
-    found = DocumentVectors.from_texts(TEXTS, HashEmbedder()).similarity_search_with_relevance_scores("nan loss", k=5)
+    found = DocumentVectors.from_texts(TEXTS, embedder()).similarity_search_with_relevance_scores("nan loss", k=5)
     assert all(0.0 <= score <= 1.0 for _, score in found)
 
 
 def test_a_filter_nothing_passes_finds_nothing() -> None:
-    assert DocumentVectors.from_texts(TEXTS, HashEmbedder()).similarity_search("nan", filter=lambda _: False) == []
+    assert DocumentVectors.from_texts(TEXTS, embedder()).similarity_search("nan", filter=lambda _: False) == []
 
 
 def test_vectors_come_back_from_disk(tmp_path: Path) -> None:
@@ -116,13 +120,13 @@ def test_a_damaged_file_or_one_of_other_texts_is_refused(tmp_path: Path) -> None
 
 def test_documents_that_do_not_fit_their_vectors_are_refused() -> None:
     with pytest.raises(StoreError):
-        DocumentVectors(HashEmbedder(), Vectors.of(HashEmbedder().vectors(TEXTS)), [])
+        DocumentVectors(embedder(), Vectors.of(HashEmbedder().vectors(TEXTS)), [])
 
 
 def test_half_precision_keeps_the_order() -> None:
     documents = [Document(page_content=text, id=name) for text, name in zip(TEXTS, IDS, strict=True)]
-    full = DocumentVectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
-    half = DocumentVectors(HashEmbedder(), Vectors.of(HashEmbedder().vectors(TEXTS)), documents)
+    full = DocumentVectors.from_texts(TEXTS, embedder(), ids=IDS)
+    half = DocumentVectors(embedder(), Vectors.of(HashEmbedder().vectors(TEXTS)), documents)
     assert [d.id for d in half.similarity_search("nan loss", 5)] == [
         d.id for d in full.similarity_search("nan loss", 5)
     ]
