@@ -77,7 +77,7 @@ READS_ENVIRONMENT = {
     "ingest/bulk/ray_data.py",
     "ingest/sources/github.py",
     "service/settings.py",
-    "ui/chat/app.py",
+    "ui/chat/upload_folder.py",
     "ui/cli/__init__.py",
     "ui/cli/_input.py",
     "ui/watch/launch.py",
