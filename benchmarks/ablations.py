@@ -25,7 +25,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
 from trainmedic.service.question.query import Facets, Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
-from trainmedic.service.ranking.retrieve import Hit, retrieve
+from trainmedic.service.ranking.retrieve import Hit, Nearest, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
 
@@ -42,17 +42,8 @@ class WithoutRules(Advisor):
 class WithoutFacets(Advisor):
     """Ignores the recognised framework, algorithm, model, versions and settings."""
 
-    def _retrieve(
-        self,
-        query: Query,
-        top_k: int,
-        filters: Mapping[str, str] | None = None,
-        *,
-        leave_out: Collection[str] = (),
-        explain: bool = False,
-    ) -> tuple[Hit, ...]:
-        bare = replace(query, facets=Facets())
-        return super()._retrieve(bare, top_k, filters, leave_out=leave_out, explain=explain)
+    def _hits(self, query: Query, nearest: Callable[[], Nearest], leave_out: Collection[str]) -> tuple[Hit, ...]:
+        return super()._hits(replace(query, facets=Facets()), nearest, leave_out)
 
 
 def without_facets(advisor: Advisor) -> Advisor:

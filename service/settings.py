@@ -6,6 +6,7 @@ The table in docs/settings.md is generated from the descriptions here.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -52,6 +53,9 @@ SECRET_FIELDS = (
 MASKED = "********"
 LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
+TEAM = re.compile(r"[a-z][a-z0-9_]{0,30}")
+"""The name of a team. It is part of the names of a folder and of a database schema."""
+TEAM_SCHEMA = "team_"
 
 
 def default_data_dir() -> Path:
@@ -98,6 +102,16 @@ class Settings(BaseSettings):
     oidc_groups_claim: str = Field("groups", description="claim that lists a user's groups")
     oidc_groups: str = Field("", description="groups that may sign in, comma-separated; empty: everybody")
     oidc_admin_groups: str = Field("", description="groups of administrators, comma-separated")
+    oidc_teams: str = Field(
+        "", description="teams of groups, `group=team`, comma-separated; of several that fit a user, the first counts"
+    )
+    teams: str = Field(
+        "",
+        description="teams with knowledge that only they see, and the folders of their pages: `name=folder`, "
+        "comma-separated, folders separated like PATH ([access.md](access.md#teams))",
+    )
+    team: str = Field("", description="work as this team alone, as for `trainmedic ingest` of its write-ups")
+    bots_team: str = Field("", description="the team that asks through Slack, Feishu, DingTalk and Discord")
     trusted_proxies: str = Field(
         "127.0.0.1",
         description="proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses and networks, "
@@ -286,6 +300,40 @@ class Settings(BaseSettings):
         return tuple(Path(part) for part in self.kb_paths.split(os.pathsep) if part)
 
     @property
+    def team_folders(self) -> Mapping[str, str]:
+        """The teams with the folders of their pages, in order. Raises `InvalidSettings`."""
+        listed = dict(_pair("teams", item) for item in self.teams.split(",") if item.strip())
+        for name in listed:
+            if not TEAM.fullmatch(name):
+                raise InvalidSettings(f"teams: {name!r} is no name of a team", hint="such as research or data_2")
+        return listed
+
+    @property
+    def team_groups(self) -> tuple[tuple[str, str], ...]:
+        """Groups of the identity provider and the team of their users, in order. Raises `InvalidSettings`."""
+        return tuple(_pair("oidc_teams", item) for item in self.oidc_teams.split(",") if item.strip())
+
+    def of_team(self, name: str) -> Settings:
+        """The settings of a team's service: its pages beside those for everybody; threads, index and history its own.
+
+        It has no webhook, whose receiver may be anybody. Raises `InvalidSettings` for an unknown team.
+        """
+        folders = self.team_folders
+        if name not in folders:
+            raise InvalidSettings(f"unknown team {name!r}", hint=_suggest(name, folders) or "see the setting teams")
+        update = {
+            "team": "",
+            "teams": "",
+            "bots_team": "",
+            "data_dir": self.data_dir / "teams" / name,
+            "kb_paths": os.pathsep.join(filter(None, (self.kb_paths, folders[name]))),
+            "database_url": SecretStr(_of_team(self.database_url.get_secret_value(), name)),
+            "webhook_url": SecretStr(""),
+            "otlp_endpoint": "",
+        }
+        return self.model_copy(update=update)
+
+    @property
     def history_url(self) -> str:
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'history.sqlite3'}"
 
@@ -298,6 +346,22 @@ def settings_file() -> Path | None:
     if CONFIG_VARIABLE in os.environ:
         raise InvalidSettings(f"{CONFIG_VARIABLE} names {path}, which is not a file")
     return None
+
+
+def _pair(setting: str, item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name.strip():
+        raise InvalidSettings(f"{setting}: {item.strip()!r} is not of the form name=value")
+    return name.strip(), value.strip()
+
+
+def _of_team(url: str, team: str) -> str:
+    """A team's database: a file beside the one of all, or a PostgreSQL schema of its own."""
+    scheme, _, place = url.partition(":///")
+    if scheme.startswith("sqlite"):
+        path = Path(place)
+        return f"{scheme}:///{path.with_name(f'{path.stem}-{team}{path.suffix}')}"
+    return f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{TEAM_SCHEMA}{team}" if url else ""
 
 
 def _keys(listed: SecretStr) -> frozenset[str]:
@@ -350,7 +414,8 @@ def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
         )
     if settings.oidc_issuer:
         _check_oidc(settings)
-    return settings
+    _check_teams(settings)
+    return settings.of_team(settings.team) if settings.team else settings
 
 
 def _check_oidc(settings: Settings) -> None:
@@ -361,6 +426,15 @@ def _check_oidc(settings: Settings) -> None:
     issuer = urlsplit(settings.oidc_issuer)
     if issuer.scheme != "https" and not is_loopback(issuer.hostname or ""):
         raise InvalidSettings("oidc_issuer must be an https URL")
+
+
+def _check_teams(settings: Settings) -> None:
+    """Raise `InvalidSettings` for a team that is named somewhere and is none."""
+    known = settings.team_folders
+    named = [("bots_team", settings.bots_team), *(("oidc_teams", team) for _, team in settings.team_groups)]
+    for setting, team in named:
+        if team and team not in known:
+            raise InvalidSettings(f"{setting}: unknown team {team!r}", hint=_suggest(team, known))
 
 
 def unknown_variables(environ: Mapping[str, str]) -> None:

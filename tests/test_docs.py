@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,17 @@ def test_the_make_targets_name_tests_that_are_there() -> None:
     names = re.findall(r"addprefix tests/service/test_,\$\(addsuffix \.py,([\w ]+)\)", makefile)
     assert names
     assert [name for name in names[0].split() if not (ROOT / f"tests/service/test_{name}.py").is_file()] == []
+
+
+def test_every_threat_names_a_test_that_there_is() -> None:
+    model = (ROOT / "docs" / "threat_model.md").read_text(encoding="utf-8")
+    rows = [line for line in model.splitlines() if line.startswith("|") and "::" in line]
+    named = [re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row) for row in rows]
+    assert len(rows) > 40
+    assert [row for row, tests in zip(rows, named, strict=True) if not tests] == []
+    gone = [
+        f"{path}::{name}"
+        for path, name in chain.from_iterable(named)
+        if not re.search(rf"^(?:async )?def {name}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert gone == []

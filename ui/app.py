@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
@@ -37,15 +37,19 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
     from sqlalchemy.engine import Engine
 
+    from trainmedic.kb.store.embedder import Embedder
     from trainmedic.service.api.app import Background
     from trainmedic.service.api.gate import Gate
+    from trainmedic.service.api.metrics import Metrics
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.assistant import Investigate
     from trainmedic.service.llm.model import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
+    from trainmedic.service.question.reading import ReadingPool
     from trainmedic.ui.bots.channel import Channel
     from trainmedic.ui.bots.http import BotService
+    from trainmedic.ui.chat.upload_folder import UploadFolder
 
 log = logging.getLogger("trainmedic")
 
@@ -57,13 +61,14 @@ def build_advisor(
     observers: Sequence[Observer] = (),
     at_once: bool = False,
     database: Engine | None = None,
+    embedder: Embedder | None = None,
     read: Parse = parse,
 ) -> Advisor:
-    """The advisor of the settings, with its history in ``database`` if that is open already.
+    """The advisor of the settings, with its history in ``database`` if that is open already, and so its ``embedder``.
 
     ``at_once``: with an index of words only, if a whole one takes more than some seconds to build.
     """
-    knowledge = load_knowledge(settings, at_once=at_once)
+    knowledge = load_knowledge(settings, embedder, at_once=at_once)
     history = None
     if with_history and settings.history_days > 0:
         history = History(database or database_of(settings))
@@ -92,12 +97,21 @@ def build_gate(settings: Settings, database: Engine) -> Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What the services of all teams have in common; nothing of it remembers what was asked."""
+
+    reading: ReadingPool
+    model: ChatModel | None
+    worker: Worker
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """The context shared by all channels, and the tasks to run beside them."""
 
     context: AppContext
-    model: ChatModel | None
-    worker: Worker
+    shared: Shared
     background: tuple[Background, ...]
     reloader: Reloader
 
@@ -114,100 +128,163 @@ def build_service(
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.question.reading import ReadingPool
 
-    webhook = webhook_of(settings)
     background: list[Background] = []
     if settings.otlp_endpoint:
         from trainmedic.ui.tracing import sending_traces
 
         background.append(partial(sending_traces, settings.otlp_endpoint))
+    webhook = webhook_of(settings)
     if webhook is not None:
         observers = (*observers, webhook)
         background.append(webhook.running)
-    before = state_of(settings)
     reading = ReadingPool(settings.readers, settings.reading_timeout_s, settings.reading_memory_mb * MEBIBYTE)
     reading.preload()
     background.append(reading.running)
     database = database_of(settings)
+    shared = Shared(
+        reading=reading,
+        model=build_model(settings, on_model_call) if settings.model_base_url else None,
+        worker=Worker(settings.concurrency, settings.request_timeout_s),
+        gate=build_gate(settings, database),
+    )
+    background.append(partial(forgetting, [(Journal(database), timedelta(days=settings.journal_days))]))
+    if shared.model is not None:
+        background.append(partial(serving, shared.model))
+    service = _service(settings, shared, observers, database)
+    return replace(service, background=(*background, *service.background))
+
+
+def build_team(name: str, settings: Settings, everybodys: Service, observers: Sequence[Observer]) -> Service:
+    """The service of a team beside that for everybody: knowledge and history of its own, the rest in common.
+
+    ``settings`` are those for everybody. Raises `InvalidSettings` or `StoreError`.
+    """
+    settings = settings.of_team(name)
+    shared = replace(everybodys.shared, gate=everybodys.shared.gate.of_team(name))
+    embedder = everybodys.context.advisor.knowledge.embedder
+    return _service(settings, shared, observers, database_of(settings), embedder)
+
+
+def _service(
+    settings: Settings,
+    shared: Shared,
+    observers: Sequence[Observer],
+    database: Engine,
+    embedder: Embedder | None = None,
+) -> Service:
+    before = state_of(settings)
     advisor = build_advisor(
         settings,
         observers=observers,
         at_once=not settings.wait_for_index,
         database=database,
-        read=reading.read,
+        embedder=embedder,
+        read=shared.reading.read,
     )
     reloader = Reloader(settings, advisor, seen=before)
-    background.append(reloader.running)
-    kept: list[tuple[Forgetful, timedelta]] = [(Journal(database), timedelta(days=settings.journal_days))]
+    background: list[Background] = [reloader.running]
     if advisor.history is not None:
-        kept.append((advisor.history, timedelta(days=settings.history_days)))
-    background.append(partial(forgetting, kept))
+        background.append(partial(forgetting, [(advisor.history, timedelta(days=settings.history_days))]))
     answerer: Answerer = TemplateAnswerer(advisor)
-    model = build_model(settings, on_model_call) if settings.model_base_url else None
+    model = shared.model
     if model is not None:
         from trainmedic.service.assistant import Assistant
 
         answerer = Assistant(
             advisor, model, restate=settings.model_restate, rerank=settings.model_rerank, load_agent=load_agent
         )
-        background.append(partial(serving, model))
-    worker = Worker(settings.concurrency, settings.request_timeout_s)
     context = AppContext(
         settings=settings,
         advisor=advisor,
         answerer=answerer,
-        executor=worker.run,
+        executor=shared.worker.run,
         probe_model=model_probe(settings) if settings.model_base_url else None,
-        gate=build_gate(settings, database),
+        gate=shared.gate,
     )
-    return Service(context=context, model=model, worker=worker, background=tuple(background), reloader=reloader)
+    return Service(context=context, shared=shared, background=tuple(background), reloader=reloader)
 
 
 def build_app(settings: Settings) -> FastAPI:
-    """The web application: the API over one advisor, and on the same port the pages, MCP and Slack's events."""
-    from trainmedic.kb.frameworks.canonical import warm
-    from trainmedic.service.api.app import create_app
-    from trainmedic.service.api.metrics import Metrics
-    from trainmedic.ui.mcp import http as mcp
+    """The web application: the API over one advisor, and on the same port the pages, MCP and the bots.
 
-    metrics = Metrics()
+    With teams, each has such an application of its own behind the same port.
+    """
+    from trainmedic.kb.frameworks.canonical import warm
+    from trainmedic.service.api.metrics import Metrics
+    from trainmedic.ui.chat.upload_folder import UploadFolder
+
+    metrics, uploads = Metrics(), UploadFolder()
     service = build_service(settings, (metrics,), metrics.on_model_call)
-    context = service.context
-    background = service.background
+    teams: dict[str, tuple[Service, FastAPI]] = {}
+    for name in settings.team_folders:
+        counted = Metrics()
+        of_team = build_team(name, settings, service, (counted,))
+        app = _application(of_team, counted)
+        _add_pages(app, of_team.context, uploads)
+        teams[name] = (of_team, app)
+    asking = teams[settings.bots_team][0].context if settings.bots_team else service.context
     slack_service = None
+    background: list[Background] = [*service.background, *(partial(alive, app) for _, app in teams.values())]
     if slack.configured(settings):
         from trainmedic.ui.slack.lifecycle import SlackService
 
-        slack_service = SlackService(context)
-        background = (*background, slack_service.running)
-    channels = bots_of(context)
-    background = (*background, *(channel.running for channel in channels))
+        slack_service = SlackService(asking)
+        background.append(slack_service.running)
+    channels = bots_of(asking)
+    background += [channel.running for channel in channels]
     # Tables and embedder load on first use; the first question must not wait for them.
     warm()
-    context.advisor.search("loss is nan", top_k=1)
-    app = create_app(
-        context.advisor,
-        settings,
-        {**probes_of(context.advisor, service.model), "reload": service.reloader.trouble},
-        context.answerer,
-        worker=service.worker,
-        background=background,
-        metrics=metrics,
-        library=service.reloader,
-        gate=context.gate,
-    )
-    # Order matters: MCP inserts its route first, Slack appends one, and the pages catch whatever is left.
-    mcp.attach(app, context, load_mcp_server)
+    service.context.advisor.search("loss is nan", top_k=1)
+    app = _application(replace(service, background=tuple(background)), metrics)
     if slack_service is not None:
         slack_service.attach(app)
     for channel in channels:
         channel.attach(app)
-    if settings.pages and find_spec("gradio") is not None:
+    _add_pages(app, service.context, uploads)
+    if teams:
+        from trainmedic.ui.teams import TeamDispatch
+
+        of_teams = {name: of_team for name, (_, of_team) in teams.items()}
+        app.add_middleware(TeamDispatch, access=service.shared.gate.access, teams=of_teams)
+    return app
+
+
+@asynccontextmanager
+async def alive(app: FastAPI) -> AsyncIterator[None]:
+    """What runs beside the requests of an application that is not served by itself."""
+    async with app.router.lifespan_context(app):
+        yield
+
+
+def _application(service: Service, metrics: Metrics) -> FastAPI:
+    """The API and MCP. Bots come after it, the pages last."""
+    from trainmedic.service.api.app import create_app
+    from trainmedic.ui.mcp import http as mcp
+
+    context = service.context
+    app = create_app(
+        context.advisor,
+        context.settings,
+        {**probes_of(context.advisor, service.shared.model), "reload": service.reloader.trouble},
+        context.answerer,
+        worker=service.shared.worker,
+        background=service.background,
+        metrics=metrics,
+        library=service.reloader,
+        gate=context.gate,
+    )
+    mcp.attach(app, context, load_mcp_server)  # it inserts its route before all others
+    return app
+
+
+def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None:
+    """Serve the pages on all paths that are left: call it last."""
+    if context.settings.pages and find_spec("gradio") is not None:
         from trainmedic.ui.chat import app as pages
 
-        pages.attach(app, context, load_pages)  # last: it takes all remaining paths
-    elif settings.pages:
+        pages.attach(app, context, load_pages, uploads)
+    elif context.settings.pages:
         log.warning("no pages: install the extra 'ui' for them")
-    return app
 
 
 def bots_of(context: AppContext, transport: AsyncBaseTransport | None = None) -> tuple[BotService, ...]:

@@ -13,7 +13,7 @@ from trainmedic.kb.engine.defect import Defect
 from trainmedic.kb.engine.expressions import Expression, compile_expression
 from trainmedic.kb.engine.facts import Facts, in_range
 from trainmedic.kb.engine.log_text import find
-from trainmedic.kb.engine.values import UNKNOWN, truth
+from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.evidence import Evidence
@@ -100,7 +100,7 @@ def condition_state(defect: Defect, runs: Iterable[Facts]) -> tuple[bool | None,
         return None, (), ()
     missing: list[str] = []
     for facts in runs:
-        value = truth(expression.evaluate(facts))
+        value = expression.holds(facts)
         if value is True:
             outcome = expression.explain(facts)
             return True, (), tuple(span for span in outcome.evidence if not span.default)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from itertools import filterfalse
 
 from trainmedic.kb.engine.asks import missing
 from trainmedic.kb.engine.expressions import Expression
@@ -11,7 +12,7 @@ from trainmedic.kb.engine.facts import FactBook, Facts
 from trainmedic.kb.engine.fixes import fixes
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome
 from trainmedic.kb.engine.rule import Rule, RuleSet
-from trainmedic.kb.engine.values import UNKNOWN, truth
+from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.frameworks.canonical import keys_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
@@ -33,7 +34,8 @@ def check(evidence: Evidence, ruleset: RuleSet, book: FactBook | None = None) ->
     for facts in (book or FactBook(evidence)).runs:
         for rule in ruleset.for_framework(_framework(facts)):
             try:
-                if not _applies(rule, facts):
+                silent = rule.condition.where_silent(facts) if rule.condition is not None else None
+                if silent is UNKNOWN or not _applies(rule, facts):
                     continue
                 outcome = _judged(rule, facts)
                 if outcome.value is False:
@@ -48,7 +50,7 @@ def check(evidence: Evidence, ruleset: RuleSet, book: FactBook | None = None) ->
     reported = {finding.rule_id for finding in ordered}
     return Report(
         findings=ordered,
-        clear=tuple(rule.id for rule in ruleset.rules if rule.id not in reported and rule.id not in failures),
+        clear=tuple(filterfalse((reported | failures.keys()).__contains__, ruleset.ids)),
         ruled_out=frozenset(ruled_out - reported),
         failures=tuple(failures[key] for key in sorted(failures)),
         ruleset_version=ruleset.version,
@@ -78,7 +80,7 @@ def _fires(rule: Rule, facts: Facts) -> bool:
     """The bare value: without the reasons, which take most of the time."""
     if rule.condition is None:
         return evaluate(rule, facts).value is True
-    return _applies(rule, facts) and truth(rule.condition.evaluate(facts)) is True
+    return _applies(rule, facts) and rule.condition.holds(facts) is True
 
 
 def evaluate(rule: Rule, facts: Facts) -> Outcome:
@@ -150,7 +152,7 @@ def _trained(facts: Facts) -> bool:
 
 
 def _condition(rule: Rule, condition: Expression, facts: Facts) -> Outcome:
-    value = truth(condition.evaluate(facts))
+    value = condition.holds(facts)
     if value is False:
         return CLEAR
     # The reasons take most of the time, and nobody hears those of what is not reported.

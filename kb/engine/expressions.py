@@ -11,11 +11,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.engine.said import Shape
+from trainmedic.kb.engine.silence import empty, marks_of, said_by
 from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, show, truth
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage
@@ -66,19 +69,41 @@ class Node:
     asks: tuple[Key, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Expression:
     """A compiled expression. ``evaluate(facts)`` is its value; `explain` gives the reasons as well."""
 
     root: Node
+    _on_empty: dict[Shape, bool | Unknown] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def evaluate(self) -> Evaluator:
         """The closure; its value is a `kb.model.run.Value` or `UNKNOWN`."""
         return self.root.evaluate
 
+    @cached_property
+    def _marks(self) -> frozenset[str]:
+        return marks_of(self.root.reads)
+
+    def holds(self, facts: Facts) -> bool | Unknown:
+        """The value as a condition; where the evidence is silent, without evaluating it."""
+        known = self.where_silent(facts)
+        return truth(self.root.evaluate(facts)) if known is None else known
+
+    def where_silent(self, facts: Facts) -> bool | Unknown | None:
+        """The value as a condition if the evidence says nothing about any of its facts, else None."""
+        said = said_by(facts)
+        if not self._marks.isdisjoint(said.marks):
+            return None
+        known = self._on_empty.get(said.shape)
+        if known is None:
+            known = self._on_empty[said.shape] = truth(self.root.evaluate(empty(said.shape)))
+        return known
+
     def reads_user_text(self, facts: Facts) -> bool:
         """Whether any fact of it was read from what the user provided."""
+        if self._marks.isdisjoint(said_by(facts).marks):
+            return False
         return any(facts.fact(key).user_provided for key in self.root.reads)
 
     def explain(self, facts: Facts) -> Outcome:

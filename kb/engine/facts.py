@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 from trainmedic.kb.engine.graphics_cards import cards
 from trainmedic.kb.engine.log_text import Haystack
 from trainmedic.kb.engine.memory_places import out_of_memory, size_of
+from trainmedic.kb.engine.said import Said
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Key, show, unresolved
 from trainmedic.kb.frameworks.batch import batch
 from trainmedic.kb.frameworks.catalogue import pins
@@ -43,7 +44,7 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_cache", "_concepts", "_haystack", "_options", "_shared", "evidence", "run")
+    __slots__ = ("_cache", "_options", "_shared", "concepts", "evidence", "haystack", "run", "said_marks")
 
     def __init__(
         self,
@@ -53,12 +54,14 @@ class Facts:
         haystack: Haystack | None = None,
     ) -> None:
         self.evidence = evidence
-        self._concepts = concepts
+        self.concepts = concepts
         self.run = run if run is not None else evidence.run
         self._cache: dict[Key, Fact] = {}
         self._options: dict[str, tuple[Option, ...]] | None = None
-        self._haystack = haystack or Haystack(evidence)
+        self.haystack = haystack or Haystack(evidence)
         self._shared: dict[str, Any] = {}
+        self.said_marks: Said | None = None
+        """What `kb.engine.silence` found the evidence to speak of, once it has looked."""
 
     def once(self, name: str, compute: Callable[[Facts], T]) -> T:
         """A value that several rules share, computed once per run. ``name`` is the caller's module."""
@@ -165,14 +168,22 @@ class Facts:
 
     # --- options by the framework's own spelling ---------------------------------------------------------------------
 
-    def options(self, key: str, scope: str | None = None) -> tuple[Option, ...]:
-        """All options of this key (dashes and underscores alike), in order; of one scope where it is given."""
+    @property
+    def keys(self) -> Collection[str]:
+        """The keys of all options, with underscores for dashes."""
+        return self._by_key().keys()
+
+    def _by_key(self) -> Mapping[str, tuple[Option, ...]]:
         if self._options is None:
             table: dict[str, list[Option]] = {}
             for option in self.run.options:
                 table.setdefault(option.key.replace("-", "_"), []).append(option)
             self._options = {name: tuple(options) for name, options in table.items()}
-        found = self._options.get(key.replace("-", "_"), ())
+        return self._options
+
+    def options(self, key: str, scope: str | None = None) -> tuple[Option, ...]:
+        """All options of this key (dashes and underscores alike), in order; of one scope where it is given."""
+        found = self._by_key().get(key.replace("-", "_"), ())
         return found if scope is None else tuple(option for option in found if option.scope == scope)
 
     def option(self, key: str, scope: str | None = None) -> Fact:
@@ -316,7 +327,7 @@ class Facts:
 
     def said(self, *concepts: str) -> Fact:
         """Whether the question names one of these concepts. Never false: what is not said may still be so."""
-        named = next((concept for concept in concepts if concept in self._concepts), None)
+        named = next((concept for concept in concepts if concept in self.concepts), None)
         if named is None:
             return _unknown(f"{concepts[0]} is not mentioned")
         return Fact(value=True, seen=f"the question mentions {named}", user_provided=True)
@@ -329,7 +340,7 @@ class Facts:
                 return Fact(
                     value=True, spans=(trace.span,), seen=f"{trace.exception}: {trace.message[:80]}", user_provided=True
                 )
-        if self._has_log():
+        if self.has_log:
             return Fact(value=False, seen=f"no exception with {text!r}")
         return Fact(value=UNKNOWN, seen="no log", missing=("log",))
 
@@ -338,7 +349,7 @@ class Facts:
 
         Never false: a log is mostly an excerpt, so the absence of a line proves nothing.
         """
-        places = (self._haystack.find(text) for text in texts)
+        places = (self.haystack.find(text) for text in texts)
         span = next((place for place in places if place is not None), None)
         if span is None:
             return _unknown(f"no line with {texts[0]!r}", "log")
@@ -397,12 +408,14 @@ class Facts:
             best = min(found, key=lambda signal: signal.stated)  # the first shown by a log, else the first stated
             where = "stated" if best.stated else "in the log"
             return Fact(value=True, spans=(best.span,), seen=f"{kind} {where}", user_provided=True)
-        proved = bool(self.evidence.rows) or (self._has_log() and not kind.startswith(_METRIC_SIGNALS))
+        proved = bool(self.evidence.rows) or (self.has_log and not kind.startswith(_METRIC_SIGNALS))
         if proved:
             return Fact(value=False, seen=f"no {kind}")
         return Fact(value=UNKNOWN, seen=f"no log that could show {kind}", missing=("log",))
 
-    def _has_log(self) -> bool:
+    @property
+    def has_log(self) -> bool:
+        """Whether anything that a run printed was pasted."""
         evidence = self.evidence
         return bool(evidence.rows or evidence.tracebacks) or any(region.kind == "log" for region in evidence.regions)
 

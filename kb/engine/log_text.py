@@ -56,15 +56,25 @@ class Haystack:
         self._text: str | None = None
         self._words: frozenset[str] = frozenset()
 
+    @property
+    def words(self) -> frozenset[str]:
+        """All whole words of the text."""
+        self._read()
+        return self._words
+
     def find(self, text: str) -> Span | None:
         """As `find`."""
+        everything = self._read()
+        literal, words = _needle(text)
+        if not words <= self._words or literal not in everything:
+            return None
+        return find(self._evidence, text)
+
+    def _read(self) -> str:
         if self._text is None:
             self._text = "\n".join(source.text for source in self._evidence.sources)
             self._words = frozenset(_WORD.findall(self._text))
-        literal, words = _needle(text)
-        if not words <= self._words or literal not in self._text:
-            return None
-        return find(self._evidence, text)
+        return self._text
 
 
 @cache  # bounded: the texts are those of the pages
@@ -73,6 +83,11 @@ def _needle(text: str) -> tuple[str, frozenset[str]]:
     literal = literal_of(text)
     inner = (match[0] for match in _WORD.finditer(literal) if match.start() > 0 and match.end() < len(literal))
     return literal, frozenset(inner)
+
+
+def inner_words(text: str) -> frozenset[str]:
+    """The words without which a text with wildcards is nowhere."""
+    return _needle(text)[1]
 
 
 def literal_of(text: str) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
-from trainmedic.kb.engine.values import UNKNOWN, truth
+from trainmedic.kb.engine.values import UNKNOWN
 from trainmedic.kb.model.case import Case, Level
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.place import Span
@@ -44,6 +45,13 @@ class Origin:
     common: str = "sometimes"
     cases: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    _states: dict[bool | None, OriginState] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def without_place(self, value: bool | None) -> OriginState:
+        """Its state where nothing that was pasted shows it, made once: most origins of most questions have one."""
+        if value not in self._states:
+            self._states[value] = OriginState(origin=self, value=value)
+        return self._states[value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +192,7 @@ class OriginState:
     spans: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Weighed:
     """A mechanism on this evidence."""
 
@@ -194,12 +202,12 @@ class Weighed:
     excluded_by: tuple[Statement, ...]
     origins: tuple[OriginState, ...]
 
-    @property
+    @cached_property
     def support(self) -> float:
         """The summed weight of what speaks for it."""
         return sum(statement.weight for statement in self.supports)
 
-    @property
+    @cached_property
     def contradiction(self) -> float:
         """The summed weight of what speaks against it."""
         return sum(statement.weight for statement in self.contradicts)
@@ -223,18 +231,20 @@ def weigh_all(mechanisms: Iterable[Mechanism], facts: Facts) -> Mapping[str, Wei
 
 def _holding(observations: Iterable[Observation], facts: Facts) -> Iterator[Statement]:
     for observation in observations:
-        if truth(observation.when.evaluate(facts)) is True:
+        if observation.when.holds(facts) is True:
             outcome = observation.when.explain(facts)
             spans = tuple(span for span in outcome.evidence if not span.default)
             yield Statement(says=observation.says, weight=WEIGHTS[observation.weight], spans=spans)
 
 
 def _state(origin: Origin, facts: Facts) -> OriginState:
-    value = UNKNOWN if origin.when is None else truth(origin.when.evaluate(facts))
+    value = UNKNOWN if origin.when is None else origin.when.holds(facts)
     if value is UNKNOWN or origin.when is None:
-        return OriginState(origin=origin, value=None)
-    spans = tuple(span for span in origin.when.explain(facts).evidence if not span.default) if value else ()
-    return OriginState(origin=origin, value=value, spans=spans)
+        return origin.without_place(None)
+    if not value:
+        return origin.without_place(False)
+    spans = tuple(span for span in origin.when.explain(facts).evidence if not span.default)
+    return OriginState(origin=origin, value=True, spans=spans)
 
 
 def missing_facts(origin: Origin, facts: Facts) -> tuple[str, ...]:

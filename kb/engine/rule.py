@@ -84,6 +84,11 @@ class RuleSet:
             )
         return self._index[key]
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all rules, in order."""
+        return self.once("ids", lambda rules: tuple(rule.id for rule in rules))
+
     def once(self, name: str, derive: Callable[[tuple[Rule, ...]], T]) -> T:
         """What a module derives from the rules, once. ``name`` is the module."""
         if name not in self._derived:

@@ -31,6 +31,8 @@ class Principal:
     scope: Scope
     rate_limit: str = ""
     """Of a stored key; replaces the limits of the settings."""
+    team: str = ""
+    """Whose knowledge the answers rest on; empty: that for everybody."""
 
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
@@ -97,7 +99,7 @@ class Access:
         sessions = self._sessions
         if sessions is None:
             return None
-        session = Session(principal=principal.id, name=principal.name, scope=principal.scope)
+        session = Session(principal=principal.id, name=principal.name, scope=principal.scope, team=principal.team)
         return await run_in_threadpool(sessions.open, session, timedelta(seconds=lasts_s))
 
     async def sign_out(self, secret: str) -> None:
@@ -109,7 +111,7 @@ class Access:
         if session is None:
             return None
         if not session.principal.startswith(principal_id("")):
-            return Principal(id=session.principal, name=session.name, scope=session.scope)
+            return Principal(id=session.principal, name=session.name, scope=session.scope, team=session.team)
         # A session lives no longer than the key that opened it.
         key = self._keys.valid(session.principal.removeprefix(principal_id(""))) if self._keys is not None else None
         return of_key(key)
@@ -132,7 +134,7 @@ class Access:
 def of_key(key: ApiKey | None) -> Principal | None:
     if key is None:
         return None
-    return Principal(id=principal_id(key.id), name=key.name, scope=key.scope, rate_limit=key.rate_limit)
+    return Principal(id=principal_id(key.id), name=key.name, scope=key.scope, rate_limit=key.rate_limit, team=key.team)
 
 
 def shared_id(key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
@@ -58,12 +59,27 @@ class Gate:
         access: Access | None = None,
         limits: RateLimits | None = None,
         journal: Journal | None = None,
+        team: str = "",
     ) -> None:
+        """``team``: whose requests come through; those of another team, or of none, are refused."""
+        self.team = team
         self.access = access or Access(settings)
         self._limits = limits or RateLimits(settings)
         self._journal = journal
         self._refusals: TTLCache[tuple[str, str, str, str], bool] = TTLCache(4_096, REFUSAL_S)
         self._welcome: TTLCache[tuple[str, str], bool] = TTLCache(4_096, WELCOME_S)
+
+    def of_team(self, team: str) -> Gate:
+        """The same keys, limits and audit log before the service of a team."""
+        gate = copy(self)
+        gate.team = team
+        return gate
+
+    def require_own(self, principal: Principal) -> None:
+        """Raise `Refused` for somebody of another team."""
+        if principal.team != self.team:
+            message = f"the team {principal.team} has no service here" if principal.team else "this is a team's service"
+            raise Refused(Forbidden(message), principal=principal)
 
     async def admit(self, scope: Mapping[str, Any], needed: Requirement) -> Admission:
         """Who sends a request to the API. Raises `Refused`."""
@@ -79,6 +95,8 @@ class Gate:
                 raise Refused(NotFound("no administrator was ever named", hint="set TRAINMEDIC_ADMIN_KEYS"))
             principal = await self.identified(scope)
         headers = await self.counted(scope, principal, asks=needed == "ask")
+        if needed in ("read", "ask", "admin"):
+            self.require_own(principal)
         if needed in ("read", "ask", "admin") and not principal.may(_scope(needed)) and principal is not ANYBODY:
             raise Refused(Forbidden(f"this key may not do that: it needs the scope {needed}"), headers, principal)
         return Admission(principal, headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,9 @@ ESSENTIAL = frozenset(
 UNCOUNTED = frozenset({"receipt", "supposed", "changes"})
 """What was read and what a follow-up changed: not part of a first answer's text."""
 _CJK = "\u2e80"
+_WIDE = re.compile(f"[{_CJK}-\U0010ffff]")
+_LETTER = re.compile(r"[^\W_]")
+_MARKER = re.compile(r"[.,;:()]*\[\d+\][.,;:()]*")
 
 
 def word_count(markdown_text: str) -> int:
@@ -27,16 +31,11 @@ def word_count(markdown_text: str) -> int:
         before, fence = fence, fence_after(line, fence)
         if before or fence:
             continue
-        for token in line.split():
-            characters += sum(character.isalnum() and character > _CJK for character in token)
-            rest = "".join(character if character < _CJK else " " for character in token)
-            words += sum(any(map(str.isalnum, part)) and not _is_marker(part) for part in rest.split())
+        if not line.isascii():
+            characters += sum(map(str.isalnum, _WIDE.findall(line)))
+            line = _WIDE.sub(" ", line)
+        words += sum(1 for part in line.split() if _LETTER.search(part) and not _MARKER.fullmatch(part))
     return words + (characters + 1) // 2
-
-
-def _is_marker(token: str) -> bool:
-    inner = token.strip(".,;:()")
-    return inner.startswith("[") and inner.endswith("]") and inner[1:-1].isdecimal()
 
 
 def split(text: str, most: int) -> tuple[str, str]:

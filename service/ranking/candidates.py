@@ -63,8 +63,8 @@ def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -
     votes = {hit.case_id: hit.fused for hit in hits}
 
     def with_mechanism(candidate: Candidate) -> Candidate:
-        mechanisms = [votes.get(place.mechanism, 0.0) for place in context.placed(candidate.cause.id)]
-        return replace(candidate, mechanism=max(mechanisms, default=0.0))
+        best = max((votes.get(place.mechanism, 0.0) for place in context.placed(candidate.cause.id)), default=0.0)
+        return replace(candidate, mechanism=best) if best else candidate
 
     return tuple(with_mechanism(candidates[cause_id]) for cause_id in sorted(candidates))
 

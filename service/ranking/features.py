@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 
 from trainmedic.kb.engine.facts import FactBook, Facts, within
@@ -18,7 +18,7 @@ from trainmedic.kb.model.run import Recognised
 from trainmedic.kb.parse.signal_kinds import NON_FINITE
 from trainmedic.kb.threads.thread import Reported, SimilarThread
 from trainmedic.service.question.intent import Intent
-from trainmedic.service.ranking.fix_values import FixValue, already_written
+from trainmedic.service.ranking.fix_values import FixValue, WrittenOptions, already_written, written_options
 from trainmedic.service.ranking.places import Place
 
 GROUPS: tuple[frozenset[str], ...] = (
@@ -35,6 +35,9 @@ GROUPS: tuple[frozenset[str], ...] = (
     frozenset({"missing_module", "import_error"}),
 )
 """Symptoms that users and logs use one for another. Within a group a match counts `SAME_GROUP`."""
+_GROUPS_OF: Mapping[str, tuple[int, ...]] = {
+    kind: tuple(number for number, group in enumerate(GROUPS) if kind in group) for kind in frozenset().union(*GROUPS)
+}
 SAME_GROUP = 0.6
 ODD_BUT_HARMLESS = frozenset({"kl_zero", "loss_negative", "lr_in_warmup", "margins_rising"})
 """Signals that alone are no fault: KL is clamped at zero, a policy loss has no sign, and so on."""
@@ -97,9 +100,9 @@ class DefectState:
     printed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Context:
-    """What all candidates of one question share."""
+    """What all candidates of one question share. What is worked out of it is so once."""
 
     evidence: Evidence
     report: Report
@@ -135,20 +138,41 @@ class Context:
         found = [self.reports[name] for name in names if name in self.reports]
         return max(found, key=lambda report: report.weight, default=None)
 
-    @property
+    @cached_property
     def symptoms(self) -> frozenset[str]:
         """The failure signals, seen or stated."""
         return self.intent.symptoms
 
-    @property
+    @cached_property
     def healthy_log(self) -> bool:
         """A log was pasted (not numbers quoted in prose), and nothing in it is out of the ordinary."""
         return self.evidence.has("healthy_log") and any(row.style != "user" for row in self.evidence.rows)
 
-    @property
+    @cached_property
     def observed(self) -> frozenset[str]:
         """The symptoms that a log or traceback shows; the others were only said."""
         return frozenset(s.kind for s in self.evidence.signals if not s.stated) & self.symptoms
+
+    @cached_property
+    def asked(self) -> float:
+        """The weight of all concepts together."""
+        return sum(self.concepts.values())
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The settings that the configuration writes."""
+        settings = self.evidence.run.settings
+        return frozenset(name for name, setting in settings.items() if setting.option is not None)
+
+    @cached_property
+    def options(self) -> WrittenOptions:
+        """The options as fixes name them."""
+        return written_options(self.evidence.run.options)
+
+    @cached_property
+    def fired(self) -> frozenset[str]:
+        """The rules that fired."""
+        return frozenset(finding.rule_id for finding in self.report.fired)
 
 
 def said_concepts(intent: Intent) -> frozenset[str]:
@@ -158,9 +182,10 @@ def said_concepts(intent: Intent) -> frozenset[str]:
 
 def overlap(left: Sequence[str] | frozenset[str], right: Sequence[str] | frozenset[str]) -> float:
     """How well two sets of symptoms agree: 1 for a common one, `SAME_GROUP` for kin, else 0."""
-    if set(left) & set(right):
+    if not set(left).isdisjoint(right):
         return 1.0
-    kin = any(group & set(left) and group & set(right) for group in GROUPS)
+    groups = {number for kind in left for number in _GROUPS_OF.get(kind, ())}
+    kin = bool(groups) and any(number in groups for kind in right for number in _GROUPS_OF.get(kind, ()))
     return SAME_GROUP if kin else 0.0
 
 
@@ -197,11 +222,10 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
     fired = [finding_weight(f, context) for f in mine if f.status is Status.FIRED]
     unsure = [finding_weight(f, context) for f in mine if f.status is Status.CANNOT_TELL]
     clear = not mine and any(rule in report.ruled_out for rule in case.rules) and bool(run.options)
-    asked = sum(context.concepts.values())
+    asked = context.asked
     own = context.case_concepts.get(case.id, frozenset())
     common = sum(weight for concept, weight in context.concepts.items() if concept in own)
     agreement = overlap(case.signals, context.symptoms) if context.symptoms and case.signals else 0.0
-    written = {name for name, setting in run.settings.items() if setting.option is not None}
     values = {
         "fused": candidate.fused,
         "page": candidate.page,
@@ -219,7 +243,7 @@ def features(candidate: Candidate, context: Context) -> Mapping[str, float]:
         "denied": float(bool(context.intent.negated & context.case_titles.get(case.id, frozenset()))),
         "symptom": agreement,
         "symptom_missed": float(bool(context.symptoms) and bool(case.signals) and agreement == 0.0),
-        "settings": _share(written, case.settings),
+        "settings": _share(context.written, case.settings),
         "healthy_log": float(context.healthy_log and not context.observed),
         "framework_unsaid": float(case.level in ("case", "defect") and _unsaid(case, context)),
         "presupposed": _presupposed(case, context),
@@ -261,14 +285,13 @@ def _of_mechanism(case: Case, context: Context) -> dict[str, float]:
     best = {"support": 0.0, "contradiction": 0.0, "excluded": 0.0, "holds": 0.0, "fails": 0.0, "predicted": 0.0}
     best["common"] = 0.0
     ranked = []
-    fired = {finding.rule_id for finding in context.report.fired}
     for place in context.placed(case.id):
         weighed = context.weighed.get(place.mechanism)
         if weighed is None:
             continue
         state = next((state for state in weighed.origins if state.origin.id == place.origin), None)
         # A rule of the origin that fired knows more than the origin's own condition.
-        proven = state is not None and not fired.isdisjoint(state.origin.rules)
+        proven = state is not None and not context.fired.isdisjoint(state.origin.rules)
         values = {
             "support": min(2.0, weighed.support / ENOUGH),
             "contradiction": min(2.0, weighed.contradiction / ENOUGH),
@@ -302,7 +325,7 @@ def _of_remedies(case: Case, context: Context) -> dict[str, float]:
     return {
         "tried": float(any(remedy.helped is False for remedy in remedies)),
         "helped": float(any(remedy.helped is True for remedy in remedies)),
-        "already_so": float(already_written(context.fix_values.get(case.id, ()), context.evidence.run.options)),
+        "already_so": float(already_written(context.fix_values.get(case.id, ()), context.options)),
     }
 
 
@@ -369,5 +392,5 @@ def _clash(fact: Recognised | None, known: Sequence[str]) -> bool:
     return fact is not None and bool(known) and fact.value not in known
 
 
-def _share(written: set[str], involved: Sequence[str]) -> float:
-    return len(written & set(involved)) / len(involved) if involved else 0.0
+def _share(written: frozenset[str], involved: Sequence[str]) -> float:
+    return len(written.intersection(involved)) / len(involved) if involved else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.run import Option
@@ -12,6 +13,8 @@ _ASSIGNMENT = re.compile(r"(?:^|\s)-{0,2}\+{0,2}([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\
 
 FixValue = tuple[str, str]
 """An option's plain name and its value in lower case."""
+WrittenOptions = Mapping[str, Sequence[Option]]
+"""Options by their plain names."""
 
 
 def fix_values(case: Case) -> tuple[FixValue, ...]:
@@ -29,10 +32,17 @@ def plain_name(key: str) -> str:
     return key.rpartition(".")[2].replace("-", "_").lower()
 
 
-def already_written(values: tuple[FixValue, ...], options: tuple[Option, ...]) -> bool:
+def written_options(options: Iterable[Option]) -> WrittenOptions:
+    """The options by their plain names, in order."""
+    written: dict[str, list[Option]] = {}
+    for option in options:
+        written.setdefault(plain_name(option.key), []).append(option)
+    return written
+
+
+def already_written(values: Iterable[FixValue], options: WrittenOptions) -> bool:
     """Whether the options already have every value of a fix that they write at all, and at least one."""
-    wanted = dict(values)
-    written = [(wanted[name], option) for option in options if (name := plain_name(option.key)) in wanted]
+    written = [(value, option) for name, value in dict(values).items() for option in options.get(name, ())]
     return bool(written) and all(_same(value, option) for value, option in written)
 
 

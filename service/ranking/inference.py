@@ -112,7 +112,11 @@ def infer(candidates: Sequence[Candidate], context: Context, weights: Weights) -
         for candidate, value, probability in zip(ordered, values, chances, strict=True)
     ]
     joined = _ranked(_joined(causes))
-    named = tuple(replace(cause, confidence=_confidence(cause, context, weights)) for cause in joined)
+    words = [_confidence(cause, context, weights) for cause in joined]
+    named = tuple(
+        cause if word == cause.confidence else replace(cause, confidence=word)
+        for cause, word in zip(joined, words, strict=True)
+    )
     return Differential(
         causes=named,
         mechanisms=_mechanisms(named, context),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter, mul
 from types import MappingProxyType
 
 from trainmedic.service.answer import Confidence
@@ -44,7 +45,8 @@ class Weights:
 
         ``none`` holds the question's own features, see `service.ranking.features.none_features`.
         """
-        odds = [_odds(self.bias + sum(self.weights[name] * found[name] for name in NAMES)) for found in candidates]
+        weights = _in_order(self.weights)
+        odds = [_odds(self.bias + sum(map(mul, weights, _in_order(found)))) for found in candidates]
         whole = _odds(sum(self.none[name] * none[name] for name in NONE_NAMES)) + sum(odds)
         return tuple(odd / whole for odd in odds)
 
@@ -53,6 +55,9 @@ class Weights:
         if probability >= self.high:
             return "high"
         return "medium" if probability >= self.medium else "low"
+
+
+_in_order: Callable[[Mapping[str, float]], tuple[float, ...]] = itemgetter(*NAMES)
 
 
 def _odds(utility: float) -> float:

@@ -13,13 +13,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import MetaData, create_engine, event
+from sqlalchemy import MetaData, create_engine, event, inspect
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.schema import CreateSchema
 
 from trainmedic.kb.errors import StoreError
+from trainmedic.service.settings import TEAM_SCHEMA
 from trainmedic.service.storage.migrations import migrate
 
 METADATA = MetaData()
@@ -34,6 +36,7 @@ def open_database(url: str) -> Engine:
     """The database at ``url`` with the current tables. Raises `StoreError` if it cannot be reached."""
     engine = engine_of(url)
     try:
+        _make_schema(engine)
         migrate(engine)
     except StoreError:
         engine.dispose()
@@ -43,6 +46,17 @@ def open_database(url: str) -> Engine:
         name = make_url(url).render_as_string(hide_password=True)
         raise StoreError(f"the database at {name} cannot be opened", hint=type(error).__name__) from error
     return engine
+
+
+def _make_schema(engine: Engine) -> None:
+    """Make the schema of a team, if the URL names one and it is not there yet."""
+    options = engine.url.query.get("options", "")
+    schema = str(options).rpartition("search_path=")[2]
+    if not (str(options).startswith("-csearch_path=") and schema.startswith(TEAM_SCHEMA)):
+        return
+    with engine.begin() as connection:
+        if schema not in inspect(connection).get_schema_names():
+            connection.execute(CreateSchema(schema, if_not_exists=True))
 
 
 @contextmanager

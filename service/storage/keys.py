@@ -33,6 +33,7 @@ _keys = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=True),
     Column("revoked_at", DateTime(timezone=True), nullable=True),
+    Column("team", String(32), nullable=False, server_default=""),
 )
 _sessions = Table(
     "sessions",
@@ -42,6 +43,7 @@ _sessions = Table(
     Column("name", String(MAX_NAME), nullable=False),
     Column("scope", String(8), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+    Column("team", String(32), nullable=False, server_default=""),
 )
 
 
@@ -56,6 +58,7 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    team: str = ""
 
     def state(self, now: datetime) -> Literal["valid", "expired", "revoked"]:
         if self.revoked_at is not None:
@@ -70,6 +73,7 @@ class Session:
     principal: str
     name: str
     scope: Scope
+    team: str = ""
 
 
 class KeyStore:
@@ -84,6 +88,7 @@ class KeyStore:
         scope: Scope,
         *,
         rate_limit: str = "",
+        team: str = "",
         expires_at: datetime | None = None,
         now: datetime | None = None,
     ) -> tuple[ApiKey, str]:
@@ -96,6 +101,7 @@ class KeyStore:
             "name": name.strip(),
             "scope": scope,
             "rate_limit": rate_limit,
+            "team": team,
             "digest": digest(secret),
             "previous_digest": "",
             "created_at": now or datetime.now(UTC),
@@ -189,6 +195,7 @@ class SessionStore:
             "principal": session.principal,
             "name": session.name[:MAX_NAME],
             "scope": session.scope,
+            "team": session.team,
             "expires_at": now + lasts,
         }
         with self._engine.begin() as connection:
@@ -202,7 +209,7 @@ class SessionStore:
             row = connection.execute(query).first()
         if row is None or aware(row.expires_at) <= (now or datetime.now(UTC)):
             return None
-        return Session(principal=row.principal, name=row.name, scope=cast(Scope, row.scope))
+        return Session(principal=row.principal, name=row.name, scope=cast(Scope, row.scope), team=row.team)
 
     def close(self, secret: str) -> None:
         """Sign out."""
@@ -225,6 +232,7 @@ def _key(row: Row[Any]) -> ApiKey:
         name=row.name,
         scope=cast(Scope, row.scope),
         rate_limit=row.rate_limit,
+        team=row.team,
         created_at=aware(row.created_at),
         expires_at=aware(row.expires_at) if row.expires_at is not None else None,
         revoked_at=aware(row.revoked_at) if row.revoked_at is not None else None,

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import logging
 import mimetypes
-import os
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
@@ -48,6 +47,7 @@ from trainmedic.ui.chat.oidc import BEGIN, OidcSignIn
 from trainmedic.ui.chat.oidc import PREFIX as OIDC_PREFIX
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
+from trainmedic.ui.chat.upload_folder import UploadFolder
 from trainmedic.ui.context import AppContext
 
 Scope = MutableMapping[str, Any]
@@ -64,8 +64,6 @@ LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
 REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
-# Gradio reads its upload folder from the environment only.
-UPLOADS = "GRADIO_TEMP_DIR"
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
 LONGEST_NAME = 255
@@ -85,12 +83,12 @@ HEADERS = (
 )
 
 
-def attach(app: FastAPI, context: AppContext, load_pages: LoadPages) -> None:
+def attach(app: FastAPI, context: AppContext, load_pages: LoadPages, uploads: UploadFolder | None = None) -> None:
     """Serve the pages for every path without a route in ``app``. Call it last, after all other routes.
 
-    Loading begins when the application starts.
+    Loading begins when the application starts. Several applications of one process share ``uploads``.
     """
-    shell = Shell(context, load_pages)
+    shell = Shell(context, load_pages, uploads)
     app.router.routes.append(LastMount("/", shell, app))
     before = app.router.lifespan_context
 
@@ -122,9 +120,10 @@ class LastMount(Mount):
 class Shell:
     """The ASGI application in front of the pages: access, language, and a placeholder while they load."""
 
-    def __init__(self, context: AppContext, load_pages: LoadPages) -> None:
+    def __init__(self, context: AppContext, load_pages: LoadPages, uploads: UploadFolder | None = None) -> None:
         self._context = context
         self._load_pages = load_pages
+        self._uploads = uploads or UploadFolder()
         settings = context.settings
         self._gate = context.gate or Gate(settings)
         self._entry = Entry(settings.keys | settings.administrators)
@@ -139,22 +138,17 @@ class Shell:
     async def running(self) -> AsyncIterator[None]:
         """Load the pages in the background, and serve them until the context closes."""
         stop = asyncio.Event()
-        with tempfile.TemporaryDirectory(prefix="trainmedic-uploads-") as folder:
-            # Uploads are written before any of our code sees them: into a folder of our own that goes with us.
-            earlier = os.environ.get(UPLOADS)
-            os.environ[UPLOADS] = folder
-            self._folder = Path(folder)
+        with self._uploads.used() as self._folder:
             task = asyncio.create_task(self._serve(stop))
             try:
                 yield
             finally:
                 stop.set()
                 await task
-                os.environ.pop(UPLOADS) if earlier is None else os.environ.update({UPLOADS: earlier})
 
     async def _serve(self, stop: asyncio.Event) -> None:
         try:
-            pages = await asyncio.to_thread(self._load_pages, self._context)
+            pages = await asyncio.to_thread(self._loaded)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
                 await stop.wait()
@@ -162,6 +156,10 @@ class Shell:
             log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
+
+    def _loaded(self) -> FastAPI:
+        with self._uploads.loading:
+            return self._load_pages(self._context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def guarded(message: Message) -> None:
@@ -218,6 +216,8 @@ class Shell:
             return self._oidc.app, await self._counted(scope, ANYBODY)
         principal = await self._principal(scope)
         counted = await self._counted(scope, principal or ANYBODY)
+        if principal is not None:
+            self._gate.require_own(principal)
         if f"{path}/".startswith(REVIEW):
             return await self._review_response(scope, principal), counted
         if principal is None and await self._gate.access.required():

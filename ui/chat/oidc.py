@@ -111,7 +111,9 @@ class OidcSignIn:
         if str(claims["iss"]).rstrip("/") != self._issuer:
             raise ValueError("the ID token is of another issuer")
         name = self._settings.oidc_groups_claim
-        if name in claims or not (self._settings.oidc_groups or self._settings.oidc_admin_groups):
+        if name in claims or not (
+            self._settings.oidc_groups or self._settings.oidc_admin_groups or self._settings.oidc_teams
+        ):
             return claims
         more = await self._client.userinfo(token=token)
         if more.get("sub") != claims["sub"]:
@@ -126,7 +128,10 @@ class OidcSignIn:
             raise NotAdmitted
         name = next((str(claims[claim]) for claim in NAMES if claims.get(claim)), "")
         return Principal(
-            id=user_id(self._issuer, str(claims["sub"])), name=name, scope="admin" if groups & admins else "ask"
+            id=user_id(self._issuer, str(claims["sub"])),
+            name=name,
+            scope="admin" if groups & admins else "ask",
+            team=next((team for group, team in self._settings.team_groups if group in groups), ""),
         )
 
     async def end_url(self) -> str:
