@@ -215,6 +215,17 @@ def test_feedback_is_stored_and_the_answer_can_be_had_again(client: Client) -> N
     assert refused.value.code == "not_found"
 
 
+def test_conversations_are_listed_and_deleted(client: Client) -> None:
+    answer = client.ask("loss is nan", conversation_id="client-listed")
+    assert "client-listed" in [conversation.id for conversation in client.conversations()]
+    client.delete_conversation("client-listed")
+    assert "client-listed" not in [conversation.id for conversation in client.conversations()]
+    for gone in (lambda: client.answer(answer.id), lambda: client.delete_conversation("client-listed")):
+        with pytest.raises(ServiceError) as refused:
+            gone()
+        assert refused.value.code == "not_found"
+
+
 def test_readiness_and_versions_need_no_key(served: Live) -> None:
     with Client(served.url) as client:
         assert client.ready().status == "ok"

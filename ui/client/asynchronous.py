@@ -15,6 +15,8 @@ from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
     CaseSummary,
+    ConversationPage,
+    ConversationSummary,
     FeedbackReceipt,
     Hits,
     MechanismDocument,
@@ -210,6 +212,21 @@ class AsyncClient:
     async def answer(self, answer_id: str) -> Answer:
         """A stored answer."""
         return await self._send(Call(method="GET", path=f"/v1/answers/{segment(answer_id)}", kind=Answer))
+
+    async def conversations(self) -> AsyncGenerator[ConversationSummary, None]:
+        """The conversations of this key, the latest first, fetched page by page."""
+        offset, more = 0, True
+        while more:
+            params = {"offset": str(offset), "limit": str(PAGE_SIZE)}
+            page = await self._send(Call(method="GET", path="/v1/conversations", kind=ConversationPage, params=params))
+            for item in page.items:
+                yield item
+            offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE
+
+    async def delete_conversation(self, conversation_id: str) -> None:
+        """Delete a conversation with its answers, its feedback and what others went on with from its links."""
+        path = f"/v1/conversations/{segment(conversation_id)}"
+        await self._send(Call(method="DELETE", path=path, kind=type(None)))
 
     async def ready(self) -> Readiness:
         """Whether the service can answer, and which parts are down."""

@@ -27,6 +27,7 @@ Mode = Literal["auto", "deterministic", "investigate"]
 Reaction = Literal["up", "down", "resolved"]
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses of requests that the service did not process."""
+NO_CONTENT = 204
 FIRST_DELAY_S = 0.2
 LONGEST_DELAY_S = 5.0
 _HINT = "is base_url that of trainmedic?"
@@ -103,7 +104,9 @@ def result(call: Call[T], response: httpx.Response) -> T:
     """The value in a response. Raises `ServiceError`."""
     if not response.is_success and response.status_code not in call.accepted:
         raise response_error(response)
-    return value(call.kind, response.text, response)
+    # A deletion has nothing to say.
+    text = response.text if response.status_code != NO_CONTENT else "null"
+    return value(call.kind, text, response)
 
 
 def value(kind: type[T], text: str, response: httpx.Response) -> T:

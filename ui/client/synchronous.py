@@ -110,5 +110,7 @@ class Client:
     rule = _blocking(AsyncClient.rule)
     feedback = _blocking(AsyncClient.feedback)
     answer = _blocking(AsyncClient.answer)
+    conversations = _iterating(AsyncClient.conversations)
+    delete_conversation = _blocking(AsyncClient.delete_conversation)
     ready = _blocking(AsyncClient.ready)
     version = _blocking(AsyncClient.version)
