@@ -65,7 +65,7 @@ def _mask(data: bytes) -> None:
 def _personal(data: bytes) -> None:
     text = text_of(data)
     for hide in (hidden, hidden_markdown):
-        assert "ann.other@bigcorp.net" not in hide(f"{text}\nann.other@bigcorp.net\n{text}")
+        assert "ann_other" not in hide(f"{text}\n/home/ann_other/run.log\n{text}")
 
 
 def _compressed(data: bytes) -> None:
