@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from langchain_core.documents import Document
 
 from benchmarks.table import milliseconds
 from tests.vllm.tiny import SPECIAL, VOCABULARY, trained
@@ -141,9 +140,8 @@ def measure(name: str, texts: Sequence[str], size: int, batches: Sequence[int], 
 def index_of(vectors: np.ndarray[Any, np.dtype[np.float32]], size: int, embedder: Any) -> tuple[float, float]:
     """Milliseconds to build an index of ``size`` vectors, and of the median search in it."""
     rows = np.resize(vectors, (size, vectors.shape[1]))
-    documents = [Document(page_content="", id=str(n)) for n in range(size)]
     started = time.perf_counter()
-    index = Vectors.of(embedder, rows, documents)
+    index = Vectors.of(rows)
     build_ms = (time.perf_counter() - started) * 1000
     searches = [milliseconds(partial(index.ranked, rows[number % size], 80)) for number in range(QUESTIONS)]
     return build_ms, statistics.median(searches)

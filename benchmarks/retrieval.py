@@ -108,7 +108,6 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
         Chunk(id=str(n), cases=(f"case-{n}",), part="section", language="en", text=text, embedded=text)
         for n, text in enumerate(texts)
     )
-    documents = [Document(page_content=piece.text, id=piece.id) for piece in pieces]
     ids = page_ids(pieces)
     manifest = Manifest(
         id="benchmark",
@@ -124,7 +123,7 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
     return Index(
         manifest=manifest,
         chunks=pieces,
-        vectors=Vectors.of(embedder, vectors, documents),
+        vectors=Vectors.of(vectors),
         lexical=lexical.build(tuple(tokens(text)) for text in texts),
         pages=lexical.build([tuple(tokens(texts[int(page_id.removeprefix("case-"))])) for page_id in ids]),
         page_ids=ids,

@@ -26,7 +26,7 @@ class Shape:
     prose: bool
 
     def may_match(self, text: str) -> bool:
-        return any(part in text for part in self.needs)
+        return any(map(text.__contains__, self.needs))
 
 
 HIDDEN = "***"

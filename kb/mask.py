@@ -124,7 +124,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _shaped(text: str) -> Iterator[tuple[int, int, str]]:
     for kind, needles, pattern in _SHAPES:
-        if any(needle in text for needle in needles):
+        if any(map(text.__contains__, needles)):
             for match in pattern.finditer(text):
                 yield (*match.span("secret"), kind)
 

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
-from trainmedic.kb.errors import TrainmedicError
+from trainmedic.kb.errors import StoreError, TrainmedicError
 from trainmedic.kb.language import language_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.render import render_case
+from trainmedic.kb.store.document_vectors import DocumentsOnDemand, DocumentVectors
+from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, FindingView, ReportView
 from trainmedic.service.question.request import Ask
@@ -62,6 +65,26 @@ class KnowledgeRetriever(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         return await asyncio.to_thread(documents, self.advisor, query, self.top_k, self.filters, self.language)
+
+
+def vector_store(advisor: Advisor) -> DocumentVectors:
+    """A copy of the passages of all pages as a vector store, searched by the knowledge's own embedder.
+
+    Raises `StoreError` while they are not embedded yet.
+    """
+    knowledge = advisor.snapshot().knowledge
+    pieces = knowledge.index.chunks
+    if knowledge.index.words_only:
+        raise StoreError("the passages are not embedded yet", hint="trainmedic index status")
+
+    def document(number: int) -> Document:
+        piece = pieces[number]
+        metadata = {"cases": piece.cases, "part": piece.part, "language": piece.language}
+        return Document(page_content=piece.text, id=piece.id, metadata=metadata)
+
+    documents = DocumentsOnDemand(len(pieces), document)
+    vectors = Vectors.of(knowledge.index.vectors.rows())
+    return DocumentVectors(cast(Embeddings, knowledge.embedder), vectors, documents)
 
 
 def documents(

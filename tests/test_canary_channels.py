@@ -20,6 +20,7 @@ from tests.slack.bots import bot_in
 from tests.slack.fake import LocalSlack
 from tests.slack.fake.fixtures import own_slack, strict
 from tests.test_canary import RULE, SECRETS, assert_clean, everywhere
+from trainmedic.kb.identities import identities_of, masked_values
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
@@ -29,7 +30,7 @@ from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.observers.webhook import Webhook
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.history import History
+from trainmedic.service.storage.history import OURS, History
 from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import main
 from trainmedic.ui.context import AppContext
@@ -110,7 +111,9 @@ def test_an_answer_that_is_fetched_again_does_not_hold_the_secret(client: TestCl
     asked = client.post("/v1/ask", json={"question": QUESTION.format(secret), "attachments": files})
     assert RULE in asked.text
     again = client.get(f"/v1/answers/{asked.json()['id']}")
-    assert again.json() == asked.json()
+    # Kept without the names of machines too, which some of these secrets stand beside.
+    known = identities_of((QUESTION.format(secret), *(file["content"] for file in files)))
+    assert again.json() == masked_values(asked.json(), known, OURS)
     assert_clean(again.text, secret)
     said = [{"role": "user", "content": f"{QUESTION.format(secret)}\n{files[0]['content']}"}]
     for stream in (False, True):

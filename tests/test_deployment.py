@@ -283,6 +283,42 @@ def test_prometheus_pages_for_many_errors_and_not_for_none(errors: int, expected
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+def test_every_panel_asks_in_the_language_of_prometheus(tmp_path: Path) -> None:
+    dashboard = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    queries = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    assert len(queries) > 20
+    values = {"$__rate_interval": "5m", "$__range": "6h", "$__interval": "1m", "$job": ".*"}
+    recorded = []
+    for number, query in enumerate(queries):
+        for name, value in values.items():
+            query = query.replace(name, value)
+        recorded.append({"record": f"panel:{number}", "expr": query})
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": recorded}]}), encoding="utf-8")
+    done = subprocess.run(["promtool", "check", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_panels_of_the_dashboard_do_not_overlap_and_name_their_source() -> None:
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert max(x for x, _ in cells) < 24
+        assert not taken & cells, panel["title"]
+        taken |= cells
+        if panel["type"] != "row":
+            assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            refs = [target["refId"] for target in panel["targets"]]
+            assert len(set(refs)) == len(refs)
+
+
 # One machine
 
 

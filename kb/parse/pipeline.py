@@ -167,10 +167,8 @@ def _prose_reader() -> ModuleType:
 def _comments_tell(text: str) -> bool:
     """A cheap test of whether any comment names a package with a version, or the number of devices."""
     comments = [line[line.find("#") :].lower() for line in text.split("\n") if "#" in line]
-    return any(
-        any(map(str.isdigit, comment)) and any(name in comment for name in ("gpu", *versions.PACKAGES))
-        for comment in comments
-    )
+    numbered = "\n".join(comment for comment in comments if any(map(str.isdigit, comment)))
+    return any(name in numbered for name in ("gpu", *versions.PACKAGES))
 
 
 def _block(block: Block, found: _Facts, *, log: bool) -> None:

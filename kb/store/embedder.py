@@ -1,7 +1,8 @@
-"""Text to vectors, behind LangChain's `Embeddings`. The default needs no torch, no network and one thread."""
+"""Text to vectors, by the methods of LangChain's `Embeddings`. The default needs no torch, no network, one thread."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -17,7 +18,6 @@ from typing import Any, Protocol, runtime_checkable
 import cachetools
 import numpy as np
 import numpy.typing as npt
-from langchain_core.embeddings import Embeddings
 
 from trainmedic.kb.breaker import Breaker
 from trainmedic.kb.errors import InvalidSettings, StoreError
@@ -54,7 +54,7 @@ class Identity:
 
 @runtime_checkable
 class Embedder(Protocol):
-    """LangChain's `Embeddings` with an identity and vectors as arrays."""
+    """The methods of LangChain's `Embeddings`, with an identity and vectors as arrays."""
 
     @property
     def identity(self) -> Identity: ...
@@ -70,8 +70,12 @@ class Embedder(Protocol):
         ...
 
 
-class CachedEmbeddings(Embeddings):
-    """LangChain's methods over ``vectors``, with a cache of queries. Safe to share between threads."""
+class CachedEmbeddings:
+    """The methods of LangChain's `Embeddings` over ``vectors``, with a cache of queries. Safe to share between threads.
+
+    No subclass, because importing LangChain's takes longer than all of ours; `kb.store.document_vectors` makes it one
+    for those who have imported that.
+    """
 
     def __init__(self) -> None:
         self._queries: cachetools.LRUCache[str, list[float]] = cachetools.LRUCache(CACHED_QUERIES)
@@ -102,6 +106,12 @@ class CachedEmbeddings(Embeddings):
             with self._lock:
                 self._queries[key] = vector
         return vector
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        return await asyncio.to_thread(self.embed_documents, texts)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        return await asyncio.to_thread(self.embed_query, text)
 
 
 class OnnxEmbedder(CachedEmbeddings):

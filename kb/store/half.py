@@ -9,10 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.batches import Progress, VectorBatches
@@ -20,7 +18,7 @@ from trainmedic.kb.store.chunks import Chunk
 from trainmedic.kb.store.earlier import CHUNKS
 from trainmedic.kb.store.embedder import Array, Embedder
 from trainmedic.kb.store.manifest import REBUILD, SAME_VECTORS, Manifest, read_manifest, verify
-from trainmedic.kb.store.vectors import VECTORS, Vectors, without_text
+from trainmedic.kb.store.vectors import VECTORS, Vectors
 from trainmedic.kb.store.words import read_chunks
 
 HALVES = ".words"
@@ -77,8 +75,7 @@ def _embedded(folder: Path, half: Half, embedder: Embedder) -> Iterable[tuple[st
     manifest = verify(folder, (VECTORS,), SAME_VECTORS)
     require_embedder(manifest, embedder)
     texts = half.known.get(folder) or _texts(folder)
-    dimension = manifest.embedder.dimension
-    vectors = Vectors.load(folder / VECTORS, cast(Embeddings, embedder), dimension, without_text(len(texts)))
+    vectors = Vectors.load(folder / VECTORS, manifest.embedder.dimension, len(texts))
     return zip(texts, vectors.rows(), strict=True)
 
 

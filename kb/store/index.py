@@ -20,11 +20,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
 
 from filelock import FileLock
-from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import NotFound, StoreError
@@ -48,7 +45,7 @@ from trainmedic.kb.store.manifest import (
     verify,
 )
 from trainmedic.kb.store.sources import PageEntry, Sources, no_sources
-from trainmedic.kb.store.vectors import VECTORS, DocumentsOnDemand, Vectors, without_text
+from trainmedic.kb.store.vectors import VECTORS, Vectors
 from trainmedic.kb.store.words import PAGES, READABLE_FOLDER, page_ids, read_chunks, write_half
 
 PREBUILT = Path(__file__).parent / "prebuilt"
@@ -93,8 +90,7 @@ class Index:
 
     def without_vectors(self) -> Index:
         """The index as it was before its texts were embedded."""
-        embedder = self.vectors.embeddings
-        return replace(self, vectors=Vectors(embedder, self.manifest.embedder.dimension))
+        return replace(self, vectors=Vectors(self.manifest.embedder.dimension))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +221,7 @@ def add_vectors(
         rows = vectors_of(half, embedder, (*_folders(root), prebuilt), batches, progress)
         with _aside(root) as aside:
             shutil.copytree(half.folder, aside, dirs_exist_ok=True)
-            Vectors.of(cast(Embeddings, embedder), rows, without_text(len(half.chunks))).save(aside / VECTORS)
+            Vectors.of(rows).save(aside / VECTORS)
             manifest = _finish(aside, root / name, half.manifest)
         batches.clear()
         shutil.rmtree(half.folder, ignore_errors=True)
@@ -317,15 +313,6 @@ def _earlier(indexes: Iterable[Path], glossary: Glossary) -> Earlier:
                 verify(folder, FILES)
                 return read_earlier(folder)
     return Earlier()
-
-
-def _documents(pieces: Sequence[Chunk]) -> DocumentsOnDemand:
-    def document(number: int) -> Document:
-        piece = pieces[number]
-        metadata = {"cases": piece.cases, "part": piece.part, "language": piece.language}
-        return Document(page_content=piece.text, id=piece.id, metadata=metadata)
-
-    return DocumentsOnDemand(len(pieces), document)
 
 
 def _move(aside: Path, target: Path) -> None:
@@ -477,7 +464,7 @@ def _open(folder: Path, manifest: Manifest, embedder: Embedder, pieces: tuple[Ch
     return Index(
         manifest=manifest,
         chunks=pieces,
-        vectors=_load_vectors(folder, manifest, embedder, pieces),
+        vectors=_load_vectors(folder, manifest),
         lexical=lexical.load(folder),
         pages=lexical.load(folder / PAGES),
         page_ids=page_ids(pieces),
@@ -486,12 +473,12 @@ def _open(folder: Path, manifest: Manifest, embedder: Embedder, pieces: tuple[Ch
     )
 
 
-def _load_vectors(folder: Path, manifest: Manifest, embedder: Embedder, pieces: Sequence[Chunk]) -> Vectors:
+def _load_vectors(folder: Path, manifest: Manifest) -> Vectors:
     """None at all if the texts are not embedded yet."""
-    dimension, embedding = manifest.embedder.dimension, cast(Embeddings, embedder)
+    dimension = manifest.embedder.dimension
     if VECTORS not in manifest.files:
-        return Vectors(embedding, dimension)
-    return Vectors.load(folder / VECTORS, embedding, dimension, _documents(pieces))
+        return Vectors(dimension)
+    return Vectors.load(folder / VECTORS, dimension, manifest.chunks)
 
 
 def _frozen(concepts: Mapping[str, Sequence[str]]) -> Concepts:

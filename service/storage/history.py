@@ -80,7 +80,7 @@ _feedback = Table(
     Column("updated_at", DateTime(timezone=True), nullable=False),
     UniqueConstraint("answer_id", name="one_reaction_per_answer"),
 )
-OURS = frozenset(("url", "versions"))
+OURS = frozenset(("url", "link", "versions"))
 """Fields of an answer without names of the user's: links of the knowledge, and versions, which look like addresses."""
 _WHOSE = _turns.c.owner + "/" + _turns.c.conversation_id
 """Tells conversations apart: clients choose ids, and those of two owners may be the same."""

@@ -30,7 +30,13 @@ def bundle(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_bundle_installs_and_answers_without_network(bundle: Path, tmp_path: Path) -> None:
     target = tmp_path / "opt"
     python = next(path for path in (PYTHON.resolve(), PYTHON) if path.exists())
-    run("sh", bundle / "install.sh", target, python, without_network=True)
+    # What the caller's environment has of another installation is not taken for this one.
+    other = tmp_path / "other" / "trainmedic-0.1.0.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: trainmedic\nVersion: 0.1.0\n", encoding="utf-8")
+    caller = ("env", f"PYTHONPATH={other.parent}", f"PIP_TARGET={tmp_path}/elsewhere")
+    run(*caller, "sh", bundle / "install.sh", target, python, without_network=True)
+    assert not (tmp_path / "elsewhere").exists()
     environment = ("env", "-i", "PATH=/usr/bin:/bin", f"HOME={tmp_path}")
     (tmp_path / "ds.json").write_text('{"bf16": {"enabled": true}, "fp16": {"enabled": true}}', encoding="utf-8")
     program = target / "bin" / "trainmedic"

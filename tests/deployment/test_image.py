@@ -12,7 +12,7 @@ import shlex
 import shutil
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 IMAGE = "localhost/trainmedic-test"
 PORT = 8765
+Buildah = Callable[..., str]
 INSIDE = """
 set -eu
 ip link set lo up
@@ -49,23 +50,35 @@ curl -s -o /dev/null -w '%{{http_code}}' $url/v1/cases > {log}/without-key
 curl -sf $url/v1/ask -H 'Authorization: Bearer k' -H 'content-type: application/json' \
   -d '{{"question": "loss is nan"}}' > {log}/answer
 grep -E '^(Uid|CapEff|NoNewPrivs):' /proc/$process/status > {log}/status
-curl -sf $url/ -H 'Authorization: Bearer k' -H 'Accept: text/html' -o /dev/null
+# The pages load after the API listens.
+curl -sf --retry 60 --retry-delay 1 $url/ -H 'Authorization: Bearer k' -H 'Accept: text/html' -o /dev/null
 kill -TERM $process
 wait $process
 """
 
 
 @pytest.fixture(scope="module")
-def image(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def buildah(tmp_path_factory: pytest.TempPathFactory) -> Buildah:
+    """Buildah with a storage of its own: the base image bears the name of another one."""
+    storage = tmp_path_factory.mktemp("storage")
+
+    def call(*words: object, cwd: Path | None = None) -> str:
+        return run("buildah", "--root", storage / "root", "--runroot", storage / "run", *words, cwd=cwd).strip()
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def image(buildah: Buildah, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The name of the image. Packages come from where this machine's pip takes them."""
     base = tmp_path_factory.mktemp("base")
     run("debootstrap", "--variant=minbase", "--include=ca-certificates,python3,python3-venv", "bookworm", base)
     (base / "usr/local/bin/python").symlink_to("/usr/bin/python3.11")
-    container = run("buildah", "from", "scratch").strip()
-    run("buildah", "copy", "--quiet", container, base, "/")
-    run("buildah", "config", "--env", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", container)
-    run("buildah", "commit", "--quiet", container, BASE)
-    run("buildah", "rm", container)
+    container = buildah("from", "scratch")
+    buildah("copy", "--quiet", container, base, "/")
+    buildah("config", "--env", "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", container)
+    buildah("commit", "--quiet", container, BASE)
+    buildah("rm", container)
     shutil.rmtree(base)
     certificates = ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt"
     words = run("python3", "-m", "pip", "config", "list").replace("'", " ").replace("=", " ").split()
@@ -82,16 +95,16 @@ def image(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         f"--env=PIP_CERT={certificates}",
         "--layers=false",
     ]
-    run("buildah", "bud", *options, *mounts, "--tag", IMAGE, "--file", "Dockerfile", ".", cwd=checkout)
+    buildah("bud", *options, *mounts, "--tag", IMAGE, "--file", "Dockerfile", ".", cwd=checkout)
     yield IMAGE
-    run("buildah", "rmi", IMAGE)
+    buildah("rmi", "--force", IMAGE, BASE)
 
 
-def test_the_image_runs_without_root_network_and_a_writable_root(image: str, tmp_path: Path) -> None:
-    container = run("buildah", "from", image).strip()
+def test_the_image_runs_without_root_network_and_a_writable_root(buildah: Buildah, image: str, tmp_path: Path) -> None:
+    container = buildah("from", image)
     try:
-        root = Path(run("buildah", "mount", container).strip())
-        config = json.loads(run("buildah", "inspect", "--type", "image", image))["Docker"]["config"]
+        root = Path(buildah("mount", container).strip())
+        config = json.loads(buildah("inspect", "--type", "image", image))["Docker"]["config"]
         kind, *check = config["Healthcheck"]["Test"]
         assert kind == "CMD"
         volume, log = tmp_path / "volume", tmp_path / "log"
@@ -113,7 +126,7 @@ def test_the_image_runs_without_root_network_and_a_writable_root(image: str, tmp
         done = subprocess.run(isolated, capture_output=True, text=True, check=False, timeout=180)
         told = {path.name: path.read_text(encoding="utf-8") for path in log.iterdir()}
     finally:
-        run("buildah", "rm", container)
+        buildah("rm", container)
     assert done.returncode == 0, (done.stderr, told)
     assert config["User"] == "10001:10001"
     assert "refusing to listen" in told["refused"]

@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from langchain_core.tools import BaseTool
 from pydantic import ValidationError
 
 from tests.incidents import INCIDENTS
+from trainmedic.kb.errors import StoreError
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, ReportView
-from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools
+from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDE = ROOT / "docs" / "langchain.md"
@@ -85,6 +87,28 @@ def test_a_chinese_question_finds_chinese_documents_unless_told_otherwise(knowle
     assert (chinese.metadata["language"], english.metadata["language"]) == ("zh", "en")
     assert "## 修复" in chinese.page_content
     assert "## Fix" in english.page_content
+
+
+def test_passages_are_found_by_their_meaning_and_name_their_causes(knowledge_advisor: Advisor) -> None:
+    passages = vector_store(knowledge_advisor)
+    found, cosine = passages.similarity_search_with_score("loss is nan in KTO training with OpenRLHF", k=1)[0]
+    assert 0.4 < cosine <= 1.0
+    assert all(case in knowledge_advisor.knowledge.published for case in found.metadata["cases"])
+
+
+def test_a_vector_store_is_a_copy(knowledge_advisor: Advisor) -> None:
+    size = knowledge_advisor.knowledge.index.vectors.size
+    passages = vector_store(knowledge_advisor)
+    passages.delete([knowledge_advisor.knowledge.index.chunks[0].id])
+    assert knowledge_advisor.knowledge.index.vectors.size == size
+    assert vector_store(knowledge_advisor).get_by_ids([knowledge_advisor.knowledge.index.chunks[0].id])
+
+
+def test_there_is_no_vector_store_before_the_passages_are_embedded(knowledge_advisor: Advisor) -> None:
+    knowledge = knowledge_advisor.knowledge
+    words = Advisor(replace(knowledge, index=knowledge.index.without_vectors()))
+    with pytest.raises(StoreError, match="not embedded yet"):
+        vector_store(words)
 
 
 @pytest.mark.parametrize(("name", "value"), [("framework", "verl"), ("family", "oom"), ("kind", "artefact")])
@@ -246,7 +270,7 @@ def test_the_examples_of_the_guide_run(
 ) -> None:
     monkeypatch.setattr("trainmedic.ui.app.build_advisor", lambda settings, with_history: knowledge_advisor)
     examples = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
-    assert len(examples) == 7
+    assert len(examples) == 8
     space: dict[str, Any] = {}
     for number, example in enumerate(examples, start=1):
         exec(compile(example, f"{GUIDE.name} example {number}", "exec"), space)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.store.document_vectors import DocumentVectors
 from trainmedic.kb.store.vectors import Vectors
 
 TEXTS = ["loss is nan", "out of memory in zero3", "training hang", "nan loss after warmup", "reward is flat"]
@@ -18,9 +21,13 @@ DATA: list[dict[str, Any]] = [{"n": n, "even": n % 2 == 0} for n in range(len(TE
 IDS = [f"id-{n}" for n in range(len(TEXTS))]
 
 
-@pytest.fixture(params=[Vectors, InMemoryVectorStore])
+def embedder() -> Embeddings:
+    return cast(Embeddings, HashEmbedder())
+
+
+@pytest.fixture(params=[DocumentVectors, InMemoryVectorStore])
 def filled(request: pytest.FixtureRequest) -> VectorStore:
-    made = request.param.from_texts(TEXTS, HashEmbedder(), DATA, ids=IDS)
+    made = request.param.from_texts(TEXTS, embedder(), DATA, ids=IDS)
     assert isinstance(made, VectorStore)
     return made
 
@@ -76,8 +83,8 @@ def test_a_retriever_made_of_it_searches(filled: VectorStore) -> None:
 
 
 def test_both_stores_score_alike() -> None:
-    ours = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
-    theirs = InMemoryVectorStore.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    ours = DocumentVectors.from_texts(TEXTS, embedder(), ids=IDS)
+    theirs = InMemoryVectorStore.from_texts(TEXTS, embedder(), ids=IDS)
     for question in ("nan loss", "zero3 memory", "flat reward"):
         mine = ours.similarity_search_with_score(question, k=5)
         other = theirs.similarity_search_with_score(question, k=5)
@@ -85,37 +92,47 @@ def test_both_stores_score_alike() -> None:
 
 
 def test_relevance_is_between_nought_and_one() -> None:
-    found = Vectors.from_texts(TEXTS, HashEmbedder()).similarity_search_with_relevance_scores("nan loss", k=5)
+    found = DocumentVectors.from_texts(TEXTS, embedder()).similarity_search_with_relevance_scores("nan loss", k=5)
     assert all(0.0 <= score <= 1.0 for _, score in found)
 
 
 def test_a_filter_nothing_passes_finds_nothing() -> None:
-    assert Vectors.from_texts(TEXTS, HashEmbedder()).similarity_search("nan", filter=lambda _: False) == []
+    assert DocumentVectors.from_texts(TEXTS, embedder()).similarity_search("nan", filter=lambda _: False) == []
 
 
 def test_vectors_come_back_from_disk(tmp_path: Path) -> None:
-    made = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
+    made = Vectors.of(HashEmbedder().vectors(TEXTS))
     made.save(tmp_path / "v")
-    documents = made.get_by_ids(IDS)
-    again = Vectors.load(tmp_path / "v", HashEmbedder(), 64, documents)
-    assert again.similarity_search_with_score("nan", 5) == made.similarity_search_with_score("nan", 5)
+    again = Vectors.load(tmp_path / "v", 64, len(TEXTS))
+    assert (again.rows() == made.rows()).all()
 
 
-def test_a_damaged_file_or_other_documents_are_refused(tmp_path: Path) -> None:
-    made = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
-    made.save(tmp_path / "v")
+def test_a_damaged_file_or_one_of_other_texts_is_refused(tmp_path: Path) -> None:
+    Vectors.of(HashEmbedder().vectors(TEXTS)).save(tmp_path / "v")
     with pytest.raises(StoreError):
-        Vectors.load(tmp_path / "v", HashEmbedder(), 64, [])
+        Vectors.load(tmp_path / "v", 64, 0)
+    with pytest.raises(StoreError):
+        Vectors.load(tmp_path / "v", 32, len(TEXTS))
     (tmp_path / "v").write_bytes(b"not faiss")
     with pytest.raises(StoreError):
-        Vectors.load(tmp_path / "v", HashEmbedder(), 64, made.get_by_ids(IDS))
+        Vectors.load(tmp_path / "v", 64, len(TEXTS))
+
+
+def test_documents_that_do_not_fit_their_vectors_are_refused() -> None:
+    with pytest.raises(StoreError):
+        DocumentVectors(embedder(), Vectors.of(HashEmbedder().vectors(TEXTS)), [])
 
 
 def test_half_precision_keeps_the_order() -> None:
-    rows = HashEmbedder().vectors(TEXTS)
     documents = [Document(page_content=text, id=name) for text, name in zip(TEXTS, IDS, strict=True)]
-    full = Vectors.from_texts(TEXTS, HashEmbedder(), ids=IDS)
-    half = Vectors.of(HashEmbedder(), rows, documents)
+    full = DocumentVectors.from_texts(TEXTS, embedder(), ids=IDS)
+    half = DocumentVectors(embedder(), Vectors.of(HashEmbedder().vectors(TEXTS)), documents)
     assert [d.id for d in half.similarity_search("nan loss", 5)] == [
         d.id for d in full.similarity_search("nan loss", 5)
     ]
+
+
+def test_our_embedders_are_langchains() -> None:
+    assert isinstance(HashEmbedder(), Embeddings)
+    assert asyncio.run(HashEmbedder().aembed_query("nan")) == HashEmbedder().embed_query("nan")
+    assert asyncio.run(HashEmbedder().aembed_documents(["nan"])) == HashEmbedder().embed_documents(["nan"])

@@ -13,7 +13,8 @@ here=$("$python" -c 'import platform, sys; print(f"{platform.system().lower()}-{
 "$python" -m venv --clear --without-pip "$target"
 wheel=$(ls wheels/trainmedic-*.whl)
 pip=$(ls wheels/pip-*.whl)
-"$target/bin/python" "$pip/pip" --disable-pip-version-check install --quiet --no-index --find-links wheels \
+# Isolated from the caller: a PYTHONPATH with another trainmedic would count as installed, PIP_TARGET be obeyed.
+"$target/bin/python" -I "$pip/pip" --isolated --disable-pip-version-check install --quiet --no-index --find-links wheels \
   --constraint constraints.txt "$wheel[$(cat extras)]"
-"$target/bin/trainmedic" index verify >/dev/null
+"$target/bin/python" -I "$target/bin/trainmedic" index verify >/dev/null
 echo "installed: $target/bin/trainmedic"
