@@ -25,7 +25,7 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
 from trainmedic.service.question.query import Facets, Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
-from trainmedic.service.ranking.retrieve import Hit, Nearest, retrieve
+from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor
 
@@ -42,8 +42,8 @@ class WithoutRules(Advisor):
 class WithoutFacets(Advisor):
     """Ignores the recognised framework, algorithm, model, versions and settings."""
 
-    def _hits(self, query: Query, nearest: Callable[[], Nearest], leave_out: Collection[str]) -> tuple[Hit, ...]:
-        return super()._hits(replace(query, facets=Facets()), nearest, leave_out)
+    def _hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
+        return super()._hits(replace(query, facets=Facets()), leave_out)
 
 
 def without_facets(advisor: Advisor) -> Advisor:

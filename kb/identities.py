@@ -56,7 +56,8 @@ _AUTHORITY = re.compile(
 _AFTER_AT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}")
 _ENDING = re.compile(r"\.([A-Za-z]{2,11})(?![A-Za-z0-9_(-]|\.[A-Za-z0-9_])")
 # A pattern that begins with what it looks for is found ten times as fast as one that begins with a lookbehind.
-_ADDRESS = re.compile(r"\d(?<![\w.-].)\d{0,2}(?:\.\d{1,3}){3}(?![\w.]?\d)")
+_ADDRESS_END = re.compile(r"\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w.]?\d)")
+_ADDRESS_START = re.compile(r"(?<![\w.-])\d{1,3}$")
 _PRIVATE = re.compile(
     r"(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|169\.254\.|100\.(?:6[4-9]|[789]\d|1[01]\d|12[0-7])\.)"
 )
@@ -275,13 +276,18 @@ def _log_prefixes(text: str) -> Iterator[Span]:
 
 
 def _ip_addresses(text: str) -> Iterator[Span]:
-    for match in _ADDRESS.finditer(text):
-        if not _PRIVATE.match(match[0]) and not _PORT.match(text, match.end()):
+    for match in _ADDRESS_END.finditer(text):
+        first = _ADDRESS_START.search(text, max(0, match.start() - 3), match.start())
+        if first is None:
             continue
-        before = text[max(0, match.start() - 64) : match.start()].rpartition("\n")[2]
+        start, end = first.start(), match.end()
+        address = text[start:end]
+        if not _PRIVATE.match(address) and not _PORT.match(text, end):
+            continue
+        before = text[max(0, start - 64) : start].rpartition("\n")[2]
         # nvidia-curand-cu12 10.3.5.147 is a version.
-        if not _NO_NAME.fullmatch(match[0]) and not _VERSION_BEFORE.search(before):
-            yield match.span()
+        if not _NO_NAME.fullmatch(address) and not _VERSION_BEFORE.search(before):
+            yield start, end
     if "ip-" in text:
         for match in _DASHED.finditer(text):
             yield match.span("address")

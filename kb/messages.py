@@ -22,7 +22,8 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -70,7 +71,9 @@ class Messages(Mapping[str, Forms]):
 @cache
 def load_messages(package: str, file: str = "messages.toml") -> Messages:
     """The catalogue of ``package``. Raises `ValueError` if a message lacks a language or has an unknown plural form."""
-    content = tomllib.loads(files(package).joinpath(file).read_text(encoding="utf-8"))
+    # Not `importlib.resources`: it imports archives and temporary folders, a twentieth of a check's time.
+    folder = Path(import_module(package).__path__[0])
+    content = tomllib.loads((folder / file).read_text(encoding="utf-8"))
     return Messages(MappingProxyType(dict(_flattened(content, ""))))
 
 

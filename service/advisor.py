@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from trainmedic.kb.engine.checker import check
@@ -40,16 +39,15 @@ from trainmedic.service.observers.tracing import tracer
 from trainmedic.service.question import conversation
 from trainmedic.service.question.conversation import Message
 from trainmedic.service.question.intent import Intent, Relation, understand
-from trainmedic.service.question.query import Query, build_query, fired_cases
+from trainmedic.service.question.query import Query, build_query
 from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.question.two_runs import of_failing_run, two_runs
-from trainmedic.service.ranking.ahead import Ahead
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.ranking.reranked import Choice, reranked
-from trainmedic.service.ranking.retrieve import Hit, Nearest, depth_around, nearest_chunks, retrieve, retrieve_beside
+from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
@@ -401,17 +399,13 @@ class Advisor:
             relation=message.relation,
             changes=message.changes,
         )
-        text = f"{intent.text}\n{restated}" if restated else intent.text
-        query = build_query(evidence, Report(), text, glossary=glossary)
-        leave_out = impossible_defects(evidence, intent, self.knowledge)
-        index, embedder = self.knowledge.index, self.knowledge.embedder
-        nearest = Ahead(partial(nearest_chunks, query.embedded, index, embedder, depth_around(leave_out)))
-        watch.lap("query")
         book = FactBook(evidence, said_concepts(intent))
         report = self._check(evidence, book)
         watch.lap("rules")
-        query = replace(query, fired=fired_cases(report))
-        hits = self._hits(query, nearest, leave_out)
+        text = f"{intent.text}\n{restated}" if restated else intent.text
+        query = build_query(evidence, report, text, glossary=glossary)
+        leave_out = impossible_defects(evidence, intent, self.knowledge)
+        hits = self._hits(query, leave_out)
         watch.lap("retrieve")
         similar = self._similar(query, intent)
         context = context_of(evidence, report, intent, hits, self.knowledge, leave_out, similar, book)
@@ -506,9 +500,11 @@ class Advisor:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
         return with_patches(check(evidence, rules, book), evidence, rules, self._read)
 
-    def _hits(self, query: Query, nearest: Callable[[], Nearest], leave_out: Collection[str]) -> tuple[Hit, ...]:
-        index, cases = self.knowledge.index, self.knowledge.published
-        return retrieve_beside(query, index, nearest, top_k=CANDIDATES, cases=cases, leave_out=leave_out)
+    def _hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
+        known = self.knowledge
+        return retrieve(
+            query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
+        )
 
     def _earlier(self, request: Ask) -> tuple[Turn, ...]:
         messages = tuple(turn_of(mask(text).text) for text in request.earlier)

@@ -124,6 +124,8 @@ def compile_expression(text: str, words: Vocabulary) -> Expression:
     """Compile a condition. Raises `InvalidPage` saying which line of the text is wrong and what is allowed."""
     if len(text) > MAX_TEXT:
         raise InvalidPage(f"the expression is longer than {MAX_TEXT} characters")
+    # The parser ends a line at a lone carriage return too, and counts lines so.
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = ast.parse("(" + text + "\n)", mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:

@@ -77,13 +77,8 @@ def build_query(evidence: Evidence, report: Report, question: str, *, glossary: 
             signals=frozenset(signal.kind for signal in evidence.signals),
             settings=frozenset(name for name, setting in run.settings.items() if setting.option is not None),
         ),
-        fired=fired_cases(report),
+        fired=tuple(dict.fromkeys(case for f in report.findings if f.status is Status.FIRED for case in f.cases)),
     )
-
-
-def fired_cases(report: Report) -> tuple[str, ...]:
-    """The cases that fired rules name."""
-    return tuple(dict.fromkeys(case for f in report.findings if f.status is Status.FIRED for case in f.cases))
 
 
 def pasted_terms(evidence: Evidence) -> Mapping[str, float]:

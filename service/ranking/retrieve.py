@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -83,28 +82,10 @@ def retrieve(
 
     ``cases`` (id → case) gives the facets to agree with and what ``filters`` (framework, family, kind, level) look at.
     """
-    depth = _depth(index, filters, leave_out)
-    nearest = partial(nearest_chunks, query.embedded, index, embedder, depth)
-    return retrieve_beside(
-        query, index, nearest, top_k=top_k, filters=filters, cases=cases, leave_out=leave_out, explain=explain
-    )
-
-
-def retrieve_beside(
-    query: Query,
-    index: Index,
-    nearest: Callable[[], Nearest],
-    *,
-    top_k: int = 10,
-    filters: Mapping[str, str] | None = None,
-    cases: Mapping[str, Case] | None = None,
-    leave_out: Collection[str] = (),
-    explain: bool = False,
-) -> tuple[Hit, ...]:
-    """As `retrieve`; ``nearest`` is the search by meaning, which may have begun already, in the `depth_around`."""
     allowed = _allowed(filters, cases) if filters else _not_in(leave_out) if leave_out else None
-    depth = _depth(index, filters, leave_out)
-    lists = _lists(query, index, nearest, depth, allowed)
+    # Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at.
+    depth = len(index.chunks) if filters else DEPTH_AROUND if leave_out else DEPTH
+    lists = _lists(query, index, embedder, depth, allowed)
     fused = lists.fused()
     scores = dict(fused)
     for case_id, (rank, _, _) in lists.pasted.items():
@@ -136,7 +117,7 @@ def retrieve_beside(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nearest:
+class _Nearest:
     """The chunks nearest to a query by meaning, their cosines, and what this list weighs: the share of the query that
     the embedder can read."""
 
@@ -145,29 +126,19 @@ class Nearest:
     known: float
 
 
-NOTHING_NEAR = Nearest(chunks=np.zeros(0, np.int64), cosines=np.zeros(0, np.float32), known=0.0)
+_NOTHING_NEAR = _Nearest(chunks=np.zeros(0, np.int64), cosines=np.zeros(0, np.float32), known=0.0)
 
 
-def _depth(index: Index, filters: Mapping[str, str] | None, leave_out: Collection[str]) -> int:
-    """Filters look at whole cases: with one, every chunk is ranked, so that none is cut off before it is looked at."""
-    return len(index.chunks) if filters else depth_around(leave_out)
-
-
-def depth_around(leave_out: Collection[str]) -> int:
-    """The chunks of each list that take part where some causes are left out."""
-    return DEPTH_AROUND if leave_out else DEPTH
-
-
-def nearest_chunks(text: str, index: Index, embedder: Embedder, depth: int) -> Nearest:
+def _nearest(text: str, index: Index, embedder: Embedder, depth: int) -> _Nearest:
     """The ``depth`` chunks nearest to a text; none if the index has no vectors or the embedder knows too little."""
     if not index.vectors.size:
-        return NOTHING_NEAR
+        return _NOTHING_NEAR
     known = embedder.known_share(text) if text.strip() else 0.0
     if known < KNOWN_ENOUGH:
-        return NOTHING_NEAR
+        return _NOTHING_NEAR
     vector = np.asarray(embedder.embed_query(text), np.float32)
     chunks, cosines = index.vectors.ranked(vector, depth)
-    return Nearest(chunks=chunks, cosines=cosines, known=known)
+    return _Nearest(chunks=chunks, cosines=cosines, known=known)
 
 
 def _not_in(leave_out: Collection[str]) -> Callable[[str], bool]:
@@ -210,9 +181,9 @@ class _Lists:
             yield "a rule fired"
 
 
-def _lists(
-    query: Query, index: Index, nearest: Callable[[], Nearest], depth: int, allowed: Callable[[str], bool] | None
-) -> _Lists:
+def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: Callable[[str], bool] | None) -> _Lists:
+    near = _nearest(query.embedded, index, embedder, depth)
+
     def of_chunk(number: int) -> Sequence[str]:
         return index.chunks[number].cases
 
@@ -222,7 +193,6 @@ def _lists(
     words = _ranks(*index.lexical.search(query.terms, depth), of_chunk, allowed)
     page = _ranks(*index.pages.search(query.terms, depth), of_page, allowed)
     pasted = _ranks(*index.pages.search(query.pasted, depth), of_page, allowed)
-    near = nearest()  # last: it may be under way in another thread
     return _Lists(
         words=words,
         meaning=_ranks(near.chunks, near.cosines, of_chunk, allowed),

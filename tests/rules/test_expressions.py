@@ -102,6 +102,11 @@ def test_what_is_not_listed_is_refused_when_the_page_is_loaded(text: str) -> Non
         condition(text)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_end_as_the_parser_ends_them(end: str) -> None:
+    assert condition(f"bf16{end}and micro_batch{end}== 1 - 2{end}- 1")
+
+
 def test_a_refusal_names_the_line_and_what_is_allowed() -> None:
     with pytest.raises(InvalidPage, match="line 2") as caught:
         condition("bf16\nand micro_batc == 1")

@@ -9,10 +9,10 @@ import argparse
 import errno
 import io
 import os
-import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 from trainmedic.kb.errors import TrainmedicError
@@ -32,7 +32,8 @@ EXTRAS = {
 
 def verbs() -> tuple[str, ...]:
     """All verbs; modules whose name starts with an underscore are not verbs."""
-    return tuple(sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")))
+    modules = (path.stem for path in Path(__file__).parent.glob("*.py"))
+    return tuple(sorted(name for name in modules if not name.startswith("_")))
 
 
 def load(verb: str) -> ModuleType:
