@@ -19,6 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from sqlalchemy import text
 
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import engine_of
 from trainmedic.service.storage.history import History
@@ -127,4 +128,8 @@ def advisor(knowledge_advisor: Advisor) -> Advisor:
 @pytest.fixture
 def knowledge_loaded(knowledge_advisor: Advisor, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs in this process finds the shared knowledge loaded."""
-    monkeypatch.setattr("trainmedic.ui.app.load_knowledge", lambda settings, at_once: knowledge_advisor.knowledge)
+
+    def loaded(settings: Settings, embedder: object = None, *, at_once: bool = False) -> Knowledge:
+        return knowledge_advisor.knowledge
+
+    monkeypatch.setattr("trainmedic.ui.app.load_knowledge", loaded)

@@ -19,7 +19,7 @@ from trainmedic.service.composition.fix_text import concerning, without_diffs
 from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import finding_view, grouped, joined, merged_evidence, missing_view
+from trainmedic.service.composition.views import continued, finding_view, grouped, joined, merged_evidence, missing_view
 from trainmedic.service.composition.what_if import supposition
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
@@ -472,12 +472,7 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
     for number, text in enumerate(texts):
         if number == needed or word_count(" ".join((*chosen, text, texts[needed]))) <= most:
             chosen.append(text)
-    return joined([*chosen[:1], *map(_continued, chosen[1:])], language)
-
-
-def _continued(sentence: str) -> str:
-    """A sentence as the continuation of another: "Remove X; install Y"."""
-    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
+    return joined([*chosen[:1], *map(continued, chosen[1:])], language)
 
 
 def _diff(

@@ -44,7 +44,7 @@ def finding_view(finding: Finding, language: str) -> FindingView:
         severity=finding.severity.value,
         status=finding.status.value,
         message=finding.message.get(language),
-        fix=joined(texts, language),
+        fix=joined([*texts[:1], *map(continued, texts[1:])], language),
         patch=patched.patch if patched else None,
         evidence=finding.evidence,
         missing=tuple(missing_view(item, language) for item in finding.missing),
@@ -53,6 +53,11 @@ def finding_view(finding: Finding, language: str) -> FindingView:
         clears=patched.clears if patched else (),
         appears=patched.appears if patched else (),
     )
+
+
+def continued(sentence: str) -> str:
+    """A sentence as the continuation of another: "Remove X; install Y"."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
 def joined(sentences: Sequence[str], language: str) -> str:
