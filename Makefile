@@ -14,7 +14,7 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
 COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
   tests/service/test_verify.py
 
-.PHONY: help install serve wheel bundle secrets test test-fast coverage test-vllm test-deployment lint format bench clean
+.PHONY: help install serve wheel bundle secrets test test-fast coverage test-vllm test-deployment test-load lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make coverage   whether every branch of what reads user text, decides, masks and verifies is tested"
 	@echo "make test-vllm  the tests against the real vLLM server on CPU (installs it into the user's cache, 2.5 GB)"
 	@echo "make test-deployment  builds the image and the bundle, and runs both (root, minutes)"
+	@echo "make test-load  the service under load and with faults (minutes)"
 	@echo "make lint    ruff and mypy strict"
 	@echo "make bench   the benchmarks of benchmarks/README.md"
 
@@ -92,6 +93,11 @@ test-vllm: $(VENV)/.installed-dev
 # Apart from `test`: builds of minutes, as root, with Debian's packages buildah and debootstrap.
 test-deployment: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest tests/deployment
+
+# Apart from `test`: minutes of load, and faults that need root (a full disk) or Debian's package faketime (a clock that
+# jumps), which are skipped without.
+test-load: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -s tests/load
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

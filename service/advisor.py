@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
@@ -14,7 +15,7 @@ from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with_patches
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.errors import InvalidRequest, NotFound
+from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
@@ -55,6 +56,7 @@ from trainmedic.service.storage.history import Conversation, Feedback, History, 
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
 from trainmedic.service.what_if.compare import Difference, difference
 
+log = logging.getLogger("trainmedic.advisor")
 CANDIDATES = 40
 """Causes that retrieval hands to ranking."""
 COMPARED = (Relation.STILL_FAILING, Relation.CHANGED_EVIDENCE, Relation.PATCHED)
@@ -122,8 +124,7 @@ class Advisor:
         """Answer one question without a model. Raises `InvalidRequest` if the request is empty."""
         advisor = self.snapshot()
         prepared = advisor.prepare(request, trace_id)
-        advisor.remember(prepared, prepared.answer)
-        return prepared.answer
+        return advisor.remember(prepared, prepared.answer)
 
     def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> PreparedAnswer:
         """The answer without a model, with everything that it rests on; nothing is stored yet.
@@ -143,7 +144,7 @@ class Advisor:
     def _prepare(self, request: Ask, trace_id: str, restated: str) -> PreparedAnswer:
         watch = Stopwatch()
         request = request.validated()
-        turns = self._earlier(request)
+        turns, recalled = self._earlier(request)
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
         message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
@@ -175,7 +176,7 @@ class Advisor:
         watch.lap("compose")
         answer = replace(
             answer,
-            notices=(*answer.notices, *self._notices(language)),
+            notices=(*answer.notices, *self._notices(language, recalled=recalled)),
             words_only=self.knowledge.index.words_only,
             id=uuid.uuid4().hex,
             conversation_id=request.conversation_id or uuid.uuid4().hex,
@@ -361,8 +362,22 @@ class Advisor:
             for observer in self._observers:
                 observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
 
-    def remember(self, prepared: PreparedAnswer, answer: Answer) -> None:
-        """Store the turn with its final answer, and notify the observers."""
+    def remember(self, prepared: PreparedAnswer, answer: Answer) -> Answer:
+        """Store the turn with its final answer, and notify the observers.
+
+        Returns the answer. It says so if the database cannot be reached: whoever asks in an outage has the answer.
+        """
+        try:
+            self._store(prepared, answer)
+        except StoreError as error:
+            log.warning("an answer could not be stored: %s", error.hint)
+            notice = messages("not_stored", answer.language)
+            answer = replace(answer, notices=(*(n for n in answer.notices if n != notice), notice))
+        for observer in self._observers:
+            observer.on_answer(answer)
+        return answer
+
+    def _store(self, prepared: PreparedAnswer, answer: Answer) -> None:
         if self.history is not None:
             evidence = prepared.context.evidence
             names = {attachment.name for attachment in prepared.attachments}
@@ -385,8 +400,6 @@ class Advisor:
                 owner=prepared.request.owner,
                 continues=any(turn.answer_id for turn in prepared.earlier),
             )
-        for observer in self._observers:
-            observer.on_answer(answer)
 
     def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         glossary = self.knowledge.glossary
@@ -488,13 +501,18 @@ class Advisor:
         if self.history is None or answer.verdict == "no_fault":
             return None
         mark = fingerprint(evidence, _named(answer))
-        seen = self.history.sightings(mark, request.conversation_id or "", request.owner)
+        try:
+            seen = self.history.sightings(mark, request.conversation_id or "", request.owner)
+        except StoreError:
+            return None
         return SightingsView(count=seen.count, last=seen.last.date().isoformat()) if seen is not None else None
 
-    def _notices(self, language: str) -> tuple[str, ...]:
-        if not self.knowledge.index.words_only:
-            return ()
-        return (messages("words_only", language, percent=self.embedded_percent),)
+    def _notices(self, language: str, *, recalled: bool) -> tuple[str, ...]:
+        building = self.knowledge.index.words_only
+        return (
+            *((messages("words_only", language, percent=self.embedded_percent),) if building else ()),
+            *((messages("not_stored", language),) if not recalled else ()),
+        )
 
     def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
@@ -506,13 +524,17 @@ class Advisor:
             query, known.index, known.embedder, top_k=CANDIDATES, cases=known.published, leave_out=leave_out
         )
 
-    def _earlier(self, request: Ask) -> tuple[Turn, ...]:
+    def _earlier(self, request: Ask) -> tuple[tuple[Turn, ...], bool]:
+        """The earlier turns, and whether all that are stored could be read."""
         messages = tuple(turn_of(mask(text).text) for text in request.earlier)
         if self.history is None or request.conversation_id is None:
-            return messages
-        turns = self.history.turns(request.conversation_id, request.owner)
+            return messages, True
+        try:
+            turns = self.history.turns(request.conversation_id, request.owner)
+        except StoreError:
+            return messages, False
         failing = (replace(turn, attachments=of_failing_run(turn.question, turn.attachments)) for turn in turns)
-        return (*failing, *messages)
+        return (*failing, *messages), True
 
 
 def _named(answer: Answer) -> tuple[str, ...]:

@@ -102,8 +102,7 @@ class TemplateAnswerer:
         yield Draft(answer=answer, sources=prepared.context.evidence.sources)
         for delta in deltas(answer.sections):
             yield delta
-        await run(lambda: advisor.remember(prepared, answer))
-        yield answer
+        yield await run(lambda: advisor.remember(prepared, answer))
 
 
 async def run_inline(call: Callable[[], T]) -> T:

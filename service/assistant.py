@@ -88,8 +88,7 @@ class Assistant:
                         answer = replace(part, notices=(*part.notices, *unread))
                     else:
                         yield part
-        await run(lambda: advisor.remember(prepared, answer))
-        yield answer
+        yield await run(lambda: advisor.remember(prepared, answer))
 
     async def _restated(
         self, prepared: PreparedAnswer, advisor: Advisor, model: ChatModel, trace_id: str, run: Executor

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
 from typing import TypeVar
 
 from cachetools import TTLCache
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from trainmedic.service.settings import Settings
@@ -19,6 +20,8 @@ from trainmedic.service.storage.keys import PREFIX, SCOPES, ApiKey, KeyStore, Sc
 T = TypeVar("T")
 CACHED_S = 5.0
 """Seconds until a revoked key or a closed session is noticed by all replicas."""
+OUTAGE_S = 900.0
+"""Seconds for which those who were let in go on to be, while the database cannot be reached."""
 MOST_CACHED = 4_096
 
 
@@ -49,7 +52,14 @@ ANYBODY = Principal(id="", name="", scope="ask")
 class Access:
     """Finds out who a request comes from. Without keys in the settings or the database, everybody may ask."""
 
-    def __init__(self, settings: Settings, keys: KeyStore | None = None, sessions: SessionStore | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        keys: KeyStore | None = None,
+        sessions: SessionStore | None = None,
+        *,
+        cached_s: float = CACHED_S,
+    ) -> None:
         self._guarded = settings.guarded
         self._keys = keys
         self._sessions = sessions
@@ -60,8 +70,10 @@ class Access:
             for key in sorted(keys_of_scope)
         )
         self._admin_keys = bool(settings.administrators) or bool(settings.oidc_admin_groups)
-        self._known: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, CACHED_S)
-        self._stored: TTLCache[str, bool] = TTLCache(2, CACHED_S, timer=monotonic)
+        self._known: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, cached_s)
+        self._stored: TTLCache[str, bool] = TTLCache(2, cached_s, timer=monotonic)
+        self._lately: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, OUTAGE_S)
+        self._lately_stored: TTLCache[str, bool] = TTLCache(2, OUTAGE_S)
 
     async def required(self) -> bool:
         """Whether callers must say who they are."""
@@ -120,15 +132,35 @@ class Access:
         keys = self._keys
         if keys is None:
             return False
-        if name not in self._stored:
-            self._stored[name] = await run_in_threadpool(ask, keys)
-        return self._stored[name]
+        return await _found(name, lambda: ask(keys), self._stored, self._lately_stored)
 
     async def _cached(self, name: str, find: Callable[[], Principal | None]) -> Principal | None:
-        name = hashed(name)  # so that no secret stays in memory
-        if name not in self._known:
-            self._known[name] = await run_in_threadpool(find)
-        return self._known[name]
+        # Hashed, so that no secret stays in memory.
+        return await _found(hashed(name), find, self._known, self._lately)
+
+
+async def _found(name: str, find: Callable[[], T], known: MutableMapping[str, T], lately: MutableMapping[str, T]) -> T:
+    """What is known of a name, else what ``find`` finds, else in an outage of the database what it found lately."""
+    value = known.get(name, _MISSING)
+    if not isinstance(value, _Missing):
+        return value
+    try:
+        value = await run_in_threadpool(find)
+    except SQLAlchemyError:
+        value = lately.get(name, _MISSING)
+        if isinstance(value, _Missing):
+            raise
+    else:
+        lately[name] = value
+    known[name] = value
+    return value
+
+
+class _Missing:
+    """No value; None is one."""
+
+
+_MISSING = _Missing()
 
 
 def of_key(key: ApiKey | None) -> Principal | None:
