@@ -101,7 +101,7 @@ def test_under_saturation_every_question_is_answered_or_told_when_to_come_again(
     early, late = fmean(samples[fifth : 2 * fifth]), fmean(samples[-fifth:])
     p50, p95, p99 = (hundredths[n - 1] * 1000 for n in (50, 95, 99))
     sys.stdout.write(
-        f"\n{CLIENTS} clients, {SECONDS:.0f} s: {rate:.1f} answers/s, {rate / alone:.2f} of the encoder's {alone:.0f}/s\n"
+        f"\n{CLIENTS} clients, {SECONDS:.0f} s: {rate:.1f} answers/s, {rate / alone:.2f} of what the encoder embeds\n"
         f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, p99 {p99:.0f} ms; statuses {dict(record.statuses)}\n"
         f"memory {early:.0f} MB after a fifth, {late:.0f} MB at the end\n"
     )
