@@ -95,11 +95,16 @@ def test_a_database_that_goes_away_and_comes_back(start: Start, postgres_databas
 def test_a_model_that_goes_away_and_comes_back(start: Start) -> None:
     with FakeModel(Reply("Because of the flag. ")) as model:
         wire = Wire(int(urlsplit(model.url).port or 0))
-        service = start(model_base_url=f"http://127.0.0.1:{wire.port}/v1", model_first_token_s="5")
+        service = start(
+            model_base_url=f"http://127.0.0.1:{wire.port}/v1",
+            model_first_token_s="5",
+            model_restate="false",
+            model_rerank="false",
+        )
         assert service.ask().json()["mode"] == "llm"
         wire.cut()
         without = service.ask().json()
-        assert (without["mode"], bool(without["causes"])) == ("template", True)
+        assert (without["mode"], bool(without["causes"])) == ("deterministic", True)
         wire.mend()
         until(lambda: service.ask().json()["mode"] == "llm")
         wire.close()
