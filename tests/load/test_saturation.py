@@ -86,7 +86,8 @@ def ceiling() -> float:
 def test_under_saturation_every_question_is_answered_or_told_when_to_come_again(start: Callable[..., Service]) -> None:
     alone = ceiling()
     service = start(rate_limit="1000000/minute", rate_limit_ask="1000000/minute")
-    record, samples = Record(), []
+    record = Record()
+    samples: list[float] = []
     url = f"http://127.0.0.1:{service.port}"
 
     async def load() -> None:
