@@ -36,6 +36,7 @@ USER: hello there  username: user  git@github.com:a/b.git trl@v0.9.6 @torch.no_g
 s3://bucket/x file:///etc/x {'loss': 0.69, 'lr': 1e-5} 10.123.1 2024:10:11 std::vector fp16::x
 root@localhost:~$ ls  localhost:1:2 [0] NCCL INFO x
 NCCL INFO comm 0x1 rank 3 nranks 8 [0] NCCL INFO x
+v1.10.2.31 cu12.10.2.3:80 layers.10.2.31.17 1234.10.2.3
 """
 
 
