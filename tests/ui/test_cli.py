@@ -794,17 +794,20 @@ def server(kept: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 def test_serve_answers_until_it_is_told_to_stop(server: tuple[subprocess.Popen[bytes], int]) -> None:
     process, port = server
     deadline = time.monotonic() + 120
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/livez", timeout=5) as response:
-                assert json.load(response) == {"status": "ok"}
-                break
-        except OSError:
-            assert process.poll() is None, process.communicate()[1].decode()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    for path, begins in (("livez", b'{"status":"ok"'), ("zh/", b"<!doctype html>")):  # the pages come last
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as response:
+                    assert response.read().lower().startswith(begins)
+                    break
+            except OSError:
+                assert process.poll() is None, process.communicate()[1].decode()
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/gradio_api/heartbeat/an-open-page", timeout=20) as page:
+        assert b"ALIVE" in page.readline()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
     assert process.returncode == CLEAN
     assert out == b""
     assert f"http://127.0.0.1:{port}".encode() in err

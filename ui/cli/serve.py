@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 
 from trainmedic.kb.errors import TrainmedicError
+from trainmedic.ui.cli import CLEAN, FAILED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
     from trainmedic.ui.app import build_app
     from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.shutdown import EndlessStreams, Server
 
     settings = settings_of(options)
     if settings.log_format == "json":
@@ -43,17 +47,22 @@ def run(options: argparse.Namespace) -> int:
     # uvicorn raises the signal again when it has shut down: an orderly end is a success.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
-    uvicorn.run(
-        app,
+    streams = EndlessStreams(app)
+    config = uvicorn.Config(
+        streams,
         host=settings.host,
         port=settings.port,
         log_level="warning",
         access_log=False,
         log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         proxy_headers=False,  # `trusted_proxies` decides, within the application
-        timeout_graceful_shutdown=3,  # the event stream of an open page never ends
+        # No request may take longer, so waiting that long finishes all of them.
+        timeout_graceful_shutdown=math.ceil(settings.request_timeout_s) + 1,
     )
-    return 0
+    server = Server(config, on_stop=streams.close)
+    with suppress(KeyboardInterrupt):  # raised once more when it has shut down
+        server.run()
+    return CLEAN if server.started else FAILED
 
 
 def _require_free(host: str, port: int) -> None:
