@@ -232,8 +232,9 @@ def build_app(settings: Settings) -> FastAPI:
         background.append(slack_service.running)
     channels = bots_of(asking)
     background += [channel.running for channel in channels]
-    # Tables and embedder load on first use; the first question must not wait for them.
-    warm()
+    if not settings.readers:
+        warm()  # else the processes that read have the tables loaded
+    # What searching needs loads on first use; the first question must not wait for it.
     service.context.advisor.search("loss is nan", top_k=1)
     app = _application(replace(service, background=tuple(background)), metrics)
     if slack_service is not None:

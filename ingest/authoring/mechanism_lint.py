@@ -136,6 +136,6 @@ def _concepts(mechanism: Mechanism, glossary: Glossary) -> Iterator[Complaint]:
     ]
     conditions += [("origins", origin.when) for origin in mechanism.origins if origin.when is not None]
     for part, condition in conditions:
-        for key in condition.root.reads:
+        for key in condition.reads:
             if key[0] == "said":
                 yield from _unknown(part, key[1:], glossary.concepts.keys(), "concept")

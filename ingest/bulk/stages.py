@@ -3,15 +3,14 @@ embedded. Everything here can be sent to another process."""
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+import trainmedic.kb.picklable  # noqa: F401  threads hold read-only mappings
 from trainmedic.ingest.document import Checkpoint, Discussion, Raw, masked
 from trainmedic.ingest.threads import Reading, digest_of, thread_of
 
@@ -48,14 +47,6 @@ class Executor(Protocol):
         A bounded number of tasks is taken ahead of the results, none beyond a checkpoint before that was returned.
         """
         ...
-
-
-def _read_only(values: dict[str, object]) -> MappingProxyType[str, object]:
-    return MappingProxyType(values)
-
-
-# Threads hold read-only mappings, which Python cannot send to another process by itself.
-copyreg.pickle(MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))
 
 
 def read(tasks: Sequence[Task]) -> list[Result]:

@@ -12,15 +12,15 @@ import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.said import Shape
-from trainmedic.kb.engine.silence import empty, marks_of, said_by
+from trainmedic.kb.engine.silence import ALWAYS, SHAPES, empty, marks_of, said_by
 from trainmedic.kb.engine.values import UNKNOWN, Key, Result, Unknown, arithmetic, equal, member, ordered, show, truth
-from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.engine.vocabulary import NO_WORDS, Vocabulary
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
@@ -69,12 +69,29 @@ class Node:
     asks: tuple[Key, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What an expression is compiled from: a text in these ``words``, or one fact by its ``key``."""
+
+    text: str
+    words: Vocabulary = field(default=NO_WORDS, repr=False)
+    key: Key | None = None
+
+
 @dataclass(frozen=True)
 class Expression:
-    """A compiled expression. ``evaluate(facts)`` is its value; `explain` gives the reasons as well."""
+    """A compiled expression, which holds where all of its parts do.
 
-    root: Node
-    _on_empty: dict[Shape, bool | Unknown] = field(default_factory=dict, init=False, repr=False, compare=False)
+    ``evaluate(facts)`` is its value; `explain` gives the reasons as well. It is pickled as its text, with what it reads
+    and its values where the evidence is silent: most are never evaluated, and so never compiled again.
+    """
+
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def root(self) -> Node:
+        nodes = [_compiled(part) for part in self.parts]
+        return nodes[0] if len(nodes) == 1 else _junction("and", " and ".join(n.text for n in nodes), tuple(nodes))
 
     @property
     def evaluate(self) -> Evaluator:
@@ -82,8 +99,22 @@ class Expression:
         return self.root.evaluate
 
     @cached_property
+    def reads(self) -> tuple[Key, ...]:
+        """Its facts."""
+        return self.root.reads
+
+    @cached_property
     def _marks(self) -> frozenset[str]:
-        return marks_of(self.root.reads)
+        return marks_of(self.reads)
+
+    @cached_property
+    def _on_empty(self) -> dict[Shape, bool | Unknown]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        silent = {} if ALWAYS in self._marks else {shape: truth(self.evaluate(empty(shape))) for shape in SHAPES}
+        state = {"parts": self.parts, "reads": self.reads, "_marks": self._marks}
+        return {**state, "_on_empty": silent}
 
     def holds(self, facts: Facts) -> bool | Unknown:
         """The value as a condition; where the evidence is silent, without evaluating it."""
@@ -104,7 +135,7 @@ class Expression:
         """Whether any fact of it was read from what the user provided."""
         if self._marks.isdisjoint(said_by(facts).marks):
             return False
-        return any(facts.fact(key).user_provided for key in self.root.reads)
+        return any(facts.fact(key).user_provided for key in self.reads)
 
     def explain(self, facts: Facts) -> Outcome:
         """The value with terms, evidence of the terms that hold, and the facts that could change an unknown result."""
@@ -122,6 +153,26 @@ class Expression:
 
 def compile_expression(text: str, words: Vocabulary) -> Expression:
     """Compile a condition. Raises `InvalidPage` saying which line of the text is wrong and what is allowed."""
+    expression = Expression((Part(text, words),))
+    expression.root  # noqa: B018  compiled now, so that what is wrong is found now
+    return expression
+
+
+def all_of(*expressions: Expression) -> Expression:
+    """One expression that holds where all of these do. At least one."""
+    return Expression(tuple(part for expression in expressions for part in expression.parts))
+
+
+def fact_expression(text: str, key: Key) -> Expression:
+    """An expression that is one fact."""
+    return Expression((Part(text, key=key),))
+
+
+def _compiled(part: Part) -> Node:
+    return _node(part.text, part.words) if part.key is None else _fact_node(part.text, part.key)
+
+
+def _node(text: str, words: Vocabulary) -> Node:
     if len(text) > MAX_TEXT:
         raise InvalidPage(f"the expression is longer than {MAX_TEXT} characters")
     # The parser ends a line at a lone carriage return too, and counts lines so.
@@ -138,15 +189,10 @@ def compile_expression(text: str, words: Vocabulary) -> Expression:
     root = _Compiler("(" + text + "\n)", words).node(tree.body, 0)
     if (tree.body.lineno, tree.body.col_offset) == (1, 0):  # our own parenthesis closed early, or a bare tuple
         raise InvalidPage("line 1 of the expression: unbalanced parentheses, or a list where one value is expected")
-    return Expression(root)
+    return root
 
 
-def all_of(*nodes: Node) -> Expression:
-    """One expression that holds where all of these do. At least one node."""
-    return Expression(nodes[0] if len(nodes) == 1 else _junction("and", " and ".join(n.text for n in nodes), nodes))
-
-
-def fact_node(text: str, key: Key) -> Node:
+def _fact_node(text: str, key: Key) -> Node:
     """A leaf that is one fact."""
     return Node("leaf", text, lambda facts: facts.fact(key).value, reads=(key,), asks=(key,))
 
@@ -248,7 +294,7 @@ class _Compiler:
             near = closest(node.id, sorted(self.words.names), partial=True)
             hint = f" (did you mean {near}?)" if near else ""
             raise self.refuse(node, f"{node.id!r} is no canonical setting and no fact{hint}")
-        return fact_node(node.id, ("name", node.id))
+        return _fact_node(node.id, ("name", node.id))
 
     def _literal(self, node: ast.Constant) -> Scalar:
         value = node.value
@@ -335,7 +381,7 @@ class _Compiler:
             if wrong is not None:
                 raise self.refuse(node, f"{name}(): {wrong}")
             arguments.append(text)
-        return fact_node(self.source(node), (name, *arguments))
+        return _fact_node(self.source(node), (name, *arguments))
 
     def _special(self, node: ast.Call, name: str, depth: int) -> Node:
         self._count(node, name, *SPECIAL[name])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmedic.kb.engine.expressions import Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.expressions import Expression, compile_expression, fact_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN, show
 from trainmedic.kb.engine.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ def _pieces(text: str, words: Vocabulary, own: bool) -> tuple[str | tuple[str, E
         elif own and match[1].isidentifier() and match[1] not in words.names:
             pieces.append((match[1], compile_expression('"?"', words)))
         elif match[1] in words.names:
-            pieces.append((match[1], all_of(fact_node(match[1], ("name", match[1])))))
+            pieces.append((match[1], fact_expression(match[1], ("name", match[1]))))
         else:
             pieces.append((match[1], compile_expression(match[1], words)))
     pieces.append(text[at:])

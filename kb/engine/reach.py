@@ -31,7 +31,7 @@ def readers_of(rules: Iterable[Rule]) -> Readers:
 def _read_by(rule: Rule) -> Iterator[str]:
     if rule.condition is None:
         yield ANYTHING
-    for key in rule.condition.root.reads if rule.condition is not None else ():
+    for key in rule.condition.reads if rule.condition is not None else ():
         yield from _names(key)
 
 

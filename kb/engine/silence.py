@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import product
 
 from trainmedic.kb.engine.facts import BATCH, RECOGNISED, Facts
 from trainmedic.kb.engine.log_text import inner_words
@@ -20,6 +21,7 @@ from trainmedic.kb.model.run import Option, Origin, Region, RunConfig
 
 ALWAYS = ":always"
 """The mark of facts of which it cannot be told cheaply whether the evidence says something."""
+SHAPES = tuple(Shape(*values) for values in product((False, True), repeat=len(Shape._fields)))
 _OF_SETTING = frozenset({"written", "default_used"})
 _OF_OPTION = frozenset({"option", "has_option", "option_has_value", "option_origin"})
 _OF_SIGNAL = frozenset({"signal", "seen", "stated", "onset"})

@@ -22,6 +22,9 @@ class Vocabulary:
     concepts: Collection[str] = ()
 
 
+NO_WORDS = Vocabulary(names=(), settings=())
+
+
 @cache
 def vocabulary() -> Vocabulary:
     return Vocabulary(names=frozenset((*SETTINGS, *WORDS)), settings=frozenset(SETTINGS), signals=frozenset(KINDS))

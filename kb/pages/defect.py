@@ -15,12 +15,14 @@ from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.model.page import PageProblem
 from trainmedic.kb.model.report import Text
+from trainmedic.kb.pages.compiled import CompiledPages
 from trainmedic.kb.pages.condition import condition
-from trainmedic.kb.pages.page import KNOWLEDGE, Field, Fields, PageError, read_yaml, suggestion
+from trainmedic.kb.pages.page import KNOWLEDGE, NO_READERS, Field, Fields, PageError, read_yaml, suggestion
 from trainmedic.kb.versions import parse_version
 
 DEFECTS = KNOWLEDGE / "defects"
 _BUILT_IN = DEFECTS.resolve()
+NO_DEFECTS = DefectSet()
 REQUIRED = ("id", "title", "effect", "touches", "introduced", "fixed", "fix", "symptoms")
 OPTIONAL = ("when", "message", "mechanism", "workaround")
 UNKNOWN, UNRELEASED = "unknown", "unreleased"
@@ -53,11 +55,33 @@ def load_defects(
 
     Conditions are compiled only if ``words`` are given, for the linter: a loader of all of them has no use for most.
     """
-    by_package: dict[str, dict[str, Defect]] = {}
-    names: dict[str, str] = {}
-    problems: list[PageProblem] = []
-    digest = hashlib.sha256()
-    for path, name in discover_defects((builtin or DEFECTS, *folders)):
+    folders = tuple(folders)
+    if builtin is not None or words is not None:
+        return _read((builtin or DEFECTS, *folders), packages, words)
+    compiled = CompiledPages(DEFECTS, KNOWLEDGE, NO_READERS)
+    own: DefectSet | None = compiled.load()
+    if own is None and not compiled.can_be_kept:
+        return _read((DEFECTS, *folders), packages)
+    if own is None:
+        own = _read((DEFECTS,))
+        if not own.failures:
+            compiled.keep(own)
+    own = own if packages is None else own.of(packages)
+    return _read(folders, packages, first=own) if folders else own
+
+
+def _read(
+    roots: Iterable[Path],
+    packages: Collection[str] | None = None,
+    words: Vocabulary | None = None,
+    first: DefectSet = NO_DEFECTS,
+) -> DefectSet:
+    """The lists below ``roots``, after those that are there already."""
+    by_package = {package: {defect.id: defect for defect in found} for package, found in first.by_package.items()}
+    names = dict(first.places)
+    problems = list(first.failures)
+    digest = hashlib.sha256(first.version.encode())
+    for path, name in discover_defects(roots):
         package = path.parent.name
         if packages is not None and package not in packages:
             continue

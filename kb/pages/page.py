@@ -21,6 +21,7 @@ from yaml.resolver import Resolver
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Reference, Text
+from trainmedic.kb.pages.compiled import CompiledPages
 from trainmedic.kb.suggest import closest
 
 KNOWLEDGE = Path(__file__).parent.parent
@@ -242,6 +243,8 @@ class Kind(Generic[Read]):
 
 MARKERS = ("severity", "evidence", "origins")
 """The markers of all kinds."""
+NO_READERS = frozenset(("cases", "defects", "mechanisms", "rules", "store", "threads"))
+"""The folders of `KNOWLEDGE` without code or data that pages are read with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,50 +260,89 @@ class Loaded(Generic[Read]):
 def load(
     kind: Kind[Read],
     folders: Iterable[Path] = (),
-    leave_out: Callable[[bytes], bool] = lambda content: False,
+    leave_out: Callable[[bytes], bool] | None = None,
     builtin: Path = KNOWLEDGE,
 ) -> Loaded[Read]:
     """Load the built-in pages of a kind, then those of further folders (or single files).
 
     A page that breaks its format, an id that occurs twice and an absent folder become problems. ``leave_out`` decides
-    by a built-in page's bytes that it is not needed. ``builtin`` has the built-in pages, each kind in its folder.
+    by a built-in page's bytes that it is not needed, where they are not compiled (`kb.pages.compiled`) and cannot be.
+    ``builtin`` has the built-in pages, each kind in its folder.
     """
+    own = builtin / kind.folder.name
+    compiled = CompiledPages(own, KNOWLEDGE, NO_READERS) if builtin == KNOWLEDGE else None
+    loaded: Loaded[Read] | None = compiled.load() if compiled else None
+    if loaded is None:
+        keeps = compiled is not None and compiled.can_be_kept
+        loaded = _read(kind, own, f"{KNOWLEDGE.name}/{own.name}", None if keeps else leave_out)
+        if compiled is not None and keeps and not loaded.problems:
+            compiled.keep(loaded)
+    for root in folders:
+        loaded = _joined(loaded, _read(kind, root))
+    return loaded
+
+
+def _read(
+    kind: Kind[Read], root: Path, above: str = "", leave_out: Callable[[bytes], bool] | None = None
+) -> Loaded[Read]:
+    """The pages below one folder; ``above`` as in `discover`."""
     entries: dict[str, Read] = {}
     pages: dict[str, Page] = {}
     problems: list[PageProblem] = []
     digest = hashlib.sha256()
     others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
-    for shared in sorted((kind.folder / "shared").glob("*.py")):
-        digest.update(shared.read_bytes())
-    own = builtin / kind.folder.name
-    for root in (own, *folders):
-        if not root.exists():
-            problems.append(PageProblem(str(root), 1, "no such folder"))
-        for path, name in discover(root, f"{KNOWLEDGE.name}/{own.name}" if root == own else ""):
-            try:
-                content = path.read_bytes()
-                if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
-                    continue
-                module = path.with_suffix(".py")
-                # A single page is known by its name: the same page elsewhere is the same knowledge.
-                known_as = name if root.is_dir() else root.name
-                digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
-                if root == own and leave_out(content):
-                    continue
-                entry, page = kind.read(path, *read_page(content.decode(), name))
-                if entry.id in entries:
-                    raise PageError(page.problem(f"id {entry.id!r} is taken by {pages[entry.id].name}", "id"))
-                entries[entry.id], pages[entry.id] = entry, page
-            except PageError as error:
-                problems.append(error.problem)
-            except (OSError, UnicodeDecodeError) as error:
-                problems.append(PageProblem(name, 1, f"cannot be read: {error}"))
+    if above:
+        for shared in sorted((kind.folder / "shared").glob("*.py")):
+            digest.update(shared.read_bytes())
+    if not root.exists():
+        problems.append(PageProblem(str(root), 1, "no such folder"))
+    for path, name in discover(root, above):
+        try:
+            content = path.read_bytes()
+            if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
+                continue
+            module = path.with_suffix(".py")
+            # A single page is known by its name: the same page elsewhere is the same knowledge.
+            known_as = name if root.is_dir() else root.name
+            digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
+            if leave_out is not None and leave_out(content):
+                continue
+            entry, page = kind.read(path, *read_page(content.decode(), name))
+            if entry.id in entries:
+                raise _taken(page, entry.id, pages)
+            entries[entry.id], pages[entry.id] = entry, page
+        except PageError as error:
+            problems.append(error.problem)
+        except (OSError, UnicodeDecodeError) as error:
+            problems.append(PageProblem(name, 1, f"cannot be read: {error}"))
+    return _in_order(entries, pages, problems, digest.hexdigest()[:12])
+
+
+def _joined(first: Loaded[Read], then: Loaded[Read]) -> Loaded[Read]:
+    """Both; of an id that occurs twice the first page stays, and the other becomes a problem."""
+    taken = [_taken(page, id, first.pages).problem for id, page in then.pages.items() if id in first.pages]
+    version = hashlib.sha256(f"{first.version}\0{then.version}".encode()).hexdigest()[:12]
+    return _in_order(
+        {**then.entries, **first.entries},
+        {**then.pages, **first.pages},
+        [*first.problems, *then.problems, *taken],
+        version,
+    )
+
+
+def _taken(page: Page, id: str, pages: Mapping[str, Page]) -> PageError:
+    return PageError(page.problem(f"id {id!r} is taken by {pages[id].name}", "id"))
+
+
+def _in_order(
+    entries: Mapping[str, Read], pages: Mapping[str, Page], problems: Sequence[PageProblem], version: str
+) -> Loaded[Read]:
     ordered = sorted(entries)
     return Loaded(
         entries={key: entries[key] for key in ordered},
         pages=MappingProxyType({key: pages[key] for key in ordered}),
         problems=tuple(problems),
-        version=digest.hexdigest()[:12],
+        version=version,
     )
 
 

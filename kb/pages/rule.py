@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from trainmedic.kb.engine.expressions import Expression, all_of, fact_node
+from trainmedic.kb.engine.expressions import Expression, all_of, fact_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.rule import Check, FixSpec, Rule, RuleSet
@@ -35,7 +37,8 @@ def load_rules(
     others are left out: reading all of them takes longer than a check.
     """
     wanted = None if frameworks is None else frozenset(frameworks)
-    loaded = load(RULES, paths, lambda content: wanted is not None and _is_of_others(content, wanted), builtin)
+    leave_out = None if wanted is None else partial(_is_of_others, wanted=wanted)
+    loaded = load(RULES, paths, leave_out, builtin)
     return RuleSet(rules=tuple(loaded.entries.values()), failures=loaded.problems, version=loaded.version)
 
 
@@ -109,14 +112,15 @@ def _applies(fields: Fields) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str
 
 def _joined_condition(when: Field, versions: Mapping[str, str], words: Vocabulary) -> Expression:
     ranges = [
-        fact_node(f'version("{package}", "{spec}")', ("version", package, spec)) for package, spec in versions.items()
+        fact_expression(f'version("{package}", "{spec}")', ("version", package, spec))
+        for package, spec in versions.items()
     ]
     value = when.typed()
     if value is True:
         return all_of(*ranges) if ranges else condition(when, words, "True")
     if not isinstance(value, str):
         raise when.error("must be a condition, or true")
-    return all_of(condition(when, words, value).root, *ranges)
+    return all_of(condition(when, words, value), *ranges)
 
 
 def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
@@ -146,34 +150,42 @@ def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
 
 def _check(fields: Fields, module: Path) -> Check:
     if "check" not in fields:
-        return module_check(module)
+        return ModuleCheck(module)
     name, _, function = fields.text("check").partition(".")
     shared = KNOWLEDGE / "rules" / "shared"
     if not (shared / f"{name}.py").is_file() or not function.isidentifier():
         known = sorted(path.stem for path in shared.glob("[!_]*.py"))
         raise fields["check"].error(f"must be MODULE.FUNCTION of kb/rules/shared{suggestion(name, known)}")
-    return shared_check(name, function)
+    return SharedCheck(name, function)
 
 
-def shared_check(module: str, function: str) -> Check:
+@dataclass(frozen=True, slots=True)
+class SharedCheck:
     """A check of `kb.rules.shared`, imported at its first call: most rules never run."""
 
-    def check(facts: Facts) -> Outcome:
-        shared: Check = getattr(import_module(f"trainmedic.kb.rules.shared.{module}"), function)
-        return shared(facts)
+    module: str
+    function: str
 
-    return check
+    def __call__(self, facts: Facts) -> Outcome:
+        check: Check = getattr(import_module(f"trainmedic.kb.rules.shared.{self.module}"), self.function)
+        return check(facts)
 
 
-def module_check(path: Path) -> Check:
+@dataclass(frozen=True)
+class ModuleCheck:
     """The ``check`` of a rule's own module, imported at its first call so that an import error is the rule's."""
-    loaded: list[Check] = []
 
-    def check(facts: Facts) -> Outcome:
-        if not loaded:
-            module = ModuleType(f"trainmedic.kb.rules.module_{path.stem.replace('-', '_')}")
-            SourceFileLoader(module.__name__, str(path)).exec_module(module)
-            loaded.append(module.check)
-        return loaded[0](facts)
+    path: Path
 
-    return check
+    def __call__(self, facts: Facts) -> Outcome:
+        return self._check(facts)
+
+    @cached_property
+    def _check(self) -> Check:
+        module = ModuleType(f"trainmedic.kb.rules.module_{self.path.stem.replace('-', '_')}")
+        SourceFileLoader(module.__name__, str(self.path)).exec_module(module)
+        check: Check = module.check
+        return check
+
+    def __getstate__(self) -> dict[str, Path]:
+        return {"path": self.path}

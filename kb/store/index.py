@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,7 @@ from filelock import FileLock
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.errors import NotFound, StoreError
-from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.glossary.terms import Concept, Glossary
 from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.batches import Progress, VectorBatches, no_progress
@@ -133,7 +133,8 @@ def code_version() -> str:
 @lru_cache(maxsize=4)
 def glossary_version(glossary: Glossary) -> str:
     """Changes with any concept, because chunks are embedded with their glossary gist."""
-    concepts = [asdict(concept) for _, concept in sorted(glossary.concepts.items())]
+    names = [field.name for field in fields(Concept)]
+    concepts = [[getattr(concept, name) for name in names] for _, concept in sorted(glossary.concepts.items())]
     return hashlib.sha256(json.dumps(concepts, ensure_ascii=False).encode()).hexdigest()[:12]
 
 

@@ -7,18 +7,17 @@ would hold every request. A process can be killed; its successor is forked from 
 from __future__ import annotations
 
 import asyncio
-import copyreg
 import multiprocessing
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from multiprocessing import forkserver
 from threading import Lock
-from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
+import trainmedic.kb.picklable  # noqa: F401
 from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.errors import TooLarge, TrainmedicError
 from trainmedic.kb.model.evidence import Evidence
@@ -125,10 +124,3 @@ def _ready() -> None:
 
 def _read(reader: Parse, question: str, attachments: tuple[Attachment, ...]) -> Evidence:
     return reader(question, attachments)
-
-
-def _view(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(items)
-
-
-copyreg.pickle(MappingProxyType, lambda view: (_view, (dict(view),)))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.rules.support import WORDS_OF_TESTS, evidence, option, row, run, setting, version
-from trainmedic.kb.engine.expressions import ALLOWED, Expression, all_of, compile_expression, fact_node
+from trainmedic.kb.engine.expressions import ALLOWED, Expression, all_of, compile_expression, fact_expression
 from trainmedic.kb.engine.facts import FACTS, Facts
 from trainmedic.kb.engine.functions import ALL_FUNCTIONS, COMPUTATIONS, FACT_CALLS, SPECIAL
 from trainmedic.kb.engine.outcome import Outcome
@@ -370,8 +370,8 @@ def test_only_a_default_that_holds_is_nothing_the_user_brought() -> None:
 
 
 def test_conditions_joined_keep_their_order() -> None:
-    leaf = fact_node('version("openrlhf", "<1")', ("version", "openrlhf", "<1"))
-    outcome = all_of(condition("vanilla_loss").root, leaf).explain(Facts(a_command()))
+    leaf = fact_expression('version("openrlhf", "<1")', ("version", "openrlhf", "<1"))
+    outcome = all_of(condition("vanilla_loss"), leaf).explain(Facts(a_command()))
     assert [span.text for span in outcome.evidence] == ["--vanilla_loss", "openrlhf==0.3.0"]
     assert all_of(leaf).evaluate(Facts(a_command())) is True
 

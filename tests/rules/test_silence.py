@@ -52,7 +52,7 @@ def conditions() -> Iterator[Expression]:
 
 @cache
 def keys() -> tuple[Key, ...]:
-    return tuple(sorted({key for condition in conditions() for key in condition.root.reads}))
+    return tuple(sorted({key for condition in conditions() for key in condition.reads}))
 
 
 @pytest.mark.parametrize("name", PASTES)

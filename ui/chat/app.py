@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import FastAPI
@@ -29,9 +29,11 @@ from trainmedic.service.api.gate import Gate, Refused, address_of, from_this_mac
 from trainmedic.service.api.middleware import with_headers
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import (
+    BEGIN,
     COOKIE,
     LASTS_S,
     LONGEST_FORM,
+    SIGN_IN,
     STORED,
     Entry,
     cookie,
@@ -43,12 +45,14 @@ from trainmedic.ui.chat.entry import (
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
-from trainmedic.ui.chat.oidc import BEGIN, OidcSignIn
-from trainmedic.ui.chat.oidc import PREFIX as OIDC_PREFIX
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.chat.upload_folder import UploadFolder
 from trainmedic.ui.context import AppContext
+
+if TYPE_CHECKING:
+    from trainmedic.service.settings import Settings
+    from trainmedic.ui.chat.oidc import OidcSignIn
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,6 +68,8 @@ LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
 REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
+PAUSE_S = 1.0
+"""Between the start and loading the pages, which would take half of the processor from the first answers."""
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
 LONGEST_NAME = 255
@@ -127,11 +133,12 @@ class Shell:
         settings = context.settings
         self._gate = context.gate or Gate(settings)
         self._entry = Entry(settings.keys | settings.administrators)
-        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
+        self._oidc = self._sign_in(settings) if settings.oidc_issuer else None
         self._static = static_files()
         self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
+        self._wanted = asyncio.Event()
         self._folder = Path(tempfile.gettempdir())
 
     @asynccontextmanager
@@ -148,6 +155,8 @@ class Shell:
 
     async def _serve(self, stop: asyncio.Event) -> None:
         try:
+            if not await self._is_time(stop):
+                return
             pages = await asyncio.to_thread(self._loaded)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
@@ -156,6 +165,14 @@ class Shell:
             log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
+
+    async def _is_time(self, stop: asyncio.Event) -> bool:
+        """Wait until somebody wants a page, a moment at most; False if the service stops before."""
+        waiting = [asyncio.create_task(event.wait()) for event in (self._wanted, stop)]
+        await asyncio.wait(waiting, timeout=PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        return not stop.is_set()
 
     def _loaded(self) -> FastAPI:
         with self._uploads.loading:
@@ -179,6 +196,7 @@ class Shell:
         elif self._pages is not None:
             await self._called(self._pages, scope, receive, answered)
         else:
+            self._wanted.set()
             await self._loading(scope)(scope, receive, answered)
 
     async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
@@ -212,7 +230,7 @@ class Shell:
             return await self._login(scope, receive), {}
         if path == LOGOUT:
             return await self._logout(scope), {}
-        if path.startswith(OIDC_PREFIX) and self._oidc is not None:
+        if path.startswith(SIGN_IN) and self._oidc is not None:
             return self._oidc.app, await self._counted(scope, ANYBODY)
         principal = await self._principal(scope)
         counted = await self._counted(scope, principal or ANYBODY)
@@ -343,6 +361,11 @@ class Shell:
             response = HTMLResponse(page, headers={"Cache-Control": "no-store"})
         response.headers["set-cookie"] = set_cookie("", secure=scope.get("scheme") == "https", lasts_s=0)
         return response
+
+    def _sign_in(self, settings: Settings) -> OidcSignIn:
+        from trainmedic.ui.chat.oidc import OidcSignIn  # 0.2 s, for the few that have a provider
+
+        return OidcSignIn(settings, self._welcome, self._not_welcome)
 
     async def _welcome(self, request: Request, principal: Principal, target: str) -> Response:
         """The response to somebody who has signed in at the identity provider."""

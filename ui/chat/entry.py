@@ -13,6 +13,8 @@ LASTS_S = 12 * 3600
 """Seconds that a session lasts."""
 LONGEST_FORM = 4_096
 """Bytes of the form that are read."""
+SIGN_IN, BEGIN, CALLBACK = "/auth/", "/auth/login", "/auth/callback"
+"""Where signing in at an identity provider is served, begins, and comes back to."""
 STORED = "s."
 """Begins the cookie of a session that the database knows, followed by its secret."""
 # Part of what is signed, so that a signature made with this key elsewhere is no session here.

@@ -24,10 +24,8 @@ from starlette.routing import Route
 
 from trainmedic.service.api.access import Principal, user_id
 from trainmedic.service.settings import Settings
-from trainmedic.ui.chat.entry import own_path
+from trainmedic.ui.chat.entry import BEGIN, CALLBACK, SIGN_IN, own_path
 
-PREFIX = "/auth/"
-BEGIN, CALLBACK = "/auth/login", "/auth/callback"
 COOKIE = "trainmedic_signin"
 REMEMBERED_S = 600
 TIMEOUT_S = 10.0
@@ -45,7 +43,7 @@ class NotAdmitted(Exception):
 
 
 class OidcSignIn:
-    """What is served below `PREFIX`."""
+    """What is served below `SIGN_IN`."""
 
     def __init__(self, settings: Settings, signed_in: SignedIn, failed: Failed) -> None:
         self._settings = settings
@@ -73,7 +71,7 @@ class OidcSignIn:
             secret_key=signing or secrets.token_urlsafe(32),
             session_cookie=COOKIE,
             max_age=REMEMBERED_S,
-            path=PREFIX,
+            path=SIGN_IN,
             same_site="lax",  # the provider's redirect comes from another site
             https_only=self._home.startswith("https://"),
         )
