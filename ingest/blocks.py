@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from trainmedic.ingest.document import Block, Raw
 from trainmedic.ingest.markdown import tokens
+from trainmedic.kb.lazy import regex
 
 if TYPE_CHECKING:
     from bs4 import Tag
@@ -28,8 +28,8 @@ _TRACKERS = ("/issues/", "/discussions/", "/pull/", "/questions/", "/t/")
 """Parts of the addresses of issues and of questions in forums."""
 HEAD = 300_000
 """Code points of a page in which its own address is looked for."""
-_ITEM = re.compile(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
-_OPTION = re.compile(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
+_ITEM = regex(r"^(?:[-*+•]|\d{1,2}[.)、])\s+(.+)$")
+_OPTION = regex(r"^(?:--?[a-z]|[a-z]+_[a-z_]+(?![A-Za-z0-9]))")
 _BULLETS = ("-", "*", "•")
 _SENTENCE_ENDS = tuple("。.!？?！:：;；,，)）]】`")
 _WHOLE = ("pre", "li", "blockquote")

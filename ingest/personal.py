@@ -15,6 +15,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_network
 
 from trainmedic.ingest.document import Discussion, Document, masked_texts
 from trainmedic.kb.fences import fence_after
+from trainmedic.kb.lazy import regex
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +33,12 @@ class Shape:
 HIDDEN = "***"
 _TABLE = tomllib.loads(files(__package__).joinpath("personal.toml").read_text(encoding="utf-8"))
 _SHAPES = tuple(
-    Shape(pattern=re.compile(shape["pattern"]), needs=tuple(shape["needs"]), prose=shape.get("prose", False))
+    Shape(pattern=regex(shape["pattern"]), needs=tuple(shape["needs"]), prose=shape.get("prose", False))
     for shape in _TABLE["shapes"]
 )
 _ACCOUNTS = frozenset(_TABLE["words"]["accounts"])
 _WORDS = frozenset((*_TABLE["words"]["accounts"], *_TABLE["words"]["names"]))
-_ADDRESS = re.compile(
+_ADDRESS = regex(
     r"(?<![\w.+])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]{0,40}\d)|[0-9A-Fa-f]{1,4}:[0-9A-Fa-f:]{3,34}(?![\w:.]))"
 )
 _PRIVATE = tuple(ip_network(block) for block in ("10.0.0.0/8", "100.64.0.0/10"))

@@ -6,17 +6,17 @@ nobody says what resolved a discussion, it has no resolution.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from trainmedic.ingest.document import Block, Discussion, Document, Message
 from trainmedic.ingest.drafts.sections import section_of
 from trainmedic.ingest.markdown import tokens
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.threads.thread import Quote, Role
 
-_ENDS = re.compile(r"[。！？]|[.!?](?= |$)")
+_ENDS = regex(r"[。！？]|[.!?](?= |$)")
 MOST_QUOTES = 3
 LONGEST_QUOTE = 400
 """Code points of one passage."""

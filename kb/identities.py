@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.language import lowered
+from trainmedic.kb.lazy import regex
 
 Span = tuple[int, int]
 
@@ -32,44 +33,42 @@ _USER_NAMES = tuple(_TABLE["user_names"])
 MOST_NAMES = 20
 """Names that are looked for in other places than where they were recognised: each costs a search."""
 _HOST_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-"
-_LETTER = re.compile(r"[^\W\d_]")
-_VISIBLE = re.compile(r"[^\r\n]")
-_LAST_NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}(?=\d{1,3}$)")
+_LETTER = regex(r"[^\W\d_]")
+_VISIBLE = regex(r"[^\r\n]")
+_LAST_NUMBER = regex(r"(?<![\d.])(?:\d{1,3}\.){3}(?=\d{1,3}$)")
 
-_HOME = re.compile(r"/(?:home|Users|users?)/(?P<name>[^\s/\\'\"`:;,<>(){}$%*\[\]|&=，。；：、）（”“…]{1,64})")
-_PROFILE = re.compile(
+_HOME = regex(r"/(?:home|Users|users?)/(?P<name>[^\s/\\'\"`:;,<>(){}$%*\[\]|&=，。；：、）（”“…]{1,64})")
+_PROFILE = regex(
     r"\\Users\\{1,2}(?P<name>[^\\/:*?\"<>|\s$%{](?:[^\\/:*?\"<>|\r\n]{0,62}[^\\/:*?\"<>|\s])?(?=\\)|[\w.-]{1,64})"
 )
-_TILDE = re.compile(r"~(?<![\w/.~-]~)(?P<name>[a-z_][\w-]{1,31})(?=/)")
-_VALUE = re.compile(
+_TILDE = regex(r"~(?<![\w/.~-]~)(?P<name>[a-z_][\w-]{1,31})(?=/)")
+_VALUE = regex(
     r"\\?[\"']?[ \t]*(?:[:=：]|(?<=[A-Za-z])[ \t])[ \t]*\\?[\"']?"
     r"(?P<value>[A-Za-z0-9\u3400-\u9fff][\w\u3400-\u9fff.-]{0,253}(?:\[[\d,-]{1,64}\])?)(?![\w/\\(])"
 )
-_NO_NAME = re.compile(
+_NO_NAME = regex(
     r"(?:none|null|nil|true|false|yes|no|on|off|auto|unset|str|string|bool|int|any|self|localhost(?:\.localdomain)?"
     r"|(?:args|self|config|cfg|os|opts?|options|settings|env)\..*|[\d:-]+|127(?:\.\d{1,3}){3}|0\.0\.0\.0|255(?:\.\d{1,3}){3}|x+)",
     re.IGNORECASE,
 )
-_AUTHORITY = re.compile(
-    r"(?:[^\s/@\"'<>]{1,256}@)?(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,253})(?=[:/\s\"'<>)\]},;?#`|\\]|$)"
-)
-_AFTER_AT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}")
-_ENDING = re.compile(r"\.([A-Za-z]{2,11})(?![A-Za-z0-9_(-]|\.[A-Za-z0-9_])")
+_AUTHORITY = regex(r"(?:[^\s/@\"'<>]{1,256}@)?(?P<host>[A-Za-z0-9][A-Za-z0-9.-]{0,253})(?=[:/\s\"'<>)\]},;?#`|\\]|$)")
+_AFTER_AT = regex(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}")
+_ENDING = regex(r"\.([A-Za-z]{2,11})(?![A-Za-z0-9_(-]|\.[A-Za-z0-9_])")
 # A pattern that begins with what it looks for is found ten times as fast as one that begins with a lookbehind.
-_ADDRESS_END = re.compile(r"\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w.]?\d)")
-_ADDRESS_START = re.compile(r"(?<![\w.-])\d{1,3}$")
-_PRIVATE = re.compile(
+_ADDRESS_END = regex(r"\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\w.]?\d)")
+_ADDRESS_START = regex(r"(?<![\w.-])\d{1,3}$")
+_PRIVATE = regex(
     r"(?:10\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|169\.254\.|100\.(?:6[4-9]|[789]\d|1[01]\d|12[0-7])\.)"
 )
-_PORT = re.compile(r"[:<]\d")
-_DASHED = re.compile(r"(?<![\w-])ip(?P<address>(?:-\d{1,3}){4})(?![\w-])")
-_SIX = re.compile(r"[fF](?<![\w:.].)(?:[eE]80|[cCdD][0-9a-fA-F]{2}):[0-9a-fA-F:]{2,40}(?![\w:])")
-_VERSION_BEFORE = re.compile(
+_PORT = regex(r"[:<]\d")
+_DASHED = regex(r"(?<![\w-])ip(?P<address>(?:-\d{1,3}){4})(?![\w-])")
+_SIX = regex(r"[fF](?<![\w:.].)(?:[eE]80|[cCdD][0-9a-fA-F]{2}):[0-9a-fA-F:]{2,40}(?![\w:])")
+_VERSION_BEFORE = regex(
     r"(?:(?:==|>=|<=|~=|!=|\bv|version[ :=]{1,3})"
     r"|(?:curand|tensorrt|trt|cuda|nvidia|rocm|driver)[\w.-]{0,20}[\"']?[ \t:=,]{0,40})$",
     re.IGNORECASE,
 )
-_PREFIX = re.compile(r"(?m)^[^\n]{0,40}?(?<![\w.-])(?P<name>[A-Za-z][\w.-]{0,62}):\d{1,9}:\d{1,9} \[")
+_PREFIX = regex(r"(?m)^[^\n]{0,40}?(?<![\w.-])(?P<name>[A-Za-z][\w.-]{0,62}):\d{1,9}:\d{1,9} \[")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-_CHINESE = re.compile("[\u3400-\u9fff]")
+from trainmedic.kb.lazy import regex
+
+_CHINESE = regex("[\u3400-\u9fff]")
 SHORT = 200
 """Letters of a text that may be a single question."""
 SENTENCE = 8
 """Chinese characters that are more than a quoted word."""
-_ENGLISH = re.compile(
+_ENGLISH = regex(
     r"\b(?:the|a|an|is|are|was|my|i|it|this|that|why|what|how|when|after|with|without|to|of|and|in|on|at|for|not|but|as|than|from"
     r"|by|under|then|does|do|has|have)\b",
     re.IGNORECASE,

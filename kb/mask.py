@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.language import lowered
+from trainmedic.kb.lazy import regex
 
 _PREFIX = 16  # the longest prefix of a known shape
 _ROUNDS = 4  # masking one secret can complete the shape of another; two rounds were always enough
@@ -44,40 +45,38 @@ def mask(text: str) -> Masked:
     return Masked(text=text, counts=MappingProxyType(dict(sorted(counts.items()))))
 
 
-_NOT_BREAK = re.compile(r"[^\r\n]")
+_NOT_BREAK = regex(r"[^\r\n]")
 
 _TABLE = load_table("secret_shapes.toml")
-_SHAPES = tuple((shape["kind"], tuple(shape["needles"]), re.compile(shape["pattern"])) for shape in _TABLE["shapes"])
-_FOLDED = tuple(
-    (shape["kind"], shape["needle"], re.compile(shape["pattern"], re.IGNORECASE)) for shape in _TABLE["folded"]
-)
+_SHAPES = tuple((shape["kind"], tuple(shape["needles"]), regex(shape["pattern"])) for shape in _TABLE["shapes"])
+_FOLDED = tuple((shape["kind"], shape["needle"], regex(shape["pattern"], re.IGNORECASE)) for shape in _TABLE["folded"])
 _KEYS = tuple(_TABLE["words"]["keys"])
 _TOKEN_WORDS = frozenset(_TABLE["words"]["token_words"])
 
 _LOCAL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
-_MAIL_HOST = re.compile(
+_MAIL_HOST = regex(
     r"@(?:[A-Za-z0-9-]{1,63}\.){1,5}(?:com|org|net|edu|gov|mil|info|dev|app|xyz|tech|cloud|[a-z]{2})(?![A-Za-z0-9_(])"
 )
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(r"[A-Za-z0-9+/=\\\s:,\-*]*")
+_BEGIN = regex(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BODY = regex(r"[A-Za-z0-9+/=\\\s:,\-*]*")
 _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-_ALWAYS = re.compile(
+_ALWAYS = regex(
     r"(?:.*_)?(?:\w*api_?key|\w*secret(?:_?(?:access_?)?key)?|\w*access_?key(?:_id|_secret)?|\w*passwd|\w*password"
     r"|passphrase|encryption_key|private_key|密码|口令|密钥)s?"
 )
-_TOKEN = re.compile(r"(?:.*_)?(?P<before>[a-z0-9]*?)_?token")
-_VALUE = re.compile(
+_TOKEN = regex(r"(?:.*_)?(?P<before>[a-z0-9]*?)_?token")
+_VALUE = regex(
     r"(?P<close>\\?[\"'])?[ \t]*\]?[ \t]*(?P<separator>=>|:=|==?|[:：]|,|是)?[ \t]*[rbu]?"
     r"(?:(?P<quote>\\?[\"'])(?P<quoted>[^\"'\n]{1,2048})|(?P<bare>[^\s,;'\"\\)\]}&]{1,4096}))"
 )
-_NOTHING = re.compile(
+_NOTHING = regex(
     r"(?:none|null|nil|true|false|yes|no|on|off|auto|empty|unset|hidden|redacted|required|optional|str|bool|int|self"
     r"|[\d.,:+-]+(?:e[+-]?\d+)?|.{0,16}?\*{3,}.{0,4})",
     re.IGNORECASE,
 )
-_REFERENCE = re.compile(r"[$<{%(\[|]|~/|\.{0,2}/|[\w.]+\(|os\.|args\.|self\.|config\.|cfg\.|\w+\[")
-_HAS_DIGIT_AND_LETTER = re.compile(r"(?=.*\d)(?=.*[A-Za-z])")
+_REFERENCE = regex(r"[$<{%(\[|]|~/|\.{0,2}/|[\w.]+\(|os\.|args\.|self\.|config\.|cfg\.|\w+\[")
+_HAS_DIGIT_AND_LETTER = regex(r"(?=.*\d)(?=.*[A-Za-z])")
 
 
 def _ranges(text: str) -> list[tuple[int, int, str]]:

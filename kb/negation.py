@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.lazy import regex
+
 NOT = ("no", "not", "never", "without")
 IS_NOT = ("isn't", "isnt", "aren't", "wasn't", "doesn't")
 OTHER_CONTRACTIONS = ("weren't", "don't", "didn't", "doesnt", "hasn't", "haven't")
@@ -23,7 +25,7 @@ AVOID = ("avoid", "avoids", "avoiding", "prevent", "prevents", "preventing")
 SENTENCE_BREAKS = r"[,，;；!！?？。\n]|\.(?=\s|$)"
 
 
-NOTHING = re.compile("(?!)")
+NOTHING = regex("(?!)")
 
 
 def _words(english: Sequence[str], chinese: Sequence[str]) -> re.Pattern[str]:
@@ -75,12 +77,12 @@ RUN = Negation(
         ),
         (*NOT_ZH, *NOT_ANY_MORE_ZH, "并不", "无", "非", "避免", "防止", "而不是", "排除"),
     ),
-    exceptions=re.compile(
+    exceptions=regex(
         r"not (?:only|just)|no (?:matter|idea|reason|clue)|don't know|do not know|not sure|不仅|不只|没想到|没搞懂"
         r"|没明白|不知|未知|不明|无缘无故|没法|没办法|无[法论]|非常",
         re.IGNORECASE,
     ),
-    breaks=re.compile(
+    breaks=regex(
         rf"{SENTENCE_BREAKS}|(?<![A-Za-z])(?:but|yet|however|although|though|and then|then|until|because|since|so|while"
         r"|when|after)(?![A-Za-z])|但|却|可是|不过|然而|只是|结果|就|因为|所以|之后|后来",
         re.IGNORECASE,
@@ -98,14 +100,14 @@ SETUP = Negation(
     words=_words(
         (*NOT, *NEITHER, *ANY_CONTRACTION, "non", "disabled", "turned off"), (*NOT_ZH, "不用", "不开", "无", "非")
     ),
-    after=re.compile(
+    after=regex(
         r"[^\n,;，。；！？!?、]{0,6}(?:\b(?:is|are|was) (?:off|disabled|false)\b|没开|没用|关着|关掉|都没)",
         re.IGNORECASE,
     ),
-    exceptions=re.compile(
+    exceptions=regex(
         r"\b(?:not only|no matter|no idea|why not|whether or not)\b|不是说|没问题|没有?明显", re.IGNORECASE
     ),
-    breaks=re.compile(r"[\n,;，。；！？!?、:：]"),
+    breaks=regex(r"[\n,;，。；！？!?、:：]"),
     reach=14,
     window=26,
 )
@@ -119,7 +121,7 @@ ADVICE = Negation(
         ),
         ("不", "没", "无", "勿", "别", "并非", "而非", "避免"),
     ),
-    exceptions=re.compile(
+    exceptions=regex(
         "不(?:妨|断|错|同|稳|收敛|仅|只|但|下降|过)|没问题|无限|[分类级区特个识]别|别[的人]",
     ),
 )

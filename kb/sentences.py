@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-_SENTENCE_END = re.compile(
+from trainmedic.kb.lazy import regex
+
+_SENTENCE_END = regex(
     r"(?:[.!?]{1,8}[\"'”’)*_]{0,4}(?=\s|\[\d|$)|[。！？]{1,8}[”’」』）\"*_]{0,4})"
     r"(?:[ \t]{0,4}\[\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20}\]){0,20}\s*"
 )

@@ -22,11 +22,12 @@ from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Finding, Report, Status
+from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
-from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, ReportView, SightingsView
+from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, SightingsView
 from trainmedic.service.composition.audit import audited, defects_beside
 from trainmedic.service.composition.diff_views import DiffView
 from trainmedic.service.composition.error_messages import explained, with_messages

@@ -21,11 +21,12 @@ from trainmedic.kb.errors import StoreError, TrainmedicError
 from trainmedic.kb.language import language_of
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.model.report_view import FindingView, ReportView
 from trainmedic.kb.pages.render import render_case
 from trainmedic.kb.store.document_vectors import DocumentsOnDemand, DocumentVectors
 from trainmedic.kb.store.vectors import Vectors
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, FindingView, ReportView
+from trainmedic.service.answer import Answer
 from trainmedic.service.question.request import Ask
 from trainmedic.service.ranking.retrieve import Hit
 

@@ -6,7 +6,6 @@ The table in docs/settings.md is generated from the descriptions here.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +22,7 @@ from pydantic_settings import (
 )
 
 from trainmedic.kb.errors import InvalidSettings
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.suggest import closest
 
 PREFIX = "TRAINMEDIC_"
@@ -53,7 +53,7 @@ SECRET_FIELDS = (
 MASKED = "********"
 LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
-TEAM = re.compile(r"[a-z][a-z0-9_]{0,30}")
+TEAM = regex(r"[a-z][a-z0-9_]{0,30}")
 """The name of a team. It is part of the names of a folder and of a database schema."""
 TEAM_SCHEMA = "team_"
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from trainmedic.service.answer import Answer
     from trainmedic.service.answer import AuditView as Audit
     from trainmedic.service.answer import CauseView as Cause
-    from trainmedic.service.answer import FindingView as Finding
-    from trainmedic.service.answer import ReportView as Report
+    from trainmedic.kb.model.report_view import FindingView as Finding
+    from trainmedic.kb.model.report_view import ReportView as Report
     from trainmedic.service.answer import DefectView as Defect
     from trainmedic.service.composition.diff_views import DiffView as Diff
     from trainmedic.ui.auditing import audit

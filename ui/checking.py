@@ -11,9 +11,9 @@ from trainmedic.kb.engine.patches import with_patches
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
+from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.rule import load_rules
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.answer import ReportView
 from trainmedic.service.composition.views import report_view
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date
 from typing import Literal
@@ -13,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from trainmedic.ingest.markdown import parts
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.frameworks.profiles import select
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import EVIDENCE_GRADES, Case
 from trainmedic.kb.model.page import Page, PageProblem
 from trainmedic.kb.model.report import Text
@@ -34,7 +34,7 @@ MIN_SYMPTOMS = 4
 GRADE_NEEDS = {"maintainer": "maintainer", "reporter": "reporter", "source-read": "source"}
 """Evidence grade → what at least one source must be."""
 
-_VERSION = re.compile(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
+_VERSION = regex(r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?:\.post\d+)?(?![\w.]*\d)")
 
 Profile = Literal["built-in", "team"]
 """What a page is held against. A team's own page may cite any address, be written in one language, and have fewer

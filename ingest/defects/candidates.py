@@ -10,21 +10,22 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainmedic.ingest.defects.history import UNRELEASED, History, Hunk, pull_of
+from trainmedic.kb.lazy import regex
 
 MAX_DIFF = 7_000
 """Characters of a candidate's diff, tests left out."""
 MAX_BODY = 1_500
-_FIX = re.compile(
+_FIX = regex(
     r"fix|bug|wrong|incorrect|silent|crash|hang|deadlock|stuck|nan\b|inf\b|oom|leak|regress|broken|race|mismatch|missing"
     r"|prevent|avoid|handle|correct|restore|revert|respect|ignor|support .* resum|properly|ensure|don't|do not|修复",
     re.IGNORECASE,
 )
-_NOT_TRAINING = re.compile(
+_NOT_TRAINING = regex(
     r"\b(docs?|doc-builder|docstrings?|typos?|ci|lint|ruff|style|readme|changelog|tests?|testing|flaky|notebooks?|badge"
     r"|type hints?|typing|mypy|pre-commit|workflow|webui|gradio|studio|benchmarks?)\b",
     re.IGNORECASE,
 )
-_SILENT = re.compile(
+_SILENT = regex(
     r"wrong|incorrect|silent|loss|mask|scal|normaliz|gradient|grad_|accum|shift|advantage|reward|kl\b|logprob|log_prob|ratio"
     r"|clip|position|packing|padding|truncat|eos|template|label|weight|merge|precision|dtype|seed|shuffle|sampler|sync",
     re.IGNORECASE,

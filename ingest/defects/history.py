@@ -14,11 +14,12 @@ from pathlib import Path
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.versions import parse_version, version_key
 
-_PULL = re.compile(r"\(#(\d+)\)")
-_VERSION = re.compile(r"""^__version__\s*=\s*["']([^"']+)["']""", re.MULTILINE)
-_RANGE = re.compile(r"^@@ -(\d+)(?:,(\d+))? ")
+_PULL = regex(r"\(#(\d+)\)")
+_VERSION = regex(r"""^__version__\s*=\s*["']([^"']+)["']""", re.MULTILINE)
+_RANGE = regex(r"^@@ -(\d+)(?:,(\d+))? ")
 UNRELEASED = ""
 PACKAGES = "defects/packages.toml"
 

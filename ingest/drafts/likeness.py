@@ -14,9 +14,10 @@ from importlib.resources import files
 from math import log
 
 from trainmedic.kb.glossary.terms import load_glossary
+from trainmedic.kb.lazy import regex
 
 _WORDING = tomllib.loads(files(__package__).joinpath("wording.toml").read_text(encoding="utf-8"))
-_WORD = re.compile(r"[a-z0-9]+(?:[_.\-][a-z0-9]+)*|[\u4e00-\u9fff]+")
+_WORD = regex(r"[a-z0-9]+(?:[_.\-][a-z0-9]+)*|[\u4e00-\u9fff]+")
 _ENDINGS = ("ing", "ed", "es", "s", "e")
 _COMMON = frozenset(
     (

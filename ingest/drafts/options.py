@@ -14,14 +14,15 @@ from trainmedic.ingest.drafts.statements import Statement
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.report import Text
 
-_OPTION = re.compile(
+_OPTION = regex(
     r"--(?P<flag>[A-Za-z][\w.-]*\w)(?:[= ](?!--)[\"']?(?P<given>[\w.+-]*\w))?"
     r"|`(?P<name>[a-z]\w*_[\w.]+)`?\s?[:=]\s?[\"'`]?(?P<value>[\w.+-]*\w)",
     re.ASCII,
 )
-_DEFAULT = re.compile(
+_DEFAULT = regex(
     r"(?P<name>[a-z]\w*_\w+)`?[^,;，；。.]{0,12}?(?:默认值?|defaults?)(?:\s?(?:参数|value))?\s?(?:为|是|is|to|of|=|:)?\s?"
     r"[`\"“]?(?P<value>[0-9][0-9.]*(?:e-?[0-9]+)?|true|false|none)",
     re.IGNORECASE | re.ASCII,

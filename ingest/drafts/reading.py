@@ -4,7 +4,6 @@ state symptom, cause and fix. Every value has the passage that it was read from.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -14,6 +13,7 @@ from trainmedic.ingest.summary import CAUSE_WORDS, RESOLVED_WORDS
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.settings import index, specs
 from trainmedic.kb.glossary.terms import load_glossary
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Recognised
@@ -25,8 +25,8 @@ NARRATED: tuple[FieldName, ...] = ("symptom", "cause", "fix", "no_help")
 """The fields that are sentences, which a model may choose."""
 Choose = Callable[[Sequence[str]], Iterable[tuple[str, str]]]
 """What a model makes of the lines of a write-up: (field, literal quote)."""
-_NAME = re.compile(r"(?:--)?[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|--[a-z]\w+")
-_VALUE = re.compile(
+_NAME = regex(r"(?:--)?[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+|--[a-z]\w+")
+_VALUE = regex(
     r"[`\"'”]?\s*(?:采用)?(?:默认值|参数|选项|大小|步数|数)?\s*"
     r"(?:设[置为成]*|改[为成]|=|:|：|为|是|(?:is )?set to|default(?:s to)?|to|of)?\s*[`\"'“]?"
     r"(?P<value>[0-9][0-9.]*(?:e-?[0-9]+)?|[A-Z]{2,}_[A-Z_]+|true|false|auto|half|bf(?:loat)?16|fp16|float(?:16|32))"

@@ -11,11 +11,12 @@ from trainmedic.ingest.drafts.draft import Draft, Mark
 from trainmedic.ingest.drafts.likeness import denies
 from trainmedic.ingest.drafts.statements import Statement
 from trainmedic.kb.engine.defect import DefectSet
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.versions import holds, parse_range, parse_version
 
-_FIXED = re.compile(
+_FIXED = regex(
     r"fix(?:ed|es)?\b[^.]{0,20}?\b(?:in|by|since|from)|(?:up|down)grad\w+ (?:\S+ ){0,3}?to"
     r"|(?:resolved|solved|repaired|gone) (?:in|since|with)|install\b|pin\b"
     r"|(?:升级|降级|更新|回退)[^，。]{0,12}?(?:到|至)|修复|已解决",

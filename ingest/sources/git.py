@@ -5,7 +5,6 @@ Only the newest commit is read, never the working tree; the address of a file is
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -14,9 +13,10 @@ from trainmedic.ingest.conversion import SUFFIXES as CONVERTED
 from trainmedic.ingest.document import Checkpoint, Failure, Gone, Item, Raw
 from trainmedic.ingest.sources.folder import FORMATS, most_bytes, read_bytes
 from trainmedic.ingest.tree import too_large
+from trainmedic.kb.lazy import regex
 
-_REMOTE = re.compile(r"(?:https://(?:[^@/]+@)?|ssh://git@|git@)([\w.-]+)[:/](.+?)(?:\.git)?/?$")
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REMOTE = regex(r"(?:https://(?:[^@/]+@)?|ssh://git@|git@)([\w.-]+)[:/](.+?)(?:\.git)?/?$")
+_COMMIT = regex(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def read(location: str, since: str = "") -> Iterator[Item]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +16,11 @@ from trainmedic.ingest.document import Discussion, Failure, Item
 from trainmedic.ingest.github.api import GitHub
 from trainmedic.ingest.github.items import discussions, listed
 from trainmedic.ingest.tree import File, files
+from trainmedic.kb.lazy import regex
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
 MAX_BYTES = 2 * 1024**3
-_REPOSITORY = re.compile(r"(?:https://github\.com/)?([\w.-]+/[\w.-]+?)(?:\.git)?(?:/(?:issues|discussions))?/?$")
+_REPOSITORY = regex(r"(?:https://github\.com/)?([\w.-]+/[\w.-]+?)(?:\.git)?(?:/(?:issues|discussions))?/?$")
 
 
 def read(location: str, since: str = "") -> Iterator[Item]:

@@ -6,17 +6,17 @@ pages that are files of their own, so they are left out, like the files attached
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from trainmedic.ingest.document import Failure, Item, Raw
 from trainmedic.ingest.sources.folder import read_bytes
 from trainmedic.ingest.tree import File, files
+from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 5 * 1024 * 1024
-_ID = re.compile(r" ?([0-9a-f]{32})(?=\.|/|$)")
-_LINK = re.compile(r"(\]\([^)]*?)(?:%20)?[0-9a-f]{32}")
+_ID = regex(r" ?([0-9a-f]{32})(?=\.|/|$)")
+_LINK = regex(r"(\]\([^)]*?)(?:%20)?[0-9a-f]{32}")
 
 
 def recognises(location: str) -> bool:

@@ -20,12 +20,13 @@ from typing import Any
 from trainmedic.ingest.document import Discussion, Failure, Item, Message
 from trainmedic.ingest.personal import people, without_people
 from trainmedic.ingest.tree import File, files
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.threads.thread import Role
 
 MAX_BYTES = 64 * 1024 * 1024
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}\.json$")
+_DAY = regex(r"\d{4}-\d{2}-\d{2}\.json$")
 _DONE = frozenset({"white_check_mark", "heavy_check_mark", "ballot_box_with_check", "done", "resolved", "solved"})
-_MARKS = re.compile(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
+_MARKS = regex(r"<(?P<target>[^<>|]+)(?:\|(?P<label>[^<>]*))?>")
 LONGEST_TITLE = 120
 USERS = "users.json"
 _PARTS_OF_NAMES = ("name", "real_name", "display_name", "first_name", "last_name")

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trainmedic.ingest.document import Discussion, Failure, Item, Message
 from trainmedic.ingest.tree import files, text_of
+from trainmedic.kb.lazy import regex
 
 MAX_BYTES = 256 * 1024 * 1024
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -33,9 +34,9 @@ _DONE = frozenset(
 _UNFIXED = frozenset(
     {"won't fix", "won't do", "duplicate", "cannot reproduce", "canceled", "cancelled", "不予解决", "重复"}
 )
-_BLOCK = re.compile(r"\{(?:code|noformat)(?::[^}]*)?\}(.*?)\{(?:code|noformat)\}", re.DOTALL)
-_HEADING = re.compile(r"^h([1-6])\.\s+", re.MULTILINE)
-_COMMENT = re.compile(r"^([^;\n]{6,40});([^;\n]*);(.*)$", re.DOTALL)
+_BLOCK = regex(r"\{(?:code|noformat)(?::[^}]*)?\}(.*?)\{(?:code|noformat)\}", re.DOTALL)
+_HEADING = regex(r"^h([1-6])\.\s+", re.MULTILINE)
+_COMMENT = regex(r"^([^;\n]{6,40});([^;\n]*);(.*)$", re.DOTALL)
 
 
 def recognises(location: str) -> bool:

@@ -12,6 +12,7 @@ import yaml
 
 from trainmedic.ingest.tools.extract_source import Sources
 from trainmedic.ingest.tools.extract_store import Entry, OptionsByOwner
+from trainmedic.kb.lazy import regex
 
 _WRAPPERS: Mapping[str, object] = {"list": [], "dict": {}, "tuple": [], "set": []}
 
@@ -364,9 +365,7 @@ class _Loader(yaml.SafeLoader):
     """YAML as Hydra reads it: ``1e-5`` is a number, as in YAML 1.2."""
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", regex(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789"))
 
 
 def yaml_options(text: str) -> dict[str, Entry]:

@@ -11,17 +11,19 @@ import re
 from collections.abc import Collection, Iterator
 from importlib.resources import files
 
+from trainmedic.kb.lazy import regex
+
 LEAST_WORDS = 8
 """Shorter sentences are said alike by accident."""
 # A Chinese character carries more than half an English word.
 LEAST_HAN = 14
 DIGEST_BYTES = 6
 
-_FENCE = re.compile(r"^```.*?^```[^\n]*$", re.DOTALL | re.MULTILINE)
-_QUOTED = re.compile(r"`[^`\n]+`|\"[^\"\n]{20,}\"|“[^”\n]{20,}”")
-_END = re.compile(r"(?<=[.!?;:])\s+|[。！？；：]|\n\s*(?:[-*+>#|]|\d+\.|\n)|\|")
-_WORD = re.compile(r"[A-Za-z0-9_][\w.\-/=]*|[\u4e00-\u9fff]")
-_HAN = re.compile(r"[\u4e00-\u9fff]")
+_FENCE = regex(r"^```.*?^```[^\n]*$", re.DOTALL | re.MULTILINE)
+_QUOTED = regex(r"`[^`\n]+`|\"[^\"\n]{20,}\"|“[^”\n]{20,}”")
+_END = regex(r"(?<=[.!?;:])\s+|[。！？；：]|\n\s*(?:[-*+>#|]|\d+\.|\n)|\|")
+_WORD = regex(r"[A-Za-z0-9_][\w.\-/=]*|[\u4e00-\u9fff]")
+_HAN = regex(r"[\u4e00-\u9fff]")
 
 
 def sentences(text: str) -> Iterator[str]:

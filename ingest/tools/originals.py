@@ -16,13 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from trainmedic.ingest.tools.originality import digest, sentences
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.pages.case import load_cases
 from trainmedic.kb.pages.rule import load_rules
 
 STORED = Path(__file__).with_name("source-sentences.txt")
-_FILE = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|raw)/([^#?]+)")
-_COMMIT = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/commit/([0-9a-f]{7,40})")
-_MARKS = re.compile(r"^[ \t]*(?:#+|//|\*|\"\"\")[ \t]?", re.MULTILINE)
+_FILE = regex(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:blob|raw)/([^#?]+)")
+_COMMIT = regex(r"https://github\.com/([\w.-]+/[\w.-]+)/commit/([0-9a-f]{7,40})")
+_MARKS = regex(r"^[ \t]*(?:#+|//|\*|\"\"\")[ \t]?", re.MULTILINE)
 
 
 def read_source(url: str, checkouts: Mapping[str, Path]) -> str | None:

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.report import Edit
 from trainmedic.kb.model.run import CAST, Option, Origin
@@ -17,8 +18,8 @@ from trainmedic.kb.model.run import CAST, Option, Origin
 _SHELL = (Origin.FLAG, Origin.HYDRA, Origin.ENV)
 _LISTED = (Origin.JSON, Origin.PYTHON)
 _LINED = (Origin.YAML, Origin.TOML, Origin.INI)
-_BARE = re.compile(r"[\w@%+=:,./-]+")
-_YAML_BARE = re.compile(r"[A-Za-z0-9_./+-][\w./+ -]*")
+_BARE = regex(r"[\w@%+=:,./-]+")
+_YAML_BARE = regex(r"[A-Za-z0-9_./+-][\w./+ -]*")
 
 
 class Document:

@@ -7,7 +7,6 @@ compiles them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,10 +15,11 @@ from trainmedic.kb.engine.log_text import LEAST_LITERAL, literal_of
 from trainmedic.kb.engine.memory_places import PLACES
 from trainmedic.kb.engine.values import UNKNOWN, Result, is_number
 from trainmedic.kb.engine.vocabulary import Vocabulary
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Value
 from trainmedic.kb.versions import parse_range
 
-_PACKAGE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_PACKAGE = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TEXT_LIMIT = 4096  # a pattern looks at no more of a user's text than this
 
 

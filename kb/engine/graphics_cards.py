@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig
@@ -31,14 +32,14 @@ _CARDS = (
 """Compute capability, and how its cards are written."""
 _UNLISTED = 99.0
 """Cards of other makers, and names that the table lacks, count as new."""
-_NAMED = re.compile(
+_NAMED = regex(
     r"(?<![A-Za-wyz0-9_.])(?:" + "|".join(f"({names})" for _, names in _CARDS) + r")(?![A-Za-wyz0-9_])(?!\.\w)"
 )
-_STATED = re.compile(
+_STATED = regex(
     r"(?i:compute capability|cuda capability)[ :=(]{1,3}(?:sm_)?\d{1,2}?[._]?\d(?!\d)"
     r"|(?<![A-Za-z0-9])(?:MI\d{3}X?|Ascend|910B\d?|Gaudi)(?![A-Za-z0-9])"
 )
-_SCHEDULED = re.compile(r"gpu:(?P<name>[a-z]\d{2,4})\b")
+_SCHEDULED = regex(r"gpu:(?P<name>[a-z]\d{2,4})\b")
 _SHORT = 3_000
 """A text up to this many characters is read whole."""
 _HINTS = ("NVIDIA", "GeForce", "Tesla", "Quadro", "RTX", "GTX", "TITAN", "GPU", "gpu", "capability", "V100", "T4")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.negation import LOG_LINE
@@ -23,8 +24,8 @@ _CODE = frozenset({"python", "json", "toml", "command"})
 _PAIRS = frozenset({"yaml", "ini"})
 _FILES = (".yaml", ".yml", ".ini", ".cfg", ".conf")
 """Lines of the form ``name: words`` are a configuration in such a file; elsewhere a log may look like that."""
-_WORD = re.compile(r"\w+")
-_WILDCARDS = re.compile(r"(\*|\?|\[[^\]]+\])")
+_WORD = regex(r"\w+")
+_WILDCARDS = regex(r"(\*|\?|\[[^\]]+\])")
 
 
 def lines(evidence: Evidence, literal: str, pattern: re.Pattern[str] | None = None, most: int = MOST) -> Iterator[Span]:

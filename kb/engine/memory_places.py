@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from fnmatch import translate
 from functools import lru_cache
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence, Traceback
 
 PLACES: Mapping[str, tuple[str, ...]] = {
@@ -61,7 +62,7 @@ _NO_BACKWARD = ("* generate", "* _sample", "* _beam_search", "* evaluation_loop"
 _END = 1500
 """Characters at the end of a traceback in which a source line shows what the innermost frames do."""
 _OUT = ("out of memory", "outofmemoryerror")
-_SIZE = re.compile(r"[Tt]ried to allocate (?P<size>[0-9.]{1,12} ?[KMGT]i?B)")
+_SIZE = regex(r"[Tt]ried to allocate (?P<size>[0-9.]{1,12} ?[KMGT]i?B)")
 
 
 def out_of_memory(evidence: Evidence) -> Iterator[tuple[str, Traceback]]:

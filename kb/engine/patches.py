@@ -15,6 +15,7 @@ from trainmedic.kb.engine.checker import fired_rules
 from trainmedic.kb.engine.edits import apply, resolve
 from trainmedic.kb.engine.reach import reached
 from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety, Severity, Text
@@ -22,7 +23,7 @@ from trainmedic.kb.model.report import Edit, Finding, Fix, Report, Safety, Sever
 Parse = Callable[[str, Sequence[Attachment]], Evidence]
 """`kb.parse.pipeline.parse`: question and attachments → evidence."""
 _LOGGED = frozenset(("log", "metrics", "traceback"))
-_HUNK = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
+_HUNK = regex(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 _CONTEXT = 3
 _MOST_COMPARED = 1_000
 """Lines between the first and the last change that are compared line by line."""

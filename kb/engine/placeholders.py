@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,9 +10,10 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.values import UNKNOWN, show
 from trainmedic.kb.engine.vocabulary import Vocabulary
 from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.report import Text
 
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_PIECE = regex(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _UNKNOWN = {"en": "unknown", "zh": "未知"}
 
 

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from trainmedic.kb.frameworks.profiles import ALGORITHMS, profiles, select
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Row, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Recognised, Region
@@ -20,11 +21,11 @@ NAMES_OF_FRAMEWORKS, NAMES_OF_BACKENDS = (
 )
 NAMES_OF_ALGORITHMS = tuple(ALGORITHMS["mentions"].items())
 # Only prose may leave the size out: in a path it may be somebody's second run.
-GEMMA2 = re.compile(r"(?<![A-Za-z0-9_/.\-])gemma[- ]?2(?![A-Za-z0-9_/.\-])", re.IGNORECASE)
+GEMMA2 = regex(r"(?<![A-Za-z0-9_/.\-])gemma[- ]?2(?![A-Za-z0-9_/.\-])", re.IGNORECASE)
 _EDGE = r"(?<![A-Za-z0-9_/.\-])(?:{})(?![A-Za-z0-9_/\-])"
 _LONG = 25  # lines; a shorter text is all the user's own
 _TAIL = 0.8
-_OF_TRAINING = re.compile(
+_OF_TRAINING = regex(
     r"train|tun(?:e|ing)|(?:model|模型|base)\s*(?:[:=\uff1a]|is\b|是|为|选)|训练|微调|使用|采用|用的|[sdk]po|rlhf|loss",
     re.IGNORECASE,
 )
@@ -95,7 +96,7 @@ LIBRARIES = tuple(
     profile.name for profile in sorted(profiles().values(), key=lambda profile: profile.library) if profile.library
 )
 """Libraries that the others call, the most telling first. They count only if no framework calls them."""
-_FRAME = re.compile(r"(?:site-packages|dist-packages|src)[/\\](\w+)[/\\]|^(\w+)[/\\](?:\w+[/\\])*\w+\.py:")
+_FRAME = regex(r"(?:site-packages|dist-packages|src)[/\\](\w+)[/\\]|^(\w+)[/\\](?:\w+[/\\])*\w+\.py:")
 
 
 @cache

@@ -10,15 +10,16 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.entries import class_entry
 from trainmedic.kb.frameworks.mentions import GEMMA2, Line, span_in, where
 from trainmedic.kb.frameworks.settings import index
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Recognised, Unresolved, Value
 
 _MODELS = load_table("frameworks/data/models.toml")
 _FAMILIES = tuple(
-    (name, re.compile(("" if name == "gemma2" else "(?<![a-z0-9])") + f"(?:{pattern.replace('<sep>', '[-_ .:]?')})"))
+    (name, regex(("" if name == "gemma2" else "(?<![a-z0-9])") + f"(?:{pattern.replace('<sep>', '[-_ .:]?')})"))
     for name, pattern in _MODELS["families"]
 )
 _FAMILY_OF_TYPE = {model_type: family for family, types in _MODELS["types"].items() for model_type in types}
-_SIZE = re.compile(r"[\w.\-/]*?[- ]?(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,2})?[bB](?![A-Za-z0-9])[\w.\-]*", re.ASCII)
+_SIZE = regex(r"[\w.\-/]*?[- ]?(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,2})?[bB](?![A-Za-z0-9])[\w.\-]*", re.ASCII)
 
 
 def named_model(framework: str | None, options: Sequence[Option]) -> Recognised | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Unresolved, Value
 
 
@@ -23,7 +24,7 @@ _SPELLINGS = load_table("frameworks/data/values.toml")
 DTYPES: Mapping[str, str] = {word: dtype for dtype, words in _SPELLINGS["dtypes"].items() for word in words}
 ATTENTION: Mapping[str, str] = {word: name for name, words in _SPELLINGS["attention"].items() for word in words}
 _LONGEST = 300  # digits: a longer number is text, for nothing can be reckoned with it
-_NUMBER = re.compile(r"^[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE][+-]?\d+)?$")
+_NUMBER = regex(r"^[+-]?(\d[\d_]*\.?[\d_]*|\.\d[\d_]*)([eE][+-]?\d+)?$")
 _TRUE = ("true", "yes", "on", "1", "t", "y")
 _FALSE = ("false", "no", "off", "0", "f", "n")
 _UNSET = ("none", "null", "~", "")

@@ -7,7 +7,6 @@ is a path through a trie of tokens, so a Latin term only matches whole words, a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -18,6 +17,7 @@ from typing import Any
 import yaml
 
 from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.lazy import regex
 
 BUILT_IN = Path(__file__).with_name("glossary.yaml")
 KINDS = (
@@ -25,9 +25,9 @@ KINDS = (
     *("model", "hardware", "error", "data", "concept"),
 )
 
-_TOKEN = re.compile(r"[a-z0-9]+(?:\.[0-9]+)*|[\u3400-\u9fff]|[\n,;，。；！？!?、]|\.(?=\s|$)")
+_TOKEN = regex(r"[a-z0-9]+(?:\.[0-9]+)*|[\u3400-\u9fff]|[\n,;，。；！？!?、]|\.(?=\s|$)")
 _BREAKS = frozenset("\n,;，。；！？!?、.")
-_WORD = re.compile(r"[a-z0-9]")
+_WORD = regex(r"[a-z0-9]")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 _KEPT = {ord(mark): mark for mark in "，；！？"}  # full-width, but sentence marks of their own
 _TRANSLATION: dict[int, int | str] = {**_FULL_WIDTH, **_KEPT}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Comparison
 from trainmedic.kb.negation import RUN
 from trainmedic.kb.parse.source import Piece
@@ -13,14 +14,14 @@ from trainmedic.kb.parse.source import Piece
 _TABLE = load_table("parse/data/comparisons.toml")
 _METRIC_OF_UNIT = {unit: metric for metric, units in _TABLE["units"].items() for unit in units}
 _UNIT = "|".join(sorted(_METRIC_OF_UNIT, key=lambda unit: (-len(unit), unit)))
-_SUBJECT = re.compile(
+_SUBJECT = regex(
     "|".join(f"(?P<{metric}>{'|'.join(words)})" for metric, words in _TABLE["subjects"].items()), re.IGNORECASE
 )
 _NUMBER = r"[0-9]{1,9}+(?:\.[0-9]{1,6}+)?"
 _WORD = "|".join(sorted(_TABLE["words"], key=lambda word: (-len(word), word)))
 _TO = r"(?:->|-->|=>|→|to|变成|变为|涨到|升到|降到|掉到|增加到|到)"
 _ABOUT = r"(?:about |around |~|近|约)?"
-_STATED = re.compile(
+_STATED = regex(
     rf"(?<![\w.])(?P<old>{_NUMBER})\s?(?:(?P<unit1>{_UNIT})(?![a-z/]))?(?: per step| per iteration)?\s{{0,2}}"
     rf"(?:\w{{1,10}} )?{_TO}\s{{0,2}}{_ABOUT}(?P<new>{_NUMBER})\s?(?:(?P<unit2>{_UNIT})(?![a-z/]))?(?![\w.]*\.[0-9])"
     rf"|(?<![\w.])(?P<factor>{_NUMBER})\s?(?:x|×|times|倍)\s{{0,2}}(?:as )?(?P<word>{_WORD})(?![a-z])"
@@ -31,7 +32,7 @@ _STATED = re.compile(
     re.IGNORECASE,
 )
 _REACH = 40
-_CLAUSE = re.compile(r"[;；。！!？?\n]|\.\s")
+_CLAUSE = regex(r"[;；。！!？?\n]|\.\s")
 _LEAST_FACTOR = 1.2
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.language import lowered
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import RunConfig, Setting
 from trainmedic.kb.parse.source import Piece
@@ -18,7 +18,7 @@ _CARD = (
 )
 _ZH = {"一": 1, "单": 1, "两": 2, "双": 2, "二": 2, "四": 4, "八": 8}
 _DIGITS = r"[0-9]{1,4}"
-_SAID = re.compile(
+_SAID = regex(
     rf"(?<![A-Za-z0-9_.*-])(?P<nodes>{_DIGITS}|two|[单双两四八]) ?(?:nodes?|machines?|台机器|机|节点)[ ,]{{0,2}}"
     rf"(?:x|×|\*|with|of|,|，|每(?:机|台|节点))? ?(?P<per>{_DIGITS}|[一两四八])(?: ?[x×*])? ?"
     rf"(?:{_CARD}|卡|张|块)?(?![\w.]*\d)"

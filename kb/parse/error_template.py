@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from trainmedic.kb.lazy import regex
 
-_VARIABLE = re.compile(r"0x[0-9a-f]+|(?<![a-z])\d[\d.,:e+-]*|[^\s'\"(]*/[^\s'\")]*|'[^']*'|\"[^\"]*\"")
+_VARIABLE = regex(r"0x[0-9a-f]+|(?<![a-z])\d[\d.,:e+-]*|[^\s'\"(]*/[^\s'\")]*|'[^']*'|\"[^\"]*\"")
 """Numbers, addresses, paths and quoted texts."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import re
 from dataclasses import dataclass
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Source
@@ -24,9 +24,9 @@ _MAGIC = (
     b"\xfd7zXZ",
 )
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_TERMINAL = re.compile(  # colours, cursor moves, links: what a terminal shows nothing of
+_SURROGATES = regex("[\ud800-\udfff]")
+_CONTROL = regex("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_TERMINAL = regex(  # colours, cursor moves, links: what a terminal shows nothing of
     r"\x1b(?:\[[0-?]{0,40}+[ -/]{0,4}+[@-~]|\][^\x07\x1b\n]{0,2000}+(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78DEHM])"
 )
 _SAMPLE = 8192

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Signal, Traceback
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.source import Piece
@@ -31,12 +32,12 @@ MESSAGES = tuple(
     Message(
         entry["kind"],
         tuple(entry["literals"]),
-        re.compile("|".join(entry["alternatives"]).replace("<rest>", _REST_OF_LINE)),
+        regex("|".join(entry["alternatives"]).replace("<rest>", _REST_OF_LINE)),
     )
     for entry in _TABLE["messages"]
 )
 EXCEPTIONS: Mapping[str, str] = _TABLE["exceptions"]
-_LOSS_SCALE = re.compile(
+_LOSS_SCALE = regex(
     r"OVERFLOW!{0,1}+[^\n]{0,120}?(?:Attempted"
     r"|attempted) loss scale: (?P<old>[0-9.e+]{1,24}+)(?:, (?:but hysteresis[^\n]{0,80}"
     r"|reducing to (?P<new>[0-9.e+]{1,24}+)))?"

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Metric, Row
 
 _TABLE = load_table("parse/data/metrics.toml")
@@ -33,7 +34,7 @@ LENGTHS = ("completion_length", "response_length/mean")
 NUMBER = r"[-+−]?(?:[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?|\.[0-9]++(?:[eE][-+]?[0-9]++)?|(?i:nan|inf(?:inity)?))"
 """A number as logs print it. Its digits are possessive: matching is linear in the text."""
 
-_SPACES = re.compile(r"[\s_]+")
+_SPACES = regex(r"[\s_]+")
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ import re
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.lazy import regex
 
 _PROFILES = tuple(profiles().values())
 _COMMANDS = [re.escape(name) for profile in _PROFILES for name in profile.commands.names]
@@ -16,11 +17,11 @@ _VERBS = {
 }
 _MODULES = [module for profile in _PROFILES if profile.bare_module for module in profile.modules]
 """Frameworks whose users leave ``python -m`` out."""
-PROMPT = re.compile(
+PROMPT = regex(
     r"[ \t]*+(?:(?:\([\w.\- /]++\)[ \t]*+)?(?:\[?[\w.\-]++@[\w.\-]++[^\n$#]{0,80}[$#]|\$|>>>|>|%|!"
     r"|`(?!`)(?=[^`\n]*+(?:\n|$))|\+{1,3})[ \t]*+(?=[A-Za-z_./]))+"
 )
-SECOND_PROMPT = re.compile(r"[ \t]*+>[ \t]*+(?=\S)")
+SECOND_PROMPT = regex(r"[ \t]*+>[ \t]*+(?=\S)")
 FIRST = (
     r"(?:(?:[\w.~-]*+/)*(?:"
     r"deepspeed(?=[ \t]++(?:-|\S+\.py|\\|\$))|torchrun(?=[ \t]++(?:-|\S+\.py|\\|\$))|accelerate[ \t]++launch\b"
@@ -37,15 +38,15 @@ ENV = (
     r"(?:(?:export[ \t]++|env[ \t]++|set[ \t]++)?[A-Za-z_]\w*+="
     r"(?:\"[^\"\n]*+\"|'[^'\n]*+'|[^\s\"']++)*[ \t]++)*"
 )
-COMMAND = re.compile(rf"[ \t]*+{ENV}{FIRST}", re.MULTILINE)
-SAID = re.compile(r"[ \t]*[^\W\d_][^:：\n`\"'=]{2,80}[:：][ \t]*(?=[\w./~-])")
-FLAGS = re.compile(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
-DOTTED = re.compile(
+COMMAND = regex(rf"[ \t]*+{ENV}{FIRST}", re.MULTILINE)
+SAID = regex(r"[ \t]*[^\W\d_][^:：\n`\"'=]{2,80}[:：][ \t]*(?=[\w./~-])")
+FLAGS = regex(r"[ \t]*[-‐–—−－]{1,2}[A-Za-z][\w.\-]*(?:[ \t=]|\\?$)")
+DOTTED = regex(
     r"[ \t]*+(?:\+{1,2})?(?!(?:self|\w*args|tokenizer|os|torch|cfg|config|model\.config|\w+_config)\.)"
     r"[a-z_]\w*+(?:\.\w++)+=\S"
 )
 """An override of Hydra on its own line, not an assignment to a Python attribute."""
-SHELL = re.compile(
+SHELL = regex(
     r"[ \t]*(?:#!.*sh\b|#SBATCH\b|set[ \t]+[-+][a-z]|export[ \t]+\w+|[A-Z][A-Z0-9_]*=(?!=)"
     r"|[a-z_]\w*=(?:[\"'$(\[{/]|[\w.]+[ \t]*$)|[a-z_]\w*\+?=\("
     r"|read[ \t]+-|if[ \t]+\[|then\b|else[ \t]*$|elif[ \t]+\[|fi\b|for[ \t]+\w+[ \t]+in\b|do\b|done\b"
@@ -53,16 +54,16 @@ SHELL = re.compile(
     r"|source[ \t]+\S|conda[ \t]+activate|echo[ \t]|mkdir[ \t]|sleep[ \t]+\d|wait\b|ulimit\b|module[ \t]+load"
     r"|pip3?[ \t]+install|case[ \t]+\S+[ \t]+in\b|esac\b|&&|\|\|?[ \t])"
 )
-HERE = re.compile(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
-KEY = re.compile(r"([ \t]*)(?:- )?([A-Za-z_][\w.\-/]*|\"[\w.\-/]+\"):(?:[ \t]+(\S.*)|[ \t]*)$")
+HERE = regex(r"<<-?[ \t]*(['\"]?)([A-Za-z_]\w*)\1")
+KEY = regex(r"([ \t]*)(?:- )?([A-Za-z_][\w.\-/]*|\"[\w.\-/]+\"):(?:[ \t]+(\S.*)|[ \t]*)$")
 CONFIG_KEYS = frozenset(load_table("parse/data/words.toml")["options"]["any"])
-MEASURED = re.compile(
+MEASURED = regex(
     r"^[ \t]*(?:train[_/]|eval[_/])?(?:loss|grad_norm)[ \t]*:[ \t]+(?:-?\d[\d.eE+-]*|(?i:nan|-?inf))[ \t]*$",
     re.MULTILINE,
 )
 """A line that only a running training prints."""
-ITEM = re.compile(r"[ \t]*-[ \t]+\S")
-PYTHON = re.compile(
+ITEM = regex(r"[ \t]*-[ \t]+\S")
+PYTHON = regex(
     r"(?:import[ \t]+\w+(?:\.\w+)*(?:[ \t]+as[ \t]|[ \t]*[,;#]|[ \t]*$)|from[ \t]+[\w.]+[ \t]+import\b"
     r"|def[ \t]+\w+\(|class[ \t]+\w+[(:]|@\w+|if[ \t]+__name__|os\.environ\b"
     r"|(?:\w[\w.]*[ \t]*=[ \t]*)(?:\w+\.)*\w*(?:Config|Arguments|Args|Trainer|Params|dict)\("
@@ -71,22 +72,22 @@ PYTHON = re.compile(
     r"|[A-Za-z_]\w*(?:\.\w+)*\((?:.*[(,][ \t]*)?\w+[ \t]?=[^=]"
     r"|(?:[A-Za-z_]\w*\.)+[a-z_]\w*[ \t]+=[ \t]+(?:[\d\[{(\"'-]|True\b|False\b|None\b|\w+\.\w))"
 )
-PYTHON_MORE = re.compile(
+PYTHON_MORE = regex(
     r"(?:import|from|def|class|if|elif|else|for|while|with|try|except|finally|return|raise|assert|pass|print\(|@"
     r"|\)|\]|\}|#|[A-Za-z_][\w.]*(?:\[[^\]]*\])?[ \t]*(?:[-+*/]?=(?!=)|\())"
 )
-CALL = re.compile(r"\b(?:args:[ \t]*)?(?:Namespace|\w*(?:Config|Arguments|TrainingArguments))\((?=\s*(?:$|\w+[ \t]*=))")
-SECTION = re.compile(r"[ \t]*\[{1,2}[A-Za-z_][\w. \-]*\]{1,2}[ \t]*(?:#.*)?$")
-PAIR = re.compile(r"[ \t]*[A-Za-z_][\w.\-]*[ \t]*=[ \t]*\S")
-VERSIONS = re.compile(
+CALL = regex(r"\b(?:args:[ \t]*)?(?:Namespace|\w*(?:Config|Arguments|TrainingArguments))\((?=\s*(?:$|\w+[ \t]*=))")
+SECTION = regex(r"[ \t]*\[{1,2}[A-Za-z_][\w. \-]*\]{1,2}[ \t]*(?:#.*)?$")
+PAIR = regex(r"[ \t]*[A-Za-z_][\w.\-]*[ \t]*=[ \t]*\S")
+VERSIONS = regex(
     r"[ \t]*(?:Package[ \t]+Version\b|[A-Za-z][\w.\-]*(?:\[[\w,]+\])?[ ]?(?:==|~=)[ ]?\d"
     r"|[-*][ \t]++`?+(?:[\w.\-()]++`?+[ \t]++)+?version|#[ \t]*+packages in environment|-{4,}+[ \t]++-{4,}+)"
 )
-VERSION_LINE = re.compile(
+VERSION_LINE = regex(
     r"[ \t]*+(?:[-*][ \t]++)?`?+[A-Za-z][\w.\-]*+`?+(?:[ \t]++version)?(?:[ \t]*+(?:==|[:=@])[ \t]*+|[ \t]++)v?\d"
     r"|[ \t]*+-[- \t]*+$"
 )
-_LOG = re.compile(
+_LOG = regex(
     r"Traceback \(most recent call last\)|\[[EWF] [A-Z]\w+\.cpp:\d|\{'[\w/ .\-]++': ?"
     r"|(?<![ \t\d])[ \t]*+\d++%\||\[?\d{4}[-/]\d\d[-/]\d\d[ T]"
     r"|\[\[?rank ?\d|\[(?:INFO|WARNING|ERROR|DEBUG)"
@@ -94,8 +95,8 @@ _LOG = re.compile(
     r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)[: -]|\b\w++ pid=\d|\(\w++ pid=\d"
     r"|step:\d++ - |(?<![ \t])[ \t]*+iteration[ \t]++\d++/"
 )
-_STEP = re.compile(r"(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*+[:=#]?[ \t]*+\d)")
-_LOGGED_VALUE = re.compile(r"(?i:\b(?:loss|reward|lr|kl|acc)\w*+[ \t]*+[:=])")
+_STEP = regex(r"(?i:\b(?:step|iter(?:ation)?|epoch|global_step)\b[ \t]*+[:=#]?[ \t]*+\d)")
+_LOGGED_VALUE = regex(r"(?i:\b(?:loss|reward|lr|kl|acc)\w*+[ \t]*+[:=])")
 _LONGEST_LOG_PREFIX = 2000
 
 
@@ -117,15 +118,15 @@ def begins_log(line: str) -> bool:
     return step is not None and _LOGGED_VALUE.search(head, step.end()) is not None
 
 
-JSON_OPEN = re.compile(r"[ \t]*(?:\{[ \t]*$|\[[ \t]*$|\{[ \t]*\"|\[[ \t]*\{)")
-JSON_KEY = re.compile(r"[ \t]*(?:\"[^\"\n]+\"[ \t]*:|\{|//|\})")
-TABLE = re.compile(r"(?i)(?:[\w/ .\-]++[,\t]){2,}[\w/ .\-]++[ \t]*+$")
-METRIC = re.compile(r"(?i)\b(?:loss|step|epoch|reward|kl)\b")
-_STRINGS = {quote: re.compile(rf"{quote}[^{quote}\\\n]*+(?:\\.[^{quote}\\\n]*+)*{quote}") for quote in ("'", '"')}
-_OPENERS = {quotes: re.compile(f"[{quotes}#]") for quotes in ("'\"", "'", '"', "")}
-_ENGLISH = re.compile(r"(?<![A-Za-z])[A-Za-z]{2,}+(?:[ ,.!?]++[A-Za-z'][A-Za-z']++){5}")
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
-_CHINESE_MARK = re.compile(r"[，。？！]")
+JSON_OPEN = regex(r"[ \t]*(?:\{[ \t]*$|\[[ \t]*$|\{[ \t]*\"|\[[ \t]*\{)")
+JSON_KEY = regex(r"[ \t]*(?:\"[^\"\n]+\"[ \t]*:|\{|//|\})")
+TABLE = regex(r"(?i)(?:[\w/ .\-]++[,\t]){2,}[\w/ .\-]++[ \t]*+$")
+METRIC = regex(r"(?i)\b(?:loss|step|epoch|reward|kl)\b")
+_STRINGS = {quote: regex(rf"{quote}[^{quote}\\\n]*+(?:\\.[^{quote}\\\n]*+)*{quote}") for quote in ("'", '"')}
+_OPENERS = {quotes: regex(f"[{quotes}#]") for quotes in ("'\"", "'", '"', "")}
+_ENGLISH = regex(r"(?<![A-Za-z])[A-Za-z]{2,}+(?:[ ,.!?]++[A-Za-z'][A-Za-z']++){5}")
+_CHINESE = regex(r"[\u4e00-\u9fff]")
+_CHINESE_MARK = regex(r"[，。？！]")
 
 
 def bare(line: str) -> str:
@@ -162,7 +163,7 @@ def holds_sentence(text: str) -> bool:
     return start is not None and _CHINESE_MARK.search(text, start.end()) is not None
 
 
-LABEL = re.compile(r"(?=[\w.\- ]{0,24}[\u4e00-\u9fff])[\w.\-][\w.\- ]{0,40}[:：]")
+LABEL = regex(r"(?=[\w.\- ]{0,24}[\u4e00-\u9fff])[\w.\-][\w.\- ]{0,40}[:：]")
 """What a user says of the next lines, in Chinese ("运行脚本：", "swift版本：2.6.1"): programs do not log so."""
 REACH = 2000
-ENVIRONMENT = re.compile(r"[ \t]*+(?:[A-Za-z_]\w*+=\S*[ \t]++)*[A-Za-z_]\w*+=\S*[ \t]*+\\")
+ENVIRONMENT = regex(r"[ \t]*+(?:[A-Za-z_]\w*+=\S*[ \t]++)*[A-Za-z_]\w*+=\S*[ \t]*+\\")

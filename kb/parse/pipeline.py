@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.mentions import Line, framework_of, framework_of_log
 from trainmedic.kb.language import is_sentence
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call, Evidence, InputReceipt, Problem, Receipt, Row, Traceback
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.run import Option, Region, RunConfig, VersionFact
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _READERS = ("yaml", "json", "python", "toml", "ini", "dump")
 _CONFIGURING = ("command", "yaml", "json", "python", "toml", "ini")
 _QUOTED_IN_SENTENCES = ("log", "command", "python")
-_ERROR_NAME = re.compile(r"\b[A-Za-z_.]{0,80}(?:Error|Exception|Warning)\b")
+_ERROR_NAME = regex(r"\b[A-Za-z_.]{0,80}(?:Error|Exception|Warning)\b")
 _LOGGED = ("log", "metrics", "prose", "dump")
 _WRITTEN = (".txt", ".md", ".markdown", ".rst", ".docx", ".html")
 _MOST_PROBLEMS = 200

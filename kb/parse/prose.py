@@ -16,6 +16,7 @@ from typing import TypeAlias
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.language import lowered
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Comparison, Remedy, Signal
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.negation import INSIDE_HANG, INSIDE_SYMPTOM, RUN
@@ -74,27 +75,27 @@ _NAME = "|".join(
     re.escape(name) for name in sorted({name.lower() for name in _NAMES}, key=lambda name: (-len(name), name))
 )
 # Names are looked for in lower case: ignoring the case of so many takes several times as long.
-_VERSION_OF = re.compile(
+_VERSION_OF = regex(
     rf"(?<![a-z0-9_/.-])(?P<name>{_NAME})(?![a-z_/]|[0-9]{{1,9}}+(?!\.[0-9]))[`'\"*]{{0,3}}+"
     r"(?P<between>[\s:：=@`'\"(（*]{0,4}+(?:(?:version|ver|v|is|are|was|at|to|is at|is on|版本|版|是|为|用的是"
     r"|的版本是|的版本|版本是|版本为"
     r"|版本号|版本号是|升级到|降到|升到|到)[\s:：=`'\"*]{0,4}+){0,2})"
     rf"(?P<sign>(?:[<>]=?|==?|~=)?)\s?v?(?P<version>{VERSION})(?P<any>\.[x*])?(?![a-z0-9_%])(?!\.[0-9])"
 )
-_NAMED = re.compile(rf"(?<![a-z0-9_/.-])(?P<name>{_NAME})(?![a-z0-9_/])")
-_VERSION_BEFORE = re.compile(
+_NAMED = regex(rf"(?<![a-z0-9_/.-])(?P<name>{_NAME})(?![a-z0-9_/])")
+_VERSION_BEFORE = regex(
     rf"(?<![a-z0-9_./-])v?(?P<version>{VERSION})\s{{0,2}}+(?:版本?的?|的|version of"
     rf"|of)\s{{0,2}}+(?P<name>{_NAME})(?![a-z0-9_/])"
 )
 _HAVE_ENGINES = frozenset({"vllm"})
 """Packages whose "V1" is the name of an engine and no release."""
-_MORE = re.compile(
+_MORE = regex(
     rf"\s{{0,2}}+(?:,|，|、|/|and|or|和|与|跟|以及|还有|或)\s{{0,2}}+(?:also "
     rf"|也)?[vV]?(?P<version>{VERSION})(?![A-Za-z0-9_%])(?!\.[0-9])"
 )
 _AFTER = (
-    (re.compile(r"\s?(?:以下|之前|or (?:older|lower|below|earlier))"), "<="),
-    (re.compile(r"\s?(?:以上|之后|or (?:newer|higher|above|later))"), ">="),
+    (regex(r"\s?(?:以下|之前|or (?:older|lower|below|earlier))"), "<="),
+    (regex(r"\s?(?:以上|之后|or (?:newer|higher|above|later))"), ">="),
 )
 
 
@@ -195,17 +196,15 @@ def _order(version: str) -> tuple[tuple[int, ...], bool]:
 # Phrases that contain a negation themselves ("does not decrease", "显存不足") are not negated by it.
 _SELF_NEGATED = frozenset({"loss_flat", "reward_flat", "accuracy_stuck", "never_stops", "oom", "cpu_oom_killed"})
 _NO_PROGRESS = ("0", "progress bar", "进度条")
-_JOINED = re.compile(
+_JOINED = regex(
     r"\s{0,3}+(?:and|or|as well as|和|与|跟|、|,|，|/|&|以及|都|also|还有)\s{0,3}+(?:the |also )?", re.IGNORECASE
 )
-_NOT_FINITE = re.compile(
+_NOT_FINITE = regex(
     r"(?<![A-Za-z0-9_./\\])(?P<what>nans?|inf|infinity|infinite)(?![A-Za-z0-9_(]|\.[A-Za-z])", re.IGNORECASE
 )
 # NaN in a table of data, or as a word of a program, says nothing about the training.
-_NOT_TRAINING = re.compile(
-    r"data ?(?:set|frame)|csv|pandas|excel|column|数据集|数据里|数据中|某列|字段|空值", re.IGNORECASE
-)
-_SUBJECTS = re.compile(
+_NOT_TRAINING = regex(r"data ?(?:set|frame)|csv|pandas|excel|column|数据集|数据里|数据中|某列|字段|空值", re.IGNORECASE)
+_SUBJECTS = regex(
     r"(?P<eval_loss>(?:eval(?:uation)?|val(?:idation)?)[ _/-]?loss(?:es)?|验证(?:集)?(?: ?loss|损失)|评估(?: ?loss"
     r"|损失))"
     r"|(?P<nll_loss>nll[ _-]?loss)"
@@ -293,7 +292,7 @@ def _quoted(text: str) -> Iterator[tuple[str, int, int]]:
             yield message.kind, match.start(), match.end()
 
 
-_SENTENCE_END = re.compile(r"[;!?。；！？\n]|\.(?=\s)")
+_SENTENCE_END = regex(r"[;!?。；！？\n]|\.(?=\s)")
 
 
 def _not_finite(text: str) -> Iterator[tuple[str, int, int]]:

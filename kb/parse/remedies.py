@@ -10,20 +10,21 @@ from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.settings import specs
 from trainmedic.kb.glossary.terms import load_glossary
 from trainmedic.kb.language import lowered
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Remedy
 from trainmedic.kb.parse.source import Piece
 
 _TABLE = load_table("parse/data/remedies.toml")
-_REMEDY = re.compile("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("tried", "action")))
-_OUTCOME = re.compile("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("failed", "helped")))
+_REMEDY = regex("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("tried", "action")))
+_OUTCOME = regex("|".join(f"(?P<{kind}>{'|'.join(_TABLE[kind])})" for kind in ("failed", "helped")))
 """For text in lower case: ignoring the case takes twice as long."""
-_SENTENCE = re.compile(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*")
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*_\w+")
-_WISH = re.compile(
+_SENTENCE = regex(r"[^.;!?。；！？\n]*(?:\.(?!\s|$)[^.;!?。；！？\n]*)*")
+_IDENTIFIER = regex(r"[A-Za-z][A-Za-z0-9]*_\w+")
+_WISH = regex(
     r"(?<![a-z])(?:should|could|would|can|will|if|does|do|how|is it)(?![a-z'])|是否|要不要|如果|怎么|文章|有人说|网上",
     re.IGNORECASE,
 )
-_SUGGESTED = re.compile(
+_SUGGESTED = regex(
     r"可以?尝试|可以试|(?<![按照的])(?:建议|推荐)|(?<![a-z])(?:may|might|recommend|suggest)(?:s|ed)?(?![a-z])",
     re.IGNORECASE,
 )

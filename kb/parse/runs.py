@@ -16,6 +16,7 @@ from trainmedic.kb.frameworks.canonical import CHECKPOINT, canonicalise
 from trainmedic.kb.frameworks.mentions import Line
 from trainmedic.kb.frameworks.profiles import profiles
 from trainmedic.kb.frameworks.recognise import recognise
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, Region, RunConfig, Unresolved, VersionFact
 from trainmedic.kb.parse.completeness import excerpt
@@ -38,8 +39,8 @@ def _programs(what: str) -> list[str]:
     return patterns
 
 
-_IDLE = re.compile("|".join([*_programs("idle"), _SCRIPTS_IDLE]))
-_TRAINS = re.compile("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
+_IDLE = regex("|".join([*_programs("idle"), _SCRIPTS_IDLE]))
+_TRAINS = regex("|".join([*_programs("training"), _SCRIPTS_TRAIN]))
 _FILES = ("json", "yaml", "toml", "ini")
 _DEEPSPEED = ("zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer")
 _OPTIONS = load_table("parse/data/words.toml")["options"]
@@ -55,7 +56,7 @@ _ACCELERATE = (
     "main_training_function",
     "fsdp_config",
 )
-_PARTS_OF_PYTHON = re.compile(
+_PARTS_OF_PYTHON = regex(
     r"(?:Lora|AdaLora|BitsAndBytes|Peft|Model|Generation|Script|Sampling|Auto)\w*|(?:\w+\.)?from_pretrained|.*Trainer|env|cast"
     r"|deepspeed"
 )

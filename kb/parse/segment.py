@@ -10,14 +10,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse import key_value_lines, sniff
 from trainmedic.kb.parse.source import Piece
 
-_FENCE = re.compile(r"(?P<indent>[ \t>]*+)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
-_INLINE = re.compile(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")
-_INFO_FILE = re.compile(
-    r"(?:^|[\s\"'=(:`])(?P<name>[\w./-]+\.(?:ya?ml|json|jsonl|py|sh|bash|toml|ini|cfg|log|txt|csv))\b"
-)
+_FENCE = regex(r"(?P<indent>[ \t>]*+)(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)(?P<rest>.*)")
+_INLINE = regex(r"(?<!`)`(?P<body>[^`]{12,})`(?!`)")
+_INFO_FILE = regex(r"(?:^|[\s\"'=(:`])(?P<name>[\w./-]+\.(?:ya?ml|json|jsonl|py|sh|bash|toml|ini|cfg|log|txt|csv))\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,14 @@ import re
 from bisect import bisect_right
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse import cluster_status, key_value_lines, patterns
 from trainmedic.kb.parse.compressed import plain_name
 from trainmedic.kb.parse.source import Piece
 
 _WORDS = load_table("parse/data/words.toml")
 _INFO = {name: kind for kind, names in _WORDS["fences"].items() for name in names}
-_SETS_UP = re.compile(r"^[ \t]*+(?:export[ \t]++\w++=|#SBATCH)", re.MULTILINE)
+_SETS_UP = regex(r"^[ \t]*+(?:export[ \t]++\w++=|#SBATCH)", re.MULTILINE)
 _ENDINGS = {ending: kind for kind, endings in _WORDS["endings"].items() for ending in endings}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmedic.kb.language import lowered
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.readers.versions import VERSION
 
 _WORKS = (
@@ -21,52 +22,52 @@ _SOLVES = (
     r"(?:fix(?:es|ed)|solv(?:es|ed)|resolv(?:es|ed)|help(?:s|ed)|works?|worked|goes? away|went away|disappear(?:s|ed)"
     r"|is gone|gone|was fine|is fine|好了|正常|解决|没问题|就没|消失)"
 )
-_GOOD_AFTER = re.compile(
+_GOOD_AFTER = regex(
     r"[\s`'\")）]{0,3}(?:版本|版|之后|以后|后|it |this |everything |all |that |就|是|都|上|下|时|的话"
     rf"|一切|训练|跑){{0,3}}\s?(?:{_WORKS})",
     re.IGNORECASE,
 )
-_BAD_AFTER = re.compile(
+_BAD_AFTER = regex(
     r"[\s`'\")）]{0,3}"
     r"(?:(?:it |this |that )?(?:breaks?|broke|fails?|failed|hangs?|crash\w*|gives?|does(?: not|n't)|has|shows?"
     r"|is (?:broken|not|worse|slow)|not any ?more|no longer|ooms?|nan)"
     r"|版?本?(?:就|会|不行|不能|报错|卡|崩|出现|炸|有问题|变))",
     re.IGNORECASE,
 )
-_GOOD_BEFORE = re.compile(
+_GOOD_BEFORE = regex(
     r"(?:(?:works?|worked|fine|ok(?:ay)?|good|no (?:issue|problem|error)s?|trains?|runs?|ran)(?: \w+)? "
     r"(?:with|on|in|under|using|for|at)|(?:last|known) (?:good|working)(?: version)?(?: is| was|:)?"
     r"|(?:之前|原来|以前)(?:用|的|是)?)[\s`'\":]{0,3}(?:version |版本)?$",
     re.IGNORECASE,
 )
-_WITH = re.compile(r"(?<![a-z])(?:with|in|on|under|using)[\s`'\"]{1,3}$", re.IGNORECASE)
-_WORKED = re.compile(r"[^.;\n]{1,40}(?<![A-Za-z])(?:worked|was (?:fine|ok|normal)|ran fine|trained fine)(?![a-z])")
-_BAD_BEFORE = re.compile(
+_WITH = regex(r"(?<![a-z])(?:with|in|on|under|using)[\s`'\"]{1,3}$", re.IGNORECASE)
+_WORKED = regex(r"[^.;\n]{1,40}(?<![A-Za-z])(?:worked|was (?:fine|ok|normal)|ran fine|trained fine)(?![a-z])")
+_BAD_BEFORE = regex(
     r"(?:(?:not|n't|fails?|breaks?|broken) (?:with|on|in|under|using|for)|i have|i am on|i'm on|currently(?: on)?"
     r"|now on|现在(?:是|用的是|用)?) ?(?:version )?$",
     re.IGNORECASE,
 )
-_BACK = re.compile(
+_BACK = regex(
     r"(?:downgrad\w+|revert\w*|roll(?:ed|ing)? ?back|went back|going back|pinn?(?:ed|ing)?|install\w*"
     r"|upgrad\w+|updat\w+|switch\w*|mov(?:ed|ing) to|降级?|回退|退回|降|升级?|换|装)"
     r"[^.;,。；，\n]{0,24}$",
     re.IGNORECASE,
 )
-_SOLVED = re.compile(rf"[^.;。；\n]{{0,24}}?(?<![A-Za-z])(?:{_SOLVES})", re.IGNORECASE)
-_NOT_SOLVED = re.compile(r"not|n't|no (?:change|effect)|没用|无效|不行|还是|依旧|仍", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;，。；\n]|\.\s|(?<![a-z])(?:but|while|whereas|however)(?![a-z])|但|而|可")
+_SOLVED = regex(rf"[^.;。；\n]{{0,24}}?(?<![A-Za-z])(?:{_SOLVES})", re.IGNORECASE)
+_NOT_SOLVED = regex(r"not|n't|no (?:change|effect)|没用|无效|不行|还是|依旧|仍", re.IGNORECASE)
+_CLAUSE = regex(r"[,;，。；\n]|\.\s|(?<![a-z])(?:but|while|whereas|however)(?![a-z])|但|而|可")
 _DOTTED = rf"v?(?=[0-9]{{1,4}}\.[0-9]){VERSION}"
 _NAME = r"(?:[A-Za-z][\w -]{1,24}?[ =]{1,2})?"
 _TO = r"to|->|=>|→|升级?到|升至|更新到|换到|换成|降级?到|降至|降回|到"
-_MOVE = re.compile(
+_MOVE = regex(
     rf"(?:(?:from|从|由)\s{{0,2}}{_NAME}(?P<old>{_DOTTED})\s{{0,2}}(?:{_TO})"
     rf"|(?<![\w.])(?P<older>{_DOTTED})\s{{0,2}}(?:->|=>|→))\s{{0,2}}{_NAME}(?P<new>{_DOTTED})"
 )
 _HOW = 40
 """Characters before a change of version, in the same clause, that say what was done."""
 _CLAUSE_ENDS = ".;。；\n"
-_BARE = re.compile(rf"(?<![\w.=/-])(?P<version>{_DOTTED})(?![\w%/]|\.[0-9])")
-_DOWN = re.compile(r"downgrad|revert|roll|降|回退|退回", re.IGNORECASE)
+_BARE = regex(rf"(?<![\w.=/-])(?P<version>{_DOTTED})(?![\w%/]|\.[0-9])")
+_DOWN = regex(r"downgrad|revert|roll|降|回退|退回", re.IGNORECASE)
 _REACH = 48
 
 

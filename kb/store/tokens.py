@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 
-_WORD = re.compile(r"[a-z0-9][a-z0-9_.+/-]*[a-z0-9+]|[a-z0-9]")
-_PART = re.compile(r"[a-z]+|\d+(?:\.\d+)*")
-_CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
+from trainmedic.kb.lazy import regex
+
+_WORD = regex(r"[a-z0-9][a-z0-9_.+/-]*[a-z0-9+]|[a-z0-9]")
+_PART = regex(r"[a-z]+|\d+(?:\.\d+)*")
+_CHINESE = regex(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
 MAX_CHARACTERS = 20_000
 _STOP = (
     "a an and are as at be but by can do does for from had has have how i in is it its me my not of on or so that the "

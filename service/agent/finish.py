@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.messages import load_messages
 from trainmedic.kb.model.case import Case
 from trainmedic.service.advisor import PreparedAnswer
@@ -19,9 +20,9 @@ from trainmedic.service.llm.verify import complete, verify
 
 messages = load_messages("trainmedic.service.agent")
 
-_CODE = re.compile(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
+_CODE = regex(r"(```.*?```|`[^`\n]+`)", re.DOTALL)
 # Not followed by a parenthesis: that would be a link.
-_MARKER = re.compile(r"\[(\d{1,4})\](?!\()")
+_MARKER = regex(r"\[(\d{1,4})\](?!\()")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

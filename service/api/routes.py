@@ -15,10 +15,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
+from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
 from trainmedic.kb.serialization import plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, AuditView, MessagesView, ReportView, StepView
+from trainmedic.service.answer import Answer, AuditView, MessagesView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
 from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from trainmedic.kb.fences import fence_after
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.sentences import sentences
 from trainmedic.service.answer import Section
 
@@ -19,9 +19,9 @@ ESSENTIAL = frozenset(
 UNCOUNTED = frozenset({"receipt", "supposed", "changes"})
 """What was read and what a follow-up changed: not part of a first answer's text."""
 _CJK = "\u2e80"
-_WIDE = re.compile(f"[{_CJK}-\U0010ffff]")
-_LETTER = re.compile(r"[^\W_]")
-_MARKER = re.compile(r"[.,;:()]*\[\d+\][.,;:()]*")
+_WIDE = regex(f"[{_CJK}-\U0010ffff]")
+_LETTER = regex(r"[^\W_]")
+_MARKER = regex(r"[.,;:()]*\[\d+\][.,;:()]*")
 
 
 def word_count(markdown_text: str) -> int:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from trainmedic.kb.engine.mechanism import Mechanism, Origin, origin_id
 from trainmedic.kb.fences import fence_around
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Text
@@ -17,10 +18,10 @@ from trainmedic.service.what_if.apply import Effect
 
 MAX_QUOTE = 160
 """Code points of one quoted place."""
-_ORDINARY = re.compile(r"[\w.\-/ +,@=~()（）]{1,200}")
+_ORDINARY = regex(r"[\w.\-/ +,@=~()（）]{1,200}")
 _BRACKETS = str.maketrans("[]<>`", "［］‹›'")
-_LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
-_MARKS = re.compile(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
+_LINK = regex(r"\[([^\]\n]*)\]\(([^)\n]*)\)")
+_MARKS = regex(r"^```[^\n]*\n?|\*\*|`+|^#+\s*|^>\s?", re.MULTILINE)
 
 
 @dataclass(slots=True)

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView, SignalView
 from trainmedic.kb.model.run_difference import CurveView, DifferenceView
-from trainmedic.service.answer import (
-    DefectView,
-    FindingView,
-    ReceiptView,
-    RunView,
-    SignalView,
-)
+from trainmedic.service.answer import DefectView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

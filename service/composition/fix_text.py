@@ -9,11 +9,12 @@ from functools import cache
 from trainmedic.kb.engine.facts import within
 from trainmedic.kb.fences import fence_after, fence_of
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 
 _NUMBER = r"\d+(?:\.\d+)+(?:\.post\d+)?"
-_RELEASES = re.compile(
+_RELEASES = regex(
     rf"(?P<since>from |since |从 ?)?(?:(?P<below>before |below |低于 ?)|(?P<most>up to |到 ?))?(?P<low>{_NUMBER})"
     rf"(?:(?: to | or | 到 | 或 | 至 |–)(?P<high>{_NUMBER}))?"
     r"(?P<later> (?:and|or) (?:later|newer)| ?及以[后上]| ?起)?(?P<older> (?:and|or) (?:older|earlier)| ?及以前)?"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from trainmedic.kb.frameworks import catalogue
 from trainmedic.kb.frameworks.profiles import profiles, select, title
 from trainmedic.kb.frameworks.settings import index, specs
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
 
@@ -20,9 +21,9 @@ _SOURCES = ("trl", "transformers", "peft")
 """Frameworks whose option names cases use unless they name one."""
 _SPELL_ALIKE = {*_SOURCES, *(profile.name for profile in profiles().values() if profile.options_of in _SOURCES)}
 _NAME = r"(?P<name>[A-Za-z][A-Za-z0-9]{0,40}(?:_[A-Za-z0-9]{1,40}){1,8})"
-_SPAN = re.compile(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
-_LINE = re.compile(rf"^[+ -]\s{{0,8}}-{{0,2}}{_NAME}\s?[:=](?!=)", re.MULTILINE)
-_NAMED = re.compile(
+_SPAN = regex(rf"`-{{0,2}}{_NAME}(?:(?:\s?[:=]|\s)[^`\n]{{0,80}})?`")
+_LINE = regex(rf"^[+ -]\s{{0,8}}-{{0,2}}{_NAME}\s?[:=](?!=)", re.MULTILINE)
+_NAMED = regex(
     "|".join(
         rf"\b{re.escape(word)}\b"
         for name in select("trainer", "library")

@@ -14,12 +14,7 @@ from trainmedic.kb.engine.upgrades import releases_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.model.run_difference import CurveView, DifferenceView, EffectView
-from trainmedic.service.answer import (
-    Answer,
-    Section,
-    TwoRunsView,
-    markdown,
-)
+from trainmedic.service.answer import Answer, Section, TwoRunsView, markdown
 from trainmedic.service.composition.audit import defect_view
 from trainmedic.service.composition.citations import code, place
 from trainmedic.service.composition.diff_views import DiffView

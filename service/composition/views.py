@@ -9,9 +9,7 @@ from typing import TypeVar
 from trainmedic.kb.model.evidence import Evidence, Receipt, Signal
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report import Finding, Missing, Report, Text
-from trainmedic.kb.model.run import Recognised, Setting
-from trainmedic.kb.parse.signal_kinds import KINDS
-from trainmedic.service.answer import (
+from trainmedic.kb.model.report_view import (
     FindingView,
     InputView,
     MaskedView,
@@ -23,6 +21,8 @@ from trainmedic.service.answer import (
     SettingView,
     SignalView,
 )
+from trainmedic.kb.model.run import Recognised, Setting
+from trainmedic.kb.parse.signal_kinds import KINDS
 
 MAX_SETTINGS = 200
 """Settings listed for one run; thousands of pasted flags must not fill the answer."""

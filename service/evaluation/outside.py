@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from trainmedic.kb.errors import InvalidRequest
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.answer import Answer, CauseView
@@ -26,8 +26,8 @@ from trainmedic.service.question.request import Ask
 
 Group = tuple[str, ...]
 Language = Literal["en", "zh"]
-_SEPARATORS = re.compile(r"[\s_\-‐–—]+")
-_LATIN = re.compile(r"[a-z0-9]")
+_SEPARATORS = regex(r"[\s_\-‐–—]+")
+_LATIN = regex(r"[a-z0-9]")
 SIDES = ("tuning", "unseen")
 GIVEN: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

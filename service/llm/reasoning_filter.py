@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from trainmedic.kb.lazy import regex
+
 # Qwen and DeepSeek write <think>, Seed <seed:think>, Mistral [THINK]; fine-tunes the other two.
 _NAMES = ("think", "thinking", "thought", "seed:think")
-_TAG = re.compile(rf"<(?P<close>/?)(?:{'|'.join(_NAMES)})>|\[(?P<close_bracket>/?)THINK\]", re.IGNORECASE)
+_TAG = regex(rf"<(?P<close>/?)(?:{'|'.join(_NAMES)})>|\[(?P<close_bracket>/?)THINK\]", re.IGNORECASE)
 _TAGS = ("[think]", "[/think]", *(f"<{slash}{name}>" for name in _NAMES for slash in ("", "/")))
 _PREFIXES = frozenset(tag[:length] for tag in _TAGS for length in range(1, len(tag)))
 _LONGEST = max(map(len, _TAGS))

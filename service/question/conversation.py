@@ -7,7 +7,6 @@ no more than the fifth.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import Literal
 from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import language_of
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
@@ -46,7 +46,7 @@ LOGGED = frozenset({"log", "metrics", "traceback"})
 """Kinds of text that a run printed."""
 FEW_WORDS = 4
 """English words that show the language of a message; a package with its version does not."""
-_WORD = re.compile(r"(?<![\w./-])[A-Za-z']{2,20}(?![\w./-])")
+_WORD = regex(r"(?<![\w./-])[A-Za-z']{2,20}(?![\w./-])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

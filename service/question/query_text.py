@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.segment import segment
 from trainmedic.kb.parse.signal_kinds import BENIGN
@@ -19,7 +18,7 @@ LISTINGS = frozenset({"versions", "yaml", "json", "toml", "ini", "command", "dum
 BLOCK = 4
 """Lines from which on a listing is a block of its own and not part of a sentence."""
 # Ray lists these under every worker that died, whatever the cause: they say nothing about this run.
-_RAY_GUESSES = re.compile(
+_RAY_GUESSES = regex(
     r"(?:Some common causes include|There are some potential root causes)[:.][^\n]{0,400}?unexpected errors?"
 )
 

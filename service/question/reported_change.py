@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from trainmedic.kb.glossary.terms import Glossary
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.readers.versions import PACKAGES, package
 from trainmedic.service.question.supposition import changes_in
@@ -15,9 +16,9 @@ MAX_READ = 2_000
 """Code points of a message that are read."""
 MAX_CLAUSE = 200
 CACHED = 256
-_CLAUSES = re.compile(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|\band (?=it|still|now|the)")
+_CLAUSES = regex(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|\band (?=it|still|now|the)")
 # A version behind a verb or the word "version", with at most one name and the old version between them.
-_VERSION = re.compile(
+_VERSION = regex(
     r"(?:(?:(?P<owner>[A-Za-z][\w-]{0,20})\s)?version|grad\w{1,3}|updated?|updating|bumped|moved|now on|"
     r"版本|升级|更新|降级|升|降)\s?(?P<name>[A-Za-z][\w-]{1,20}(?=\s))?"
     r"[\s:=是为]{0,3}(?:(?:from|从)\s?v?[\d.]{1,14}\s)?(?:to|is|at|到了?|成)?[\s:=]{0,3}v?"

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from trainmedic.kb.frameworks.catalogue import is_option
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import width
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import RunConfig
 from trainmedic.kb.parse.readers.versions import PACKAGES
 from trainmedic.service.question.vocabulary import phrases, switches, wordings
@@ -27,23 +28,23 @@ NEAR = 40
 """Characters between a name and the word that switches it off."""
 TRUE, FALSE, UNSET = "true", "false", "unset"
 
-_LETTERS = re.compile(r"[A-Za-z0-9\u3400-\u9fff]")
-_CODE = re.compile(r"^\s{0,20}(?:--|[\w.]{1,60}\s?[:=]\s)|\\$|[{};]\s{0,4}$")
+_LETTERS = regex(r"[A-Za-z0-9\u3400-\u9fff]")
+_CODE = regex(r"^\s{0,20}(?:--|[\w.]{1,60}\s?[:=]\s)|\\$|[{};]\s{0,4}$")
 # Sentences, with the mark that ends a question. A full stop inside a number or a name ends nothing.
-_CLAUSE = re.compile(r"(?:[^\n?？!！。；;.]|\.(?!\s|$)){2,}[?？]?")
+_CLAUSE = regex(r"(?:[^\n?？!！。；;.]|\.(?!\s|$)){2,}[?？]?")
 _TO = (
     r"(?:\s{0,3}(?:size|steps|of|is|to|at|as|=|:|：|were|be|设成|设为|设置为|改成|改为|换成|调成|调到|降到|升到|降为"
     r"|变成|成|为|到|是|用)){0,3}\s{0,3}"
 )
 _NUMBER = _TO + r"(?P<value>[-+]?[0-9]{1,12}(?:\.[0-9]{1,8})?(?:[eE][-+]?[0-9]{1,3})?)(?![0-9A-Za-z])"
 # A name with a value behind it; whether the name is that of an option, the catalogues tell.
-_OPTION = re.compile(
+_OPTION = regex(
     r"(?P<name>--[A-Za-z][A-Za-z0-9_.-]{1,60}|[A-Za-z][A-Za-z0-9.]{0,40}_[A-Za-z0-9_.]{1,60}|[A-Za-z]\w{1,60}(?==))"
     r"(?:\s?[=：:]\s?|\s{1,2}(?:to |as |is )|\s{1,2}(?=[-0-9]|true|false|none|auto|\w{1,30}[_0-9])"
     r"|\s?(?:设成|设为|改成|改为|换成|成|为)\s?)"
     r"(?P<value>(?!(?:to|as|is|at|instead|off|and|or|help|be|in|for|if)\b)[A-Za-z0-9_.+/-]{1,60})"
 )
-_FLAG = re.compile(r"(?<![A-Za-z0-9_.-])(?:--(?=[A-Za-z])|(?=[A-Za-z0-9]+_))(?P<name>[A-Za-z][A-Za-z0-9_.-]{1,60})")
+_FLAG = regex(r"(?<![A-Za-z0-9_.-])(?:--(?=[A-Za-z])|(?=[A-Za-z0-9]+_))(?P<name>[A-Za-z][A-Za-z0-9_.-]{1,60})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.language import width
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.parse.signal_kinds import BENIGN
 from trainmedic.service.question.intent import Relation
@@ -16,7 +16,7 @@ SHORT_REPLY = 120
 """Greatest width of a message that only acknowledges, or asks about the answer above."""
 FEW_WORDS = 2
 """Words of a clause that says nothing by itself."""
-_CLAUSES = re.compile(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|但是?|不过")
+_CLAUSES = regex(r"[,;!?，。；！？\n]+|\.(?=\s|$)|\bbut\b|但是?|不过")
 STANDALONE = 50
 """Width from which a message that names another framework or algorithm can be a question by itself."""
 TROUBLE: dict[str, tuple[str, ...]] = {

@@ -10,8 +10,10 @@ from typing import Any
 
 import yaml
 
-_PART = re.compile(r"\{([a-z_]+)\}")
-_GROUP = re.compile(r"(?<!\\)\((?!\?)")
+from trainmedic.kb.lazy import regex
+
+_PART = regex(r"\{([a-z_]+)\}")
+_GROUP = regex(r"(?<!\\)\((?!\?)")
 
 
 @cache

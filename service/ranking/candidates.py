@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from trainmedic.kb.engine.defect import Defect
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id, weigh_all
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.pages.defect import framework_of, signs_of_packages
@@ -28,7 +28,7 @@ MAX_SOURCE = 20_000
 """Code points of each pasted text that are searched for names of frameworks."""
 REPORTED = 0.4
 """How much must speak of a cause or mechanism in similar threads for it to take part by this alone."""
-_WORD = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_WORD = regex(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 def candidates_of(hits: Sequence[Hit], context: Context, knowledge: Knowledge) -> tuple[Candidate, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.run import Option
 
-_SPAN = re.compile(r"`([^`\n]+)`")
-_ASSIGNMENT = re.compile(r"(?:^|\s)-{0,2}\+{0,2}([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+)([\w.+-]+)$")
+_SPAN = regex(r"`([^`\n]+)`")
+_ASSIGNMENT = regex(r"(?:^|\s)-{0,2}\+{0,2}([A-Za-z][\w.-]*)(?:\s*[=:]\s*|\s+)([\w.+-]+)$")
 
 FixValue = tuple[str, str]
 """An option's plain name and its value in lower case."""

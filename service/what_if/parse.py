@@ -12,6 +12,7 @@ from trainmedic.kb.frameworks.catalogue import suggest
 from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.frameworks.settings import HF, Key, Spec, index, specs
 from trainmedic.kb.frameworks.values import ATTENTION, DTYPES, Nothing, normalise, truth
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.report import Text
 from trainmedic.kb.model.run import RunConfig, Unresolved, Value, VersionFact
 from trainmedic.kb.parse.readers.versions import PACKAGES, next_release, package, public
@@ -35,9 +36,9 @@ ALIASES = {
 """Short names that people use, beside the canonical ones and the frameworks' own."""
 _LEFT_OUT = ("unset", "remove", "removed", "default", "not set", "")
 _COLUMNS = (*select("library"), "bnb", *select("trainer"))
-_VERSION = re.compile(r"(?:==|=)?\s*[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9a-zA-Z]{1,8}){1,5}(?:\+[0-9a-zA-Z.]{1,20})?)")
+_VERSION = regex(r"(?:==|=)?\s*[vV]?(?P<version>[0-9]{1,4}(?:\.[0-9a-zA-Z]{1,8}){1,5}(?:\+[0-9a-zA-Z.]{1,20})?)")
 # zero3, ZeRO-3, stage 3, deepspeed-zero-3.
-_STAGE = re.compile(r"(?:deepspeed[-_ ]?)?(?:zero|stage|z)[-_ ]?(?:stage)?[-_ ]?(?P<stage>[0-3])", re.IGNORECASE)
+_STAGE = regex(r"(?:deepspeed[-_ ]?)?(?:zero|stage|z)[-_ ]?(?:stage)?[-_ ]?(?P<stage>[0-3])", re.IGNORECASE)
 NOT_A_WORD = Text(en="there is no setting or option with this name", zh="没有叫这个名字的设置或选项")
 NOT_A_VALUE = Text(en="this is not a valid value", zh="这不是有效的值")
 NOT_A_VERSION = Text(en="this is not a version number", zh="这不是版本号")

@@ -13,7 +13,8 @@ import pytest
 
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, CauseView, Confidence, FindingView, ReceiptView, RunView, Verdict
+from trainmedic.kb.model.report_view import FindingView, ReceiptView, RunView
+from trainmedic.service.answer import Answer, CauseView, Confidence, Verdict
 from trainmedic.service.evaluation.causes import (
     Evaluation,
     Item,

@@ -21,8 +21,9 @@ from pydantic import ValidationError
 
 from tests.incidents import INCIDENTS
 from trainmedic.kb.errors import StoreError
+from trainmedic.kb.model.report_view import ReportView
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, ReportView
+from trainmedic.service.answer import Answer
 from trainmedic.service.langchain import KnowledgeRetriever, documents, knowledge_tools, vector_store
 
 ROOT = Path(__file__).parent.parent.parent

@@ -15,7 +15,8 @@ from tests.service.values import both, case
 from trainmedic.kb.errors import InvalidRequest
 from trainmedic.kb.model.case import Case, Level
 from trainmedic.kb.model.place import Attachment
-from trainmedic.service.answer import Answer, CauseView, MissingView, Verdict
+from trainmedic.kb.model.report_view import MissingView
+from trainmedic.service.answer import Answer, CauseView, Verdict
 from trainmedic.service.evaluation.causes import Share
 from trainmedic.service.evaluation.outside import (
     SIDES,

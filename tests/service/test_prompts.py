@@ -12,8 +12,8 @@ import pytest
 from tests.incidents import INCIDENTS, KTO_COMMAND
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Text
+from trainmedic.kb.model.report_view import MissingView
 from trainmedic.service.advisor import Advisor, PreparedAnswer
-from trainmedic.service.answer import MissingView
 from trainmedic.service.composition.citations import MAX_QUOTE
 from trainmedic.service.llm.prompts import Prompt, build, sources_of, system_text
 from trainmedic.service.llm.prompts.build import (

@@ -12,10 +12,11 @@ import pytest
 
 from tests.incidents import INCIDENTS
 from trainmedic.kb.model.report import Severity
+from trainmedic.kb.model.report_view import SignalView
 from trainmedic.kb.model.run import Unresolved
 from trainmedic.kb.serialization import from_json, plain, to_json
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.answer import Answer, SeriesView, SignalView
+from trainmedic.service.answer import Answer, SeriesView
 from trainmedic.service.question.request import Ask
 
 

@@ -9,7 +9,7 @@ import pytest
 from sarif_pydantic import Sarif
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import FindingView, MissingView, ProblemView, ReceiptView, ReportView, RunView
+from trainmedic.kb.model.report_view import FindingView, MissingView, ProblemView, ReceiptView, ReportView, RunView
 from trainmedic.ui.present import github, gitlab, sarif, text
 
 

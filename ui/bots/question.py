@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from trainmedic.kb.language import language_of
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
 AUDIT_WORDS = ("audit", "审计", "已知缺陷")
-_FENCED = re.compile(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = regex(r"^(?P<ticks>`{3,})[^\n]*\n.*?(?:^(?P=ticks)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 
 
 def prose(text: str) -> str:

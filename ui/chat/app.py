@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import FastAPI
@@ -45,14 +45,11 @@ from trainmedic.ui.chat.entry import (
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.chat.oidc import OidcSignIn
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.chat.upload_folder import UploadFolder
 from trainmedic.ui.context import AppContext
-
-if TYPE_CHECKING:
-    from trainmedic.service.settings import Settings
-    from trainmedic.ui.chat.oidc import OidcSignIn
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -133,7 +130,7 @@ class Shell:
         settings = context.settings
         self._gate = context.gate or Gate(settings)
         self._entry = Entry(settings.keys | settings.administrators)
-        self._oidc = self._sign_in(settings) if settings.oidc_issuer else None
+        self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
         self._static = static_files()
         self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
@@ -361,11 +358,6 @@ class Shell:
             response = HTMLResponse(page, headers={"Cache-Control": "no-store"})
         response.headers["set-cookie"] = set_cookie("", secure=scope.get("scheme") == "https", lasts_s=0)
         return response
-
-    def _sign_in(self, settings: Settings) -> OidcSignIn:
-        from trainmedic.ui.chat.oidc import OidcSignIn  # 0.2 s, for the few that have a provider
-
-        return OidcSignIn(settings, self._welcome, self._not_welcome)
 
     async def _welcome(self, request: Request, principal: Principal, target: str) -> Response:
         """The response to somebody who has signed in at the identity provider."""

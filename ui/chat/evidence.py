@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -12,18 +11,10 @@ from markupsafe import Markup
 
 from trainmedic.kb.engine.rule import RuleSet
 from trainmedic.kb.frameworks.profiles import title
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import (
-    Answer,
-    CauseView,
-    Citation,
-    DifferentialNode,
-    FindingView,
-    RefutationView,
-    RunView,
-    SignalView,
-    StepView,
-)
+from trainmedic.kb.model.report_view import FindingView, RunView, SignalView
+from trainmedic.service.answer import Answer, CauseView, Citation, DifferentialNode, RefutationView, StepView
 from trainmedic.service.composition.views import grouped, merged_evidence
 from trainmedic.ui.chat.excerpt import Excerpt, excerpts
 from trainmedic.ui.chat.plots import RunPlots, overlaid, run_plots
@@ -49,8 +40,8 @@ MAX_FILES = 3
 """Files that one finding shows excerpts of."""
 MAX_PATCHES = 1
 """Patches shown open; the others are folded."""
-EMPHASIS = re.compile(r"(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])")
-TICKED = re.compile(r"`([^`\n]+)`")
+EMPHASIS = regex(r"(?<![\w*])\*([^\s*](?:[^*]*[^\s*])?)\*(?![\w*])")
+TICKED = regex(r"`([^`\n]+)`")
 SETTLED = ("answered", "no_fault")
 HEALTHY = ("healthy_log", "no_fault")
 

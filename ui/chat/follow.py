@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.service.answer import Answer
@@ -19,7 +20,7 @@ MAX_LABEL = 64
 MAX_FOLLOW = 4
 MAX_KEPT = 400_000
 """Code points of one text kept for a "what if"; configurations are far smaller."""
-HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+HUNK = regex(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 FOLDED = frozenset(("config", "log", "dataset"))
 
 

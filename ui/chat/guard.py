@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from trainmedic.kb.lazy import regex
 from trainmedic.ui.chat.uploads import expect
 
 Scope = MutableMapping[str, Any]
@@ -23,14 +23,14 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-CALL = re.compile(r"(?:/zh)?/gradio_api/(queue/join|upload|cancel|reset)/?")
+CALL = regex(r"(?:/zh)?/gradio_api/(queue/join|upload|cancel|reset)/?")
 """The calls that our pages make."""
-CLOSED = re.compile(r"/gradio_api/(?:proxy=|file=https?:|deep_link|dev/|vibe|custom_component|process_recording)")
+CLOSED = regex(r"/gradio_api/(?:proxy=|file=https?:|deep_link|dev/|vibe|custom_component|process_recording)")
 """Gradio's other routes, which would fetch, store or run something."""
 UPLOAD = "upload"
 LONGEST_CALL = 8 * 1024 * 1024
 """Bytes of a call; a long paste is an upload."""
-UPLOADED = re.compile(r"[0-9a-f]{64}")
+UPLOADED = regex(r"[0-9a-f]{64}")
 """Gradio's folder for one upload: a digest of its content."""
 KEPT_S = 3600.0
 """Seconds after which an unused upload is deleted."""

@@ -14,18 +14,19 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from trainmedic.kb.fences import fence_after, fence_around, fence_of
+from trainmedic.kb.lazy import regex
 from trainmedic.service.answer import Answer, Section, markdown
 from trainmedic.ui.chat.evidence import lines, sorted_findings, spoken
 from trainmedic.ui.chat.texts import Language, words
 from trainmedic.ui.present.verdict import shown_verdict
 
-INLINE = re.compile(r"([\\`*_\[\]<>&~|!$])|(:)(?=//)|(?<=www)(\.)|(@)|(?<=mailto)(:)|(?<=xmpp)(:)", re.IGNORECASE)
+INLINE = regex(r"([\\`*_\[\]<>&~|!$])|(:)(?=//)|(?<=www)(\.)|(@)|(?<=mailto)(:)|(?<=xmpp)(:)", re.IGNORECASE)
 """Punctuation that begins something within a line: behind a backslash it is text and nothing else (CommonMark 2.4)."""
-START = re.compile(r"^(\d{0,9})([#+=.)-])")
+START = regex(r"^(\d{0,9})([#+=.)-])")
 """What begins a heading, a list or a rule at the start of a line."""
-CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^)\n]*\)")
-MARKER = re.compile(r"\[(\d{1,3})\]")
+CODE = regex(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+LINK = regex(r"!?\[([^\[\]\n]*)\]\([^)\n]*\)")
+MARKER = regex(r"\[(\d{1,3})\]")
 RAW = {
     "&": "&amp;",
     "<": "&lt;",
@@ -40,8 +41,8 @@ RAW = {
     "`": r"\`",
 }
 """What would become HTML, an entity, a link or an image, and its escape."""
-RAW_TEXT = re.compile("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
-EXAMPLE = re.compile(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
+RAW_TEXT = regex("|".join(re.escape(text) for text in RAW), re.IGNORECASE)
+EXAMPLE = regex(r"\n+`{3,}diff\n.*?\n`{3,}[ ]*(?:\n+(\[\d+\])[ ]*)?(?=\n|$)", re.DOTALL)
 """A case's own example of the change, with the marker after it."""
 MANY_LINES = 8
 """A question of more lines than this, or an indented one, is shown as code."""

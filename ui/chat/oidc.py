@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from authlib.integrations.starlette_client import OAuth
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
@@ -46,6 +45,8 @@ class OidcSignIn:
     """What is served below `SIGN_IN`."""
 
     def __init__(self, settings: Settings, signed_in: SignedIn, failed: Failed) -> None:
+        from authlib.integrations.starlette_client import OAuth  # 0.2 s, for the few that have a provider
+
         self._settings = settings
         self._signed_in = signed_in
         self._failed = failed

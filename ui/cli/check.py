@@ -19,7 +19,7 @@ from trainmedic.ui.cli import CLEAN, FINDINGS
 from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, language_of, use_colour
 
 if TYPE_CHECKING:
-    from trainmedic.service.answer import ReportView
+    from trainmedic.kb.model.report_view import ReportView
 
 LEVELS = ("error", "warning", "info")
 

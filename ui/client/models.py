@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from trainmedic.kb.model import report_view
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.serialization import from_json
 from trainmedic.service import answer
@@ -18,8 +19,8 @@ from trainmedic.service.composition.diff_views import DiffView
 
 T = TypeVar("T")
 Evidence = Span
-Missing = answer.MissingView
-Finding = answer.FindingView
+Missing = report_view.MissingView
+Finding = report_view.FindingView
 Cause = answer.CauseView
 Defect = answer.DefectView
 Citation = answer.Citation
@@ -36,7 +37,7 @@ class Answer(answer.Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(answer.ReportView):
+class Report(report_view.ReportView):
     """The findings of the rules in the files of one run; ``raw`` is the JSON as it came."""
 
     raw: Mapping[str, Any] = field(default_factory=lambda: _EMPTY, repr=False, compare=False)

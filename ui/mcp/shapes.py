@@ -10,7 +10,8 @@ from typing import Annotated
 
 from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from trainmedic.service.answer import Citation, InputView, MaskedView, MechanismRef, MissingView, RefutationView
+from trainmedic.kb.model.report_view import InputView, MaskedView, MissingView
+from trainmedic.service.answer import Citation, MechanismRef, RefutationView
 from trainmedic.service.api.resources import Hit
 
 # JSON has no NaN and no infinity.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import AuditView, DefectView, FindingView, ReportView
+from trainmedic.kb.model.report_view import FindingView, ReportView
+from trainmedic.service.answer import AuditView, DefectView
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 DEFECT_LEVELS = {

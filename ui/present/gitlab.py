@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import AuditView, ReportView
+from trainmedic.kb.model.report_view import ReportView
+from trainmedic.service.answer import AuditView
 from trainmedic.ui.present.sarif import DEFECT_LEVELS, fingerprint_of
 
 SEVERITIES = {"error": "critical", "warning": "major", "info": "info"}

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import AuditView, DefectView, FindingView, ProblemView, ReportView
+from trainmedic.kb.model.report_view import FindingView, ProblemView, ReportView
+from trainmedic.service.answer import AuditView, DefectView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 INFORMATION = "https://github.com/trainmedic/trainmedic"

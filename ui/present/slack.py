@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote as percent
 
+from trainmedic.kb.lazy import regex
 from trainmedic.service.answer import Answer
 from trainmedic.service.answer import markdown as markdown_of
 from trainmedic.service.composition.messages import messages as answer_messages
@@ -247,7 +248,7 @@ def _button(action_id: str, name: str, named: Mapping[str, str], language: str) 
     return {"type": "button", "action_id": action_id, "text": label, "value": json.dumps(dict(named))}
 
 
-_STYLE = re.compile(r"\*\*|`|^#+ |^> ?", re.MULTILINE)
+_STYLE = regex(r"\*\*|`|^#+ |^> ?", re.MULTILINE)
 
 
 def plain(markdown_text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trainmedic.kb.fences import fence_after, fence_of
+from trainmedic.kb.lazy import regex
 
 ZERO_WIDTH = "\u200b"
 """Put after a ``<`` that would begin a mention: invisible, and Slack no longer reads it as one."""
@@ -13,7 +14,7 @@ FALLBACK = 3_000
 """Characters of a notification's text; the blocks hold all of it."""
 MAX_LINK = 900
 """Characters of an address; a longer one is not linked."""
-_TOKEN = re.compile(r"<[^>]*>|&[a-z]+;|.", re.DOTALL)
+_TOKEN = regex(r"<[^>]*>|&[a-z]+;|.", re.DOTALL)
 
 
 def escape(text: str) -> str:

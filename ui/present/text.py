@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from trainmedic.kb.model.place import Span
-from trainmedic.service.answer import (
-    DifferentialNode,
-    DifferentialView,
-    FindingView,
-    MessagesView,
-    MessageView,
-    ReceiptView,
-    ReportView,
-    StatementView,
-)
+from trainmedic.kb.model.report_view import FindingView, ReceiptView, ReportView
+from trainmedic.service.answer import DifferentialNode, DifferentialView, MessagesView, MessageView, StatementView
 from trainmedic.service.composition.views import grouped, merged_evidence
 from trainmedic.ui.present.messages import messages
 

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmedic.kb.fences import fence_around
+from trainmedic.kb.lazy import regex
 
 Json = Mapping[str, Any]
 KEPT_SUBTYPES = frozenset({None, "", "file_share", "thread_broadcast"})
 """Kinds of message with content of their own. Others are edits, deletions, joins and the like."""
-_LINK = re.compile(r"<(?P<url>(?:https?|ftp|mailto):[^|>]*)(?:\|(?P<label>[^>]*))?>")
-_REFERENCE = re.compile(r"<(?P<kind>[@#!])(?P<id>[^|>]*)(?:\|(?P<label>[^>]*))?>")
+_LINK = regex(r"<(?P<url>(?:https?|ftp|mailto):[^|>]*)(?:\|(?P<label>[^>]*))?>")
+_REFERENCE = regex(r"<(?P<kind>[@#!])(?P<id>[^|>]*)(?:\|(?P<label>[^>]*))?>")
 # Slack's fence may open and close in the middle of a line; Markdown's stands alone on one.
-_MRKDWN_FENCE = re.compile(r"```(?!\n)(?P<code>[^`]+?)(?<!\n)```")
+_MRKDWN_FENCE = regex(r"```(?!\n)(?P<code>[^`]+?)(?<!\n)```")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

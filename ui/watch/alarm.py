@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Evidence, Signal
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.metrics import finite_except
@@ -13,7 +14,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.parse.signal_kinds import BENIGN
 
 # Cheap, because it sees every line of a log; the real reading happens only if it matches.
-SUSPICIOUS = re.compile(
+SUSPICIOUS = regex(
     r"\bnan\b|\binf\b|error|traceback|exception|killed|timed? ?out|overflow|out of memory|non-finite|assert|abort"
     r"|fatal",
     re.IGNORECASE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 from trainmedic.ingest.tools.extract_shapes import (
@@ -13,9 +12,10 @@ from trainmedic.ingest.tools.extract_shapes import (
 )
 from trainmedic.ingest.tools.extract_source import GitTree, Sources
 from trainmedic.ingest.tools.extract_store import OptionsByOwner
+from trainmedic.kb.lazy import regex
 
 _SHIPPED = r"xtuner/configs/(?:internlm|llama|qwen|dpo|orpo|reward_model|llava)/.*_e?\w+\.py"
-_CLASS = re.compile(
+_CLASS = regex(
     r"(?:\w*Trainer|Worker|FSDP|AdamW|Muon|LR|Dataloader|Dataset|CELoss|GRPOLoss|OrealLoss|Rollout|DataFlow|ReplayBuffer"
     r"|Evaluator|AcceleratorResources|Resume|LoadCheckpoint|OpenaiTokenizeFunction|FTDPTokenizeFn|RLTokenizeFn)Config"
     r"|TrainingArguments"

@@ -6,9 +6,9 @@ that list when the program fails. All processes get the same words but for their
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.readers import shell
 from trainmedic.kb.parse.readers.shell import Command
@@ -16,10 +16,10 @@ from trainmedic.kb.parse.source import Piece
 
 _CUES = ("cmd = ", "['", '["')
 _PROGRAM = r"[^'\"\n ]{0,300}?(?:python[0-9.]{0,5}|torchrun|deepspeed|accelerate)(?:\.exe)?"
-_LINE = re.compile(rf"\bcmd = (?P<words>{_PROGRAM} [^\n]{{1,20000}})")
+_LINE = regex(rf"\bcmd = (?P<words>{_PROGRAM} [^\n]{{1,20000}})")
 _ITEM = r"'[^'\n]{0,4000}+'|\"[^\"\n]{0,4000}+\""
-_LIST = re.compile(rf"\[(?P<words>['\"]{_PROGRAM}['\"](?:, ?(?:{_ITEM})){{1,1000}})(?P<closed>\])?")
-_BETWEEN = re.compile(rf"({_ITEM})|,")
+_LIST = regex(rf"\[(?P<words>['\"]{_PROGRAM}['\"](?:, ?(?:{_ITEM})){{1,1000}})(?P<closed>\])?")
+_BETWEEN = regex(rf"({_ITEM})|,")
 
 
 def read(piece: Piece) -> tuple[Command, ...]:

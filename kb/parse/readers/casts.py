@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.readers.loads import ASIDE, TRAINED, is_model, last_name, load_class
 from trainmedic.kb.parse.readers.nodes import Entries, Leaf, Node, Pair, leaf, unresolved
 
@@ -37,15 +38,15 @@ _SAME = frozenset(
         "float",
     }
 )
-_WRAPPERS = re.compile(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
-_NAMES = re.compile(
+_WRAPPERS = regex(r"get_peft_model|prepare_model_for_\w+|compile|(?:Distributed)?DataParallel|PeftModel\w*")
+_NAMES = regex(
     r"(?:(?:base|peft|lora|train|trained|causal|student|policy|actor|hf|my)_?)?(?:model|net|lm|llm)|policy|actor",
     re.IGNORECASE,
 )
-_CLASS = re.compile(r"(?:[A-Z]\w*)?(?:For[A-Z]\w+|LMHeadModel\w*|Model)")
-_LATER = re.compile(r"infer|eval|generat|predict|save|merge|export|test|sample|chat|demo", re.IGNORECASE)
+_CLASS = regex(r"(?:[A-Z]\w*)?(?:For[A-Z]\w+|LMHeadModel\w*|Model)")
+_LATER = regex(r"infer|eval|generat|predict|save|merge|export|test|sample|chat|demo", re.IGNORECASE)
 _WRITES = frozenset({"push_to_hub", "save_pretrained", "generate", "pipeline"})
-_TRAINS = re.compile(
+_TRAINS = regex(
     r"\w*Trainer|\w*TrainingArguments|(?:SFT|DPO|KTO|ORPO|CPO|GRPO|RLOO|PPO|Reward)Config|backward|initialize|prepare"
 )
 _DEEPEST = 40

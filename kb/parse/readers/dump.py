@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.parse.readers import hydra
 from trainmedic.kb.parse.readers.hydra import typed
@@ -20,19 +21,17 @@ from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Node
 from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.source import Piece, Reading
 
-_PRINTED = re.compile(
-    r"(?P<name>\b[A-Z]\w*(?:Config|Arguments|Args|Namespace|Params)|\bNamespace)[ \t]*(?P<open>\(|\{)"
-)
-_DICT = re.compile(r"(?:^|[\s:=])(?P<open>\{)[ \t\n]*(?=['\"][\w.\-/]+['\"][ \t]*:)", re.MULTILINE)
-_PREFIX = re.compile(
+_PRINTED = regex(r"(?P<name>\b[A-Z]\w*(?:Config|Arguments|Args|Namespace|Params)|\bNamespace)[ \t]*(?P<open>\(|\{)")
+_DICT = regex(r"(?:^|[\s:=])(?P<open>\{)[ \t\n]*(?=['\"][\w.\-/]+['\"][ \t]*:)", re.MULTILINE)
+_PREFIX = regex(
     r"^[ \t]*(?:\([A-Za-z_]\w*(?:[ \t]+pid=\d+)?[^)\n]{0,80}\)|\[?(?:rank|RANK)[ \t]?\d+\]?:?|\[\d+\]:)[ \t]?",
     re.MULTILINE,
 )
-_ROW = re.compile(r"\{[ \t\n]*['\"](?:loss|train_loss|eval_loss|train_runtime|eval_runtime)['\"]")
-_OVERRIDES = re.compile(r"Error executing job with overrides: \[(?P<items>[^\n]*)\]")
+_ROW = regex(r"\{[ \t\n]*['\"](?:loss|train_loss|eval_loss|train_runtime|eval_runtime)['\"]")
+_OVERRIDES = regex(r"Error executing job with overrides: \[(?P<items>[^\n]*)\]")
 _LIST = "-------- arguments --------"
-_LIST_ITEM = re.compile(r"[ \t](?P<key>[A-Za-z_]\w*) \.{2,} (?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
-_ITEM = re.compile(r"'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"")
+_LIST_ITEM = regex(r"[ \t](?P<key>[A-Za-z_]\w*) \.{2,} (?P<value>[^\n]*?)[ \t]*$", re.MULTILINE)
+_ITEM = regex(r"'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"")
 
 
 def read(piece: Piece) -> Reading:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainmedic.kb.data_files import load_table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Traceback
 from trainmedic.kb.negation import RUN
 from trainmedic.kb.parse.source import Piece
@@ -19,7 +20,7 @@ _TABLE = load_table("parse/data/error_messages.toml")
 _LITERALS = tuple(start for starts in _TABLE["starts"].values() for start in starts)
 _HINTS = (*_LITERALS, "has no attribute", "unexpected keyword", "required positional", "appear to have", "Error:")
 _CLOSING = {"`": "`", "'": "'", '"': '"', "“": "”", "‘": "’", "(": ")", "（": "）", "「": "」", "*": "*"}
-_MESSAGE = re.compile(
+_MESSAGE = regex(
     "|".join(
         (
             r"(?:\.\.\.|…)[a-z]{0,40}(?:Error|Exception): (?=\S)",

@@ -8,18 +8,19 @@ from functools import cache
 
 from trainmedic.kb.frameworks.profiles import select
 from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option
 from trainmedic.kb.negation import SETUP
 from trainmedic.kb.parse.readers import hydra, shell
 from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.source import Piece
 
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"(?<![\w./=\-])(?P<override>(?:\+{1,2}|~)?(?P<key>[A-Za-z_]\w*(?:\.[\w\-]++){1,20})=[^\s`，。；]++)"
     r"|`(?P<flags>--?[A-Za-z][^`\n]{8,400}+)`"
     r"|`(?P<call>[A-Za-z_][\w.]*\([^`\n]{1,400}\)|[\w.]+\.\w+ = [\w\"'.-]+)`"
 )
-_SUPPOSED = re.compile(
+_SUPPOSED = regex(
     r"(?:\b(?:try|tried|trying|should|could|would|chang\w+|switch\w*|set(?:ting)? it|adding|add|if|fix\w*|instead)\b"
     r"|试|改成|改为|换成|加上|如果|要不要|是否|应该)[^.;。；\n]{0,30}$",
     re.IGNORECASE,

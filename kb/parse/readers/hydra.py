@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import re
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Scalar, Unresolved, Value
 from trainmedic.kb.parse.readers.nodes import LONGEST_INTEGER
 from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.source import Piece
 
-_OVERRIDE = re.compile(r"(?P<sign>\+\+|\+|~)?(?P<key>[A-Za-z_][\w.\-/@]*)(?:=(?P<value>.*))?", re.DOTALL)
-_INTEGER = re.compile(r"[+-]?\d+(?:_\d+)*")
-_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
+_OVERRIDE = regex(r"(?P<sign>\+\+|\+|~)?(?P<key>[A-Za-z_][\w.\-/@]*)(?:=(?P<value>.*))?", re.DOTALL)
+_INTEGER = regex(r"[+-]?\d+(?:_\d+)*")
+_FLOAT = regex(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
 _WORDS: dict[str, Scalar] = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NOTHING = ("None", "null", "Null", "NULL")
 _DEEPEST = 20

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.parse.readers.literal import word
 from trainmedic.kb.parse.source import Piece, Reading
 
-_SECTION = re.compile(r"[ \t]*\[(?P<name>[^\[\]\n]+)\][ \t]*(?:[#;].*)?$")
-_ENTRY = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<key>[\w.\-/]+)[ \t]*[=:：][ \t]*(?P<value>.*)")
-_COMMENT = re.compile(r"(?:^|[ \t])[#;].*$")
+_SECTION = regex(r"[ \t]*\[(?P<name>[^\[\]\n]+)\][ \t]*(?:[#;].*)?$")
+_ENTRY = regex(r"[ \t]*(?:export[ \t]+)?(?P<key>[\w.\-/]+)[ \t]*[=:：][ \t]*(?P<value>.*)")
+_COMMENT = regex(r"(?:^|[ \t])[#;].*$")
 _MOST_LINES = 4000
 
 

@@ -7,16 +7,16 @@ Comments, trailing commas, single quotes, ``NaN`` and texts cut off anywhere are
 from __future__ import annotations
 
 import json
-import re
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Items
 from trainmedic.kb.parse.source import Piece, Reading
 
 SKIPPED = frozenset({"log_history"})
-_START = re.compile(r"[{\[]")
-_BODY_ONLY = re.compile(r"\s*\"[^\"\n]+\"\s*:")
+_START = regex(r"[{\[]")
+_BODY_ONLY = regex(r"\s*\"[^\"\n]+\"\s*:")
 
 
 def read(piece: Piece) -> Reading:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.readers.shell_options import DOTTED
 
-_MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
-_SCRIPT = re.compile(r".+\.py|.+\.pyw")
+_MODULE = regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_PYTHON = regex(r"python(?:\d(?:\.\d+)?)?(?:\.exe)?|pypy3?")
+_SCRIPT = regex(r".+\.py|.+\.pyw")
 _COMMANDS = [profile.commands for profile in profiles().values()]
 _VERBS = frozenset(name for commands in _COMMANDS for name in commands.names)
 """Programs that take a verb as their first word."""
@@ -38,7 +39,7 @@ _DECLARED = frozenset(
     for verb in (*commands.trains, *commands.idle, *commands.launches)
 )
 _LAUNCHING = frozenset((name, verb) for commands in _COMMANDS for name in commands.names for verb in commands.launches)
-_HYDRA = re.compile("|".join(each for profile in profiles().values() for each in profile.overrides))
+_HYDRA = regex("|".join(each for profile in profiles().values() for each in profile.overrides))
 """Programs that accept ``key=value`` words."""
 
 

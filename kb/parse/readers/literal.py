@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Scalar
 from trainmedic.kb.parse.readers.nodes import (
     DEEPEST,
@@ -23,13 +24,13 @@ from trainmedic.kb.parse.readers.nodes import (
     unresolved,
 )
 
-_BLANKS = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)*")
-_QUOTE = re.compile(r"(?P<prefix>[rbfuRBFU]{0,2})(?P<quote>\"\"\"|'''|[\"'“‘])")
-_CALL = re.compile(r"(?P<name>[A-Za-z_][\w.]*)[ \t]*\(")
-_KEYWORD = re.compile(r"(?P<key>[A-Za-z_]\w*)\s*=(?!=)")
-_BARE_KEY = re.compile(r"[^\s:=,{}\[\]()\"'#]+")
-_WORD = re.compile(r"[^\s,，:=\[\]{}()\"'#;]+")
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
+_BLANKS = regex(r"(?:\s+|//[^\n]*|#[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)*")
+_QUOTE = regex(r"(?P<prefix>[rbfuRBFU]{0,2})(?P<quote>\"\"\"|'''|[\"'“‘])")
+_CALL = regex(r"(?P<name>[A-Za-z_][\w.]*)[ \t]*\(")
+_KEYWORD = regex(r"(?P<key>[A-Za-z_]\w*)\s*=(?!=)")
+_BARE_KEY = regex(r"[^\s:=,{}\[\]()\"'#]+")
+_WORD = regex(r"[^\s,，:=\[\]{}()\"'#;]+")
+_NUMBER = regex(r"[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _WORDS: dict[str, Scalar] = {
     "true": True,
     "True": True,
@@ -46,13 +47,13 @@ _WORDS: dict[str, Scalar] = {
     "-inf": float("-inf"),
     "+inf": float("inf"),
 }
-_ENUM = re.compile(r"<[\w.]+: (?P<value>.*)>", re.DOTALL)
-_DOTTED = re.compile(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*")
-_GAP = re.compile(r"[ \t]*[^\s,)\]}#;](?:[^\n,)\]}#]*[^\s,)\]}#])?")
-_STEPS = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|[\[\]{},]")
-_BRACKETS = re.compile(r"[\[\](){}\n]")
+_ENUM = regex(r"<[\w.]+: (?P<value>.*)>", re.DOTALL)
+_DOTTED = regex(r"[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*")
+_GAP = regex(r"[ \t]*[^\s,)\]}#;](?:[^\n,)\]}#]*[^\s,)\]}#])?")
+_STEPS = regex(r"\"(?:[^\"\\\n]|\\.)*\"|[\[\]{},]")
+_BRACKETS = regex(r"[\[\](){}\n]")
 _CLOSERS = {"{": "}", "[": "]", "(": ")"}
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([\s\S]))")
+_ESCAPE = regex(r"\\(?:u([0-9a-fA-F]{4})|([\s\S]))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0"}
 
 Flaw = tuple[str, str, int, int]

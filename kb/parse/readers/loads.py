@@ -10,18 +10,20 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
+from trainmedic.kb.lazy import regex
+
 TRAINED = "from_pretrained"
 """The scope of a load of the trained model; every other load has its class before it."""
 
-_NO_MODEL = re.compile(r"Tokenizer|Processor|Config$|FeatureExtractor|Scheduler|Pipeline|^PeftModel|^Lora|^Adapter")
-_SCORER = re.compile(r"For(?:Sequence|Token)Classification|RewardModel|CrossEncoder|SentenceTransformer")
-ASIDE = re.compile(
+_NO_MODEL = regex(r"Tokenizer|Processor|Config$|FeatureExtractor|Scheduler|Pipeline|^PeftModel|^Lora|^Adapter")
+_SCORER = regex(r"For(?:Sequence|Token)Classification|RewardModel|CrossEncoder|SentenceTransformer")
+ASIDE = regex(
     r"(?:^|_)(?:ref|reference|reward|rewards|rm|critic|value|teacher|judge|scorer|score|toxic\w*|draft|embed\w*"
     r"|classifier|sentiment|eval|old|vae|unet)(?:_|\d|$)",
     re.IGNORECASE,
 )
 """What a variable is called that holds another model than the trained one."""
-_REWARD = re.compile(r"Reward(?:Trainer|Config)|PRM(?:Trainer|Config)|SEQ_CLS|TOKEN_CLS|(?<![A-Za-z])Trainer")
+_REWARD = regex(r"Reward(?:Trainer|Config)|PRM(?:Trainer|Config)|SEQ_CLS|TOKEN_CLS|(?<![A-Za-z])Trainer")
 _WRAPPERS = ("initialize", "prepare")
 _DEEPEST = 60  # calls around a load; a variable counts as several
 _VARIABLE = 4

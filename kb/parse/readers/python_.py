@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterator
 
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Call
 from trainmedic.kb.model.run import CAST, Origin, Scalar, Value
 from trainmedic.kb.parse.patterns import CONFIG_KEYS
@@ -43,12 +44,12 @@ _MOST_CALLS = 400
 _LEAST_KEYWORDS = 2
 """Keywords that configure training, which make the arguments of a plain function options."""
 _LONGEST = 300_000  # longer text is scanned, not parsed
-_CLEAN = re.compile("[\x00\r\x0b\x0c\ud800-\udfff]")
-_MAGIC = re.compile(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
-_PROMPT = re.compile(r"^(?:>>> ?|\.\.\. )", re.MULTILINE)
-_KEYWORD_LINE = re.compile(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
-_CONFIG_NAME = re.compile(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
-_DEEPSPEED_NAME = re.compile(r"(?:^|_)ds(?:_|$)|deepspeed|zero", re.IGNORECASE)
+_CLEAN = regex("[\x00\r\x0b\x0c\ud800-\udfff]")
+_MAGIC = regex(r"^([ \t]*)[!%](?=[\w% ])", re.MULTILINE)
+_PROMPT = regex(r"^(?:>>> ?|\.\.\. )", re.MULTILINE)
+_KEYWORD_LINE = regex(r"^[ \t]*(?P<key>[A-Za-z_]\w*)[ \t]*=(?!=)", re.MULTILINE)
+_CONFIG_NAME = regex(r"args|config|cfg|kwargs|param|argument|\bds\b|zero", re.IGNORECASE)
+_DEEPSPEED_NAME = regex(r"(?:^|_)ds(?:_|$)|deepspeed|zero", re.IGNORECASE)
 _DEEPSPEED_KEYS = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"})
 _MODULES = frozenset({"torch", "th", "np", "numpy", "jnp", "peft", "transformers", "trl", "deepspeed", "accelerate"})
 _FUNCTIONS = frozenset({"from_pretrained", "get_peft_model", "prepare_model_for_kbit_training", "initialize"})
@@ -56,7 +57,7 @@ _IGNORED = frozenset(
     {"ArgumentParser", "Path", "Namespace", "HfArgumentParser", "Exception", "ValueError", "RuntimeError"}
 )
 _SETTINGS = frozenset(name for profile in profiles().values() for name in profile.python_settings)
-_FIRST = re.compile(
+_FIRST = regex(
     r"\A(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[a-z_]\w*[ \t]*=[^=\n][^\n]*,[ \t]*(?:#[^\n]*)?(?=\n|\Z)"
 )  # `key=value,`
 

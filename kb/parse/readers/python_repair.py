@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.readers.nodes import MOST_NODES, deepest_bracket
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _DEEPEST = 12
 _LAST_COLUMN = 2000  # an expression is parsed behind as many blanks as there are columns before it
 _FEWEST_STEPS = 1000
 _BYTES_A_STEP = 4  # whole programs take a step in forty bytes
-_COMMENT_LINE = re.compile(rb"^[ \t]*+#[^\n]*", re.MULTILINE)
+_COMMENT_LINE = regex(rb"^[ \t]*+#[^\n]*", re.MULTILINE)
 _LONGEST = 65_536
 """Bytes of a damaged program that are read."""
 _CALLEES = ("identifier", "attribute")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Metric, Problem, Row
 from trainmedic.kb.parse.metrics import NUMBER, is_outcome, makes_row, normalise, number
 from trainmedic.kb.parse.readers.exports import ExportedColumns, exported_columns
@@ -53,49 +54,49 @@ _CUES = (
 _KEY = r"[A-Za-z_][\w/.()@-]{0,99}+"
 _WRAP = r"(?:(?:(?:np|numpy|torch)\.)?(?:float(?:16|32|64)?|int(?:32|64)?|bfloat16|(?:DT|t)ensor)\([ '\"\[]{0,2}+)?"
 _END = r"(?!\w|%|/|\.[0-9]|:[0-9])"
-_PAIR = re.compile(
+_PAIR = regex(
     rf"(?<![\w/.@:-])(?P<quote>['\"]?+)(?P<key>{_KEY})['\"]?+[ \t]{{0,40}}+(?P<sep>[:=：])[ \t]{{0,40}}+['\"]?+"
     rf"(?P<wrap>{_WRAP})(?P<number>{NUMBER}){_END}['\"]?+"
 )
-_WORDS = re.compile(  # "loss 0.58, grad_norm 0.160": a blank or a verb between, for the names that are no other word
+_WORDS = regex(  # "loss 0.58, grad_norm 0.160": a blank or a verb between, for the names that are no other word
     r"(?<![\w/.@-])(?P<key>(?i:(?:nll_|eval_|train_)?loss|grad[_ ]norm|learning_rate|lr|kl|(?:rewards|logps"
     r"|logits)/\w{1,20}+))"
     rf"(?=[ \t是为在])(?:[ \t]{{1,4}}(?:is|was|are|at|of)(?= )|[ \t]{{0,4}}[是为在])?[ \t]{{0,4}}+(?P<number>{NUMBER})"
     r"(?![\w%/]|\.[0-9])"
 )
-_LONE = re.compile(
+_LONE = regex(
     rf"^[\s>*•·|\-]{{0,40}}+['\"`]?+{_KEY}(?: [A-Za-z]{{1,20}}+){{0,2}}['\"`]?+[ \t]{{0,40}}+[:=：|][ \t]{{0,40}}+"
     rf"['\"]?+"
     rf"{_WRAP}{NUMBER}['\"\])]{{0,4}}+[\s,;|，；]{{0,40}}+$"
 )
-_TWO_COLUMNS = re.compile(  # "| grad_norm | nan |", and wandb's summary "wandb: train/loss 0.01"
+_TWO_COLUMNS = regex(  # "| grad_norm | nan |", and wandb's summary "wandb: train/loss 0.01"
     rf"^[\s>]{{0,20}}+(?:wandb:[ \t]{{1,60}}+|[|│┃][ \t]{{0,60}}+)(?P<key>{_KEY})[ \t]{{1,80}}+[|│┃]?[ \t]{{0,60}}+"
     rf"(?P<number>{NUMBER})[ \t]{{0,80}}+[|│┃]?[ \t]{{0,20}}+$"
 )
-_STRING_STEP = re.compile(r"""['"]global_step(?:/max_steps)?['"]\s{0,4}+:\s{0,4}+['"](?P<step>[0-9]{1,12}+)/""")
-_BAR = re.compile(r"(?<![0-9.])(?P<step>[0-9]{1,12}+)/[0-9]{1,12}+ \[[0-9?]")
-_BAR_ALONE = re.compile(  # the Trainer's bar: no title, and steps per second
+_STRING_STEP = regex(r"""['"]global_step(?:/max_steps)?['"]\s{0,4}+:\s{0,4}+['"](?P<step>[0-9]{1,12}+)/""")
+_BAR = regex(r"(?<![0-9.])(?P<step>[0-9]{1,12}+)/[0-9]{1,12}+ \[[0-9?]")
+_BAR_ALONE = regex(  # the Trainer's bar: no title, and steps per second
     r"^[ \t]{0,8}+[0-9]{1,3}+%\|[^|\n]{0,200}+\|[ \t]{0,8}+(?P<step>[0-9]{1,12}+)/(?P<of>[0-9]{1,12}+)"
     r" \[[^\]\n]{1,80}(?:s/it|it/s)\][ \t]{0,8}+$"
 )
-_STEP_WORD = re.compile(
+_STEP_WORD = regex(
     r"(?:(?<![\w/])(?i:global[_ ]step|step|iteration|iter\(train\)|iter|rollout)s?+[ :=#\[]{1,8}+"
     r"|(?<![\w.|])[0-9]{1,6}+\|(?=[0-9]{1,12}\|))(?P<step>[0-9]{1,12}+)(?![\w.%])"  # torchtune: "epoch|step|Loss:"
 )
-_HEADING = re.compile(r"={5,} Step (?P<step>[0-9]{1,12}+)/[0-9]")
-_MEGATRON = re.compile(
+_HEADING = regex(r"={5,} Step (?P<step>[0-9]{1,12}+)/[0-9]")
+_MEGATRON = regex(
     r"(?<!\w)iteration\s{1,20}+(?P<step>[0-9]{1,12}+)(?:/\s{0,20}+[0-9]{1,12}+|(?: on (?:validation|test) set)?)"
     r"\s{0,4}+\|"
 )
-_MEGATRON_FIELD = re.compile(
+_MEGATRON_FIELD = regex(
     rf"(?P<key>[A-Za-z][A-Za-z0-9 ()_/-]{{0,60}}+):[ \t]{{0,20}}+(?P<number>{NUMBER})(?=\s{{0,20}}+(?:\||$))"
 )
-_VERL = re.compile(r"(?<!\w)step:[0-9]{1,12}+ - ")
-_NAME_CELL = re.compile(r"^[A-Za-z_][\w/ .():-]{0,99}+$")
-_NUMBER_CELL = re.compile(rf"^{NUMBER}$")
+_VERL = regex(r"(?<!\w)step:[0-9]{1,12}+ - ")
+_NAME_CELL = regex(r"^[A-Za-z_][\w/ .():-]{0,99}+$")
+_NUMBER_CELL = regex(rf"^{NUMBER}$")
 _NOISE = frozenset({"pid", "ip", "rank", "cuda", "local_rank", "port", "time", "device", "gpu", "node"})
 _PROGRAMS = (".py", ".cpp", ".cc", ".cu")  # "trainer.py:123" in front of a row
-_NEGATION = re.compile(r"\b(?i:no|not|never|without|isn't|aren't)\b|没|不是|无")
+_NEGATION = regex(r"\b(?i:no|not|never|without|isn't|aren't)\b|没|不是|无")
 
 
 @dataclass(frozen=True, slots=True)

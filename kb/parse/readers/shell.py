@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Problem
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.run import Option, Origin, Recognised, Unresolved, Value
@@ -21,9 +22,9 @@ from trainmedic.kb.parse.readers.shell_options import (
 )
 from trainmedic.kb.parse.source import Piece
 
-_SBATCH = re.compile(r"^#SBATCH[ \t]+(?P<all>--?(?P<key>[\w-]+)(?:[= \t][ \t]*(?P<value>[^\s#]+))?)", re.MULTILINE)
-_ELISION = re.compile(r"\.{3,}|…+|\[\.\.\.\]|<\.\.\.>")
-_EXPORTED = re.compile(r"[A-Za-z_]\w*(?:\Z|\+?=)")
+_SBATCH = regex(r"^#SBATCH[ \t]+(?P<all>--?(?P<key>[\w-]+)(?:[= \t][ \t]*(?P<value>[^\s#]+))?)", re.MULTILINE)
+_ELISION = regex(r"\.{3,}|…+|\[\.\.\.\]|<\.\.\.>")
+_EXPORTED = regex(r"[A-Za-z_]\w*(?:\Z|\+?=)")
 _KEYWORDS = {"then", "else", "do", "{", "!", "if", "elif", "while", "until", "time", "(", "nohup", "exec", "eval", "+"}
 _NESTING = {"if": 1, "case": 1, "fi": -1, "esac": -1}
 _EXPORTS = {"export", "declare", "local", "readonly", "typeset"}

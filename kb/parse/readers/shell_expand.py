@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.parse.readers.shell_lex import Lexer, Part, Word
 
-_ARITHMETIC = re.compile(r"[\d\s+\-*/%()]{1,120}")
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?|\b([A-Za-z_]\w*)\b")
-_PARAMETER = re.compile(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=])(.*))?", re.DOTALL)
-_EXPR = re.compile(r"\s*expr\s+(.*)", re.DOTALL)
-_ECHO = re.compile(r"\s*echo\s+(?:-n\s+)?([^|;&<>`]*)")
+_ARITHMETIC = regex(r"[\d\s+\-*/%()]{1,120}")
+_VARIABLE = regex(r"\$\{?([A-Za-z_]\w*)\}?|\b([A-Za-z_]\w*)\b")
+_PARAMETER = regex(r"([A-Za-z_]\w*|[0-9@*#])(\[[@*]\])?(?:(:?[-=])(.*))?", re.DOTALL)
+_EXPR = regex(r"\s*expr\s+(.*)", re.DOTALL)
+_ECHO = regex(r"\s*echo\s+(?:-n\s+)?([^|;&<>`]*)")
 _LONGEST = 65_536
 _MOST = 20_000
 _DEEPEST = 8

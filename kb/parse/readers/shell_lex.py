@@ -10,21 +10,23 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from trainmedic.kb.lazy import regex
+
 _BLANK = " \t\u00a0\u3000\u200b\u200e\ufeff\u2002\u2003\u2009\v\f"
-_TOKEN = re.compile(
+_TOKEN = regex(
     rf"(?P<blank>[{_BLANK}]+)|(?P<cont>\\\n)|(?P<bad>\\[{_BLANK}]+(?=\n|#|\Z))|(?P<newline>\n)|(?P<comment>#[^\n]*)"
     r"|(?P<here><<-?[ \t]*(?P<q>['\"]?)(?P<tag>[A-Za-z_]\w*)(?P=q))"
     r"|(?P<redirect>(?:&>>?|\d*(?:<<<|>>|>\||>&|<&|<>|>|<)))|(?P<op>&&|\|\||;;|[;|&()])"
     rf"|(?P<lit>[^{_BLANK}\n\\#'\"`$;&|<>()“”‘’]+)"
 )
-_LITERAL = re.compile(rf"[^{_BLANK}\n\\'\"`$;&|<>()“”‘’]+")
-_NAME = re.compile(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
-_IN_DOUBLE = re.compile(r'[^"“”\\$`]+')
-_FLAG_INSIDE = re.compile(r"\n[ \t]*--?[A-Za-z]")
-_CAT_HERE = re.compile(
+_LITERAL = regex(rf"[^{_BLANK}\n\\'\"`$;&|<>()“”‘’]+")
+_NAME = regex(r"\$(?:[A-Za-z_]\w*|[0-9@*#?$!-])")
+_IN_DOUBLE = regex(r'[^"“”\\$`]+')
+_FLAG_INSIDE = regex(r"\n[ \t]*--?[A-Za-z]")
+_CAT_HERE = regex(
     r"\$\(\s*cat\s*<<-?[ \t]*(['\"]?)(?P<tag>[A-Za-z_]\w*)\1[ \t]*\n(?P<body>(?:.*\n)*?)[ \t]*(?P=tag)[ \t]*\n?\s*\)"
 )
-_ANSI = re.compile(r"\\(.)", re.DOTALL)
+_ANSI = regex(r"\\(.)", re.DOTALL)
 _ANSI_MEANING = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _SMART_SINGLE = "‘’"
 _REACH = 8192  # how far a closing bracket is looked for; keeps unclosed ones linear

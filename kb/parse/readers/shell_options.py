@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.parse.readers import hydra
 from trainmedic.kb.parse.readers.hydra import typed
@@ -13,14 +14,14 @@ from trainmedic.kb.parse.source import Piece
 
 DASHES = "-‐‑–—―−－﹣"
 """The ASCII hyphen and the dashes that chat programs and word processors put in its place."""
-DOTTED = re.compile(r"(?:\+{1,2}|~)?[A-Za-z_]\w*(?:\.[\w\-]+)+=")
+DOTTED = regex(r"(?:\+{1,2}|~)?[A-Za-z_]\w*(?:\.[\w\-]+)+=")
 """The start of an override of a nested setting, such as ``trainer.lr=``."""
-ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
-_FLAG = re.compile(
+ASSIGNMENT = regex(r"([A-Za-z_]\w*)(\+?)=")
+_FLAG = regex(
     rf"(?:--|[{DASHES[1:]}]|[{DASHES}]{{2}}|-(?=[A-Za-z]))[{DASHES}]?(?P<key>[A-Za-z_][\w.\-/@\[\]]*)(?P<value>=.*)?",
     re.DOTALL,
 )
-_CONFIG_FILE = re.compile(r"[^\s=]+\.(?:ya?ml|json|toml)")
+_CONFIG_FILE = regex(r"[^\s=]+\.(?:ya?ml|json|toml)")
 _QUOTES = "'\"“”‘’"
 
 

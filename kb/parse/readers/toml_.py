@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 import tomllib
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
 from trainmedic.kb.parse.readers.literal import Scanner
 from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Items, Leaf, Node, Pair
 from trainmedic.kb.parse.source import Piece, Reading
 
-_TABLE = re.compile(r"[ \t]*(?P<array>\[)?\[(?P<name>[^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?$")
-_ENTRY = re.compile(
+_TABLE = regex(r"[ \t]*(?P<array>\[)?\[(?P<name>[^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?$")
+_ENTRY = regex(
     r"[ \t]*(?P<key>(?:[\w\-]+|\"[^\"\n]*\"|'[^'\n]*')(?:[ \t]*\.[ \t]*(?:[\w\-]+|\"[^\"\n]*\"))*)[ \t]*=[ \t]*(?=\S)"
 )
 MOST_PARTS = 100
-_ENDLESS_KEY = re.compile(rf"^[ \t]*\[*(?:[\w\-]+\.){{{MOST_PARTS}}}", re.MULTILINE)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[T ]?[\d:.+\-Z]*|\d\d:\d\d:\d\d[\d.]*")
+_ENDLESS_KEY = regex(rf"^[ \t]*\[*(?:[\w\-]+\.){{{MOST_PARTS}}}", re.MULTILINE)
+_DATE = regex(r"\d{4}-\d\d-\d\d[T ]?[\d:.+\-Z]*|\d\d:\d\d:\d\d[\d.]*")
 
 
 def read(piece: Piece) -> Reading:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Traceback
 from trainmedic.kb.parse.readers.error_lines import denied, message_end
 from trainmedic.kb.parse.source import Piece
@@ -23,7 +24,7 @@ MAX_TRACEBACKS = 200
 _MAX_FRAMES = 200
 
 _HINTS = ("Traceback", 'File "', "Error", "Exception", "Interrupt", "Exit")
-_PREFIX = re.compile(
+_PREFIX = regex(
     r"(?:\x1b?\[[0-9;]{0,12}m|> ?)*(?:"
     r"\[rank(?P<a>[0-9]{1,6})\]:? ?|\[default(?P<b>[0-9]{1,6})\]:? ?|\[[0-9]{1,6},(?P<c>[0-9]{1,6})\]<std(?:err"
     r"|out)>:? ?"
@@ -34,39 +35,39 @@ _PREFIX = re.compile(
     r")?"
 )
 _HEADER = "Traceback (most recent call last):"
-_FRAME = re.compile(
+_FRAME = regex(
     r'^\s{0,80}File "(?P<path>[^"\n]{1,500}+)", line (?P<line>[0-9]{1,9}+)(?:, in (?P<function>[^\n]{1,200}+))?'
 )
-_TORN = re.compile(r"^\s{0,80}(?:\S{1,200}\", )?line (?P<line>[0-9]{1,9}+), in (?P<function>[A-Za-z_]\w{0,100}+)\s*$")
+_TORN = regex(r"^\s{0,80}(?:\S{1,200}\", )?line (?P<line>[0-9]{1,9}+), in (?P<function>[A-Za-z_]\w{0,100}+)\s*$")
 _NAME = r"(?:[A-Za-z_]\w{0,80}+\.){0,10}[A-Za-z_]\w{0,80}+"
-_EXCEPTION = re.compile(rf"^(?P<name>{_NAME})(?:\((?P<inner>[\w.]{{1,160}}+)\))?(?::(?:\s(?P<message>[^\n]*+))?)?$")
-_CLASS = re.compile(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", which may stand between two ranks' lines
+_EXCEPTION = regex(rf"^(?P<name>{_NAME})(?:\((?P<inner>[\w.]{{1,160}}+)\))?(?::(?:\s(?P<message>[^\n]*+))?)?$")
+_CLASS = regex(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", which may stand between two ranks' lines
     r"(?:Error|Exception|Interrupt|Exit|Warning|Expired|Iteration|Failure|Signal)$|\w\.[A-Z]\w{0,80}+$"
 )
-_LONE = re.compile(
+_LONE = regex(
     r"(?<![A-Za-z0-9_./\\])(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}(?:[A-Z][A-Za-z0-9]{0,60}?(?:Error|Interrupt|Exception)"
     r"|Exception))(?:\((?P<inner>[\w.]{1,160}+)\))?(?::\s|：\s?|:(?=['\"]))(?P<message>[^\n]*+)$",
     re.ASCII,
 )
-_BARE = re.compile(r"^(?P<name>AssertionError|NotImplementedError|KeyboardInterrupt)$")
-_LOGGED = re.compile(  # no more of a message: what a program logs next, or another exception
+_BARE = regex(r"^(?P<name>AssertionError|NotImplementedError|KeyboardInterrupt)$")
+_LOGGED = regex(  # no more of a message: what a program logs next, or another exception
     r"\{['\"]|\[?[0-9]{4}[-/][0-9]{2}|[0-9]{1,3}%\||(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\[[A-Z]{4,8}\b|[^\n]{0,80}?"
     r"[0-9]{1,12}/[0-9]{1,12} \[|step:[0-9]|[A-Z]\w{0,60}(?:Error|Exception|Interrupt):|Traceback \(|[$#] |```"
 )
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
-_ROOT_CAUSE = re.compile(
+_ROOT_CAUSE = regex(
     r"Root Cause \(first observed failure\)[^\n]{0,40}\n(?:[^\n]{0,300}\n){0,6}?[^\n]{0,80}\brank\s{0,20}+:\s{0,20}+("
     r"?P<rank>[0-9]{1,6}+)"
 )
-_CONSEQUENCES = re.compile(
+_CONSEQUENCES = regex(
     r"ChildFailedError|KeyboardInterrupt|SystemExit|SignalException|BrokenPipe|ConnectionReset|DistBackendError"
     r"|EOFError|ActorDiedError|WorkerCrashedError|CalledProcessError"
 )
-_CONSEQUENCE_MESSAGES = re.compile(
+_CONSEQUENCE_MESSAGES = regex(
     r"Connection (?:reset|closed) by|Broken pipe|NCCL communicator was aborted|Socket Timeout|SIGTERM"
     r"|died with <Signals"
 )
-_RAY = re.compile(r"RayTaskError|RayActorError|ActorDiedError")
+_RAY = regex(r"RayTaskError|RayActorError|ActorDiedError")
 
 
 @dataclass(slots=True)

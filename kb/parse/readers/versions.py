@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from trainmedic.kb.data_files import load_table
 from trainmedic.kb.frameworks.profiles import profiles
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import VersionFact
 from trainmedic.kb.parse.source import Piece
 
@@ -39,75 +40,73 @@ _ALIASES: Mapping[str, str] = {
 PACKAGES = (*(profile.package for profile in _PROFILES), *_PACKAGES["known"])
 
 _PKG = r"[A-Za-z][A-Za-z0-9._-]{0,79}+"
-_CUES = re.compile(r"[0-9]|#egg=")
-_PIN = re.compile(
+_CUES = regex(r"[0-9]|#egg=")
+_PIN = regex(
     rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])? ?===?[ ]?(?P<version>"
     rf"{VERSION})(?![\w*])"
 )
-_DASHED = re.compile(rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z_-]{{0,39}}+)(?P<version>{VERSION})(?![\w*.-])")
-_DIRECT = re.compile(r"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+) @ (?P<url>\S{1,500}+)")
-_EDITABLE = re.compile(r"^\s{0,20}-e\s{1,4}+(?P<url>\S{1,500}+)")
-_EGG = re.compile(r"#egg=(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+)")
-_URL_REF = re.compile(rf"@v?(?P<version>{VERSION})(?:#|$)")
-_WHEEL = re.compile(rf"/(?P<name>[A-Za-z][A-Za-z0-9._]{{0,79}}+)-(?P<version>{VERSION})(?:-[\w.]{{1,80}}+|\.tar\.gz|$)")
-_RANGE = re.compile(
+_DASHED = regex(rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z_-]{{0,39}}+)(?P<version>{VERSION})(?![\w*.-])")
+_DIRECT = regex(r"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+) @ (?P<url>\S{1,500}+)")
+_EDITABLE = regex(r"^\s{0,20}-e\s{1,4}+(?P<url>\S{1,500}+)")
+_EGG = regex(r"#egg=(?P<name>[A-Za-z][A-Za-z0-9._-]{0,79}+)")
+_URL_REF = regex(rf"@v?(?P<version>{VERSION})(?:#|$)")
+_WHEEL = regex(rf"/(?P<name>[A-Za-z][A-Za-z0-9._]{{0,79}}+)-(?P<version>{VERSION})(?:-[\w.]{{1,80}}+|\.tar\.gz|$)")
+_RANGE = regex(
     rf"(?<![\w./@-])(?P<name>[A-Za-z][A-Za-z0-9._-]{{0,79}}?)(?:\[[\w,. -]{{0,80}}+\])? ?"
     rf"(?P<range>(?:[<>]=?|~=|!=) ?{VERSION}(?:\.\*)?(?: ?, ?(?:[<>]=?|~=|!="
     rf"|==) ?{VERSION}(?:\.\*)?){{0,7}})(?![\w*])"
 )
-_BOUND = re.compile(rf"(?P<sign>[<>]=?|~=|!=|==) ?(?P<version>{VERSION})(?P<star>\.\*)?")
-_COLUMNS = re.compile(
+_BOUND = regex(rf"(?P<sign>[<>]=?|~=|!=|==) ?(?P<version>{VERSION})(?P<star>\.\*)?")
+_COLUMNS = regex(
     rf"^\s{{0,20}}(?:\|\s{{0,4}}+)?(?P<name>{_PKG})(?:\s{{1,80}}+"
     rf"|\s{{0,4}}+\|\s{{0,4}}+)v?(?P<version>{VERSION})(?=\s|$|\|)(?P<rest>[^\n]{{0,300}}+)$"
 )
-_LISTING = re.compile(
+_LISTING = regex(
     r"^\s{0,20}Package\s{1,80}+Version\b|^# packages in environment at|^# Name\s{1,80}+Version"
     r"|^NAME\s{1,80}+(?:VERSION|INSTALLED)\b"
 )
-_STATED = re.compile(
+_STATED = regex(
     rf"^\s{{0,20}}[-*•#>\[ ]{{0,6}}+(?:[A-Z]+:swift\] )?`?(?P<name>[A-Za-z][A-Za-z0-9_. -]{{0,40}}?)`? [Vv]ersion(?: "
     rf"\([^)\n]{{0,20}}+\))?[*`]{{0,3}}+\s?[.:=]{{1,60}}+[*`]{{0,3}}+\s{{0,8}}+v?(?P<version>{VERSION})(?![\w])"
 )
-_DUNDER = re.compile(
-    rf"(?<![\w.])(?P<name>[A-Za-z][A-Za-z0-9_-]{{0,79}}?)\.__version__\W{{1,8}}+v?(?P<version>{VERSION})"
-)
-_HAVE = re.compile(rf"you have (?P<name>{_PKG}) (?P<version>{VERSION})")
-_DS_INFO = re.compile(rf"^(?P<name>deepspeed) info \.{{2,60}}+ (?P<version>{VERSION})")
+_DUNDER = regex(rf"(?<![\w.])(?P<name>[A-Za-z][A-Za-z0-9_-]{{0,79}}?)\.__version__\W{{1,8}}+v?(?P<version>{VERSION})")
+_HAVE = regex(rf"you have (?P<name>{_PKG}) (?P<version>{VERSION})")
+_DS_INFO = regex(rf"^(?P<name>deepspeed) info \.{{2,60}}+ (?P<version>{VERSION})")
 _SPECIAL = (
-    ("cuda", "torch's CUDA build", re.compile(rf"CUDA used to build PyTorch: (?P<version>{VERSION})")),
-    ("cuda", "torch's CUDA build", re.compile(rf"torch cuda version \.{{2,60}}+ (?P<version>{VERSION})")),
-    ("cuda", "nvcc", re.compile(rf"Cuda compilation tools, release (?P<version>{VERSION})")),
-    ("cuda", "nvcc", re.compile(rf"nvcc version \.{{2,60}}+ (?P<version>{VERSION})")),
-    ("nvidia-driver", "the driver", re.compile(rf"(?i:driver version): {{1,8}}+(?P<version>{VERSION})")),
+    ("cuda", "torch's CUDA build", regex(rf"CUDA used to build PyTorch: (?P<version>{VERSION})")),
+    ("cuda", "torch's CUDA build", regex(rf"torch cuda version \.{{2,60}}+ (?P<version>{VERSION})")),
+    ("cuda", "nvcc", regex(rf"Cuda compilation tools, release (?P<version>{VERSION})")),
+    ("cuda", "nvcc", regex(rf"nvcc version \.{{2,60}}+ (?P<version>{VERSION})")),
+    ("nvidia-driver", "the driver", regex(rf"(?i:driver version): {{1,8}}+(?P<version>{VERSION})")),
     (
         "cuda-driver",
         "the highest CUDA that the driver supports",
-        re.compile(rf"(?<!\w)CUDA Version: {{1,8}}+(?P<version>{VERSION})"),
+        regex(rf"(?<!\w)CUDA Version: {{1,8}}+(?P<version>{VERSION})"),
     ),
 )
-_GPU = re.compile(
+_GPU = regex(
     r"(?:GPU type: {0,4}+|^GPU [0-9]{1,3}: |\| {1,4}[0-9]{1,3} {1,4}+|GPU name: {0,4}+)"
     r"(?P<version>(?:NVIDIA|Tesla|GeForce|Quadro|AMD|Ascend|RTX)[A-Za-z0-9 /-]{1,60}?)(?= {2,}| \((?:UUID|GPU)"
     r"|\s{0,4}$| \||, )"
 )
-_MEMORY = re.compile(r"(?:MiB / {1,8}|GPU memory: {0,4}+)(?P<version>[0-9]{1,8}+(?:\.[0-9]{1,4}+)? ?[MG]i?B)")
+_MEMORY = regex(r"(?:MiB / {1,8}|GPU memory: {0,4}+)(?P<version>[0-9]{1,8}+(?:\.[0-9]{1,4}+)? ?[MG]i?B)")
 _NAMED = {"cuda runtime": "cuda", "nvcc": "cuda", "nvidia": "nvidia-driver", "gcc": "gcc", "cmake": "cmake"}
 
 
-_TARGET = re.compile(
+_TARGET = regex(
     r"(?i:please|(?<![a-z])try(?![a-z])|upgrade to|upgrading to|update to|updating to|downgrade to|bump to|move to"
     r"|switch to|fixed in|fixed by|supported (?:in|since)|requires?|required"
     r"|recommends?|recommended|should (?:be|use)|needs?|instead of|not (?:on|using)|until|released?)"
     r"|升级|升到|降级|降到|降至|换到|换成|更新到|需要|要求|建议|推荐|应该|修复|支持|而不是|不是|最低"
 )
 _MOVES = r"upgrad|updat|downgrad|bump|mov|switch"
-_PAST = re.compile(
+_PAST = regex(
     rf"(?i:(?:(?:{_MOVES})ed|(?:after|since) (?:{_MOVES})\w*) to\s*\S{{0,40}}\s?$)"
     r"|(?:已经?|刚|我)(?:升级|升|更新|降级|降|换)[到成至]"
 )
-_MOVED = re.compile(r"(?:升级?|更新|降级?|换)[^。；\n]{0,20}[到成至]\s*\S{0,40}\s?$")
-_AFTERWARDS = re.compile(r"[`'\"]?\s?(?:版本?)?(?:之后|以后|后)(?![^。；\n]{0,12}[吗？?])")
-_CLAUSE_END = re.compile(r"[.;!?](?=\s|$)|[。；！？\n]|[,，](?![0-9])")
+_MOVED = regex(r"(?:升级?|更新|降级?|换)[^。；\n]{0,20}[到成至]\s*\S{0,40}\s?$")
+_AFTERWARDS = regex(r"[`'\"]?\s?(?:版本?)?(?:之后|以后|后)(?![^。；\n]{0,12}[吗？?])")
+_CLAUSE_END = regex(r"[.;!?](?=\s|$)|[。；！？\n]|[,，](?![0-9])")
 _WINDOW = 24
 
 

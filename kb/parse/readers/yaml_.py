@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin, Scalar, Unresolved
 from trainmedic.kb.parse.readers.nodes import (
     DEEPEST,
@@ -30,17 +31,17 @@ from trainmedic.kb.parse.readers.nodes import (
 from trainmedic.kb.parse.source import Piece, Reading
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-_WIDE_COLON = re.compile(r"^(?P<key>[ \t]*(?:-[ \t]+)?[\w.\-/]+)[ \t]*：[ \t]*", re.MULTILINE)
-_WIDE_QUOTED = re.compile(r"(?<=: )[“”](?P<text>[^“”\"\n]*)[“”](?=[ \t]*(?:#.*)?$)", re.MULTILINE)
-_WIDE_LIST = re.compile(r"(?<=: )\[[^\]\n]*，[^\]\n]*\]")
-_TABS = re.compile(r"^[ ]*+\t[ \t]*+(?=[^\s#])", re.MULTILINE)
-_LINE = re.compile(
+_UNREADABLE = regex("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_WIDE_COLON = regex(r"^(?P<key>[ \t]*(?:-[ \t]+)?[\w.\-/]+)[ \t]*：[ \t]*", re.MULTILINE)
+_WIDE_QUOTED = regex(r"(?<=: )[“”](?P<text>[^“”\"\n]*)[“”](?=[ \t]*(?:#.*)?$)", re.MULTILINE)
+_WIDE_LIST = regex(r"(?<=: )\[[^\]\n]*，[^\]\n]*\]")
+_TABS = regex(r"^[ ]*+\t[ \t]*+(?=[^\s#])", re.MULTILINE)
+_LINE = regex(
     r"(?P<indent>[ \t]*)(?P<dash>(?:-[ \t]+)*)(?P<key>\"[^\"\n]+\"|'[^'\n]+'|[\w.\-/]+)"
     r"[ \t]*(?::(?=\s|$)|：)[ \t]*(?P<rest>.*)"
 )
-_PROPERTIES = re.compile(r"(?:[&!]\S*(?:\s+|$))*")
-_COMMENT = re.compile(r"(?:^|[ \t])#.*$")
+_PROPERTIES = regex(r"(?:[&!]\S*(?:\s+|$))*")
+_COMMENT = regex(r"(?:^|[ \t])#.*$")
 _MOST_LINES = 4000
 _TOO_LARGE = 10**LONGEST_INTEGER
 _RESOLVERS: dict[str, list[tuple[str, re.Pattern[str]]]] = yaml.resolver.Resolver.yaml_implicit_resolvers

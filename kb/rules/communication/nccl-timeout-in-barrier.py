@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import first
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.rules.shared.single_rank_work import single_rank_work
 
-_BARRIER = re.compile(r"WorkNCCL\(SeqNum=\d+, OpType=(?:ALLREDUCE|BROADCAST), NumelIn=1,")
+_BARRIER = regex(r"WorkNCCL\(SeqNum=\d+, OpType=(?:ALLREDUCE|BROADCAST), NumelIn=1,")
 
 
 def check(facts: Facts) -> Outcome:

@@ -7,11 +7,10 @@ TRL's about the weight ratio (``trl/trainer/kto_trainer.py``, v0.8 to v1.9) and 
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
 from trainmedic.kb.engine.values import UNKNOWN, Fact, Result, is_number, show
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Source, Span
 from trainmedic.kb.model.report import Term
 
@@ -25,8 +24,8 @@ _CLASSES = {
     "zh": "训练器警告两类样本不平衡（“权重 × 样本数”之比应在 1:1 到 4:3，且两类都要有）",
 }
 _WARNINGS = (
-    re.compile(r"desirable\s+and\s+undesirable\s+losses\s+don't\s+seem\s+to\s+be\s+in\s+an\s+ideal\s+range"),
-    re.compile(r"dataset\s+only\s+has\s+one\s+preference\s+type"),
+    regex(r"desirable\s+and\s+undesirable\s+losses\s+don't\s+seem\s+to\s+be\s+in\s+an\s+ideal\s+range"),
+    regex(r"dataset\s+only\s+has\s+one\s+preference\s+type"),
 )
 
 

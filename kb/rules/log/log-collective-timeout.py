@@ -8,9 +8,10 @@ from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import lines
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
 from trainmedic.kb.engine.values import is_number
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 
-_WORK = re.compile(
+_WORK = regex(
     r"\[Rank (?P<rank>[0-9]{1,5})\][^\n]{0,20}Watchdog caught collective operation timeout"
     r": WorkNCCL\(SeqNum=(?P<seq>[0-9]{1,12}), OpType=(?P<op>\w{1,40})[^\n]{0,200}?Timeout\(ms\)=(?P<limit>[0-9]{1,12})"
 )

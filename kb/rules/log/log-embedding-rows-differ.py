@@ -6,8 +6,9 @@ import re
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 
-_MISMATCH = re.compile(
+_MISMATCH = regex(
     r"size mismatch for (?P<name>\S{1,200}): copying a param with shape torch\.Size\(\[(?P<file>[0-9, ]{0,60})\]\)"
     r" from checkpoint, the shape in current model is torch\.Size\(\[(?P<model>[0-9, ]{0,60})\]\)"
 )

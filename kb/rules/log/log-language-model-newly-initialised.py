@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import lines
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 
-_LIST = re.compile(r"newly initialized: \[(?P<names>[^\]\n]{1,4000})")
-_ROW = re.compile(r"(?:lm_head|[\w.{}, ]*(?:embed_tokens|_proj|wte|c_attn))\.weight\s*\|\s*MISSING")
+_LIST = regex(r"newly initialized: \[(?P<names>[^\]\n]{1,4000})")
+_ROW = regex(r"(?:lm_head|[\w.{}, ]*(?:embed_tokens|_proj|wte|c_attn))\.weight\s*\|\s*MISSING")
 _COMPUTED = ("rotary", "inv_freq", "masked_bias", "attn.bias", "position_ids")
 
 

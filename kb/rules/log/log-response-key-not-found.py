@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import MOST, lines
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 
-_KEY = re.compile(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")
+_KEY = regex(r"Could not find (?:response|instruction) key `?[^`\n]{0,80}`?")
 LEAST = 2
 """One such row may be a row that was cut; from here on the marker is the matter."""
 

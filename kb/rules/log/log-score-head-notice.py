@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import lines
 from trainmedic.kb.engine.outcome import NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.parse.metrics import is_rl
 
-_LIST = re.compile(r"checkpoint at (?P<path>\S+) and are newly initialized: \[(?P<names>[^\]\n]{1,4000})\]")
-_TITLE = re.compile(r"ForSequenceClassification LOAD REPORT from: (?P<path>\S+)")
-_ROW = re.compile(r"(?P<names>[\w.]{1,200}) *\| *MISSING")
+_LIST = regex(r"checkpoint at (?P<path>\S+) and are newly initialized: \[(?P<names>[^\]\n]{1,4000})\]")
+_TITLE = regex(r"ForSequenceClassification LOAD REPORT from: (?P<path>\S+)")
+_ROW = regex(r"(?P<names>[\w.]{1,200}) *\| *MISSING")
 _HEADS = ("score.", "classifier.", "v_head.summary.", "value_head.")
 _SUPERVISED = ("sft", "reward")
 _TRAINED = ("reward", "rm", "prm", "orm", "reranker", "checkpoint")

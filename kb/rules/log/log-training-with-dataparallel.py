@@ -7,12 +7,13 @@ import re
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import first, lines
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 
 TEXT = "Training with DataParallel so batch size has been adjusted to"
-_ADJUSTED = re.compile(TEXT + r": (?P<size>[0-9,]{1,12})")
-_DEVICE = re.compile(r"Instantaneous batch size per device = (?P<size>[0-9,]{1,12})")
-_RESUMED = re.compile(r"per_device_train_batch_size: [0-9]{1,9} \(from args\) != [0-9]{1,9} \(from trainer_state")
+_ADJUSTED = regex(TEXT + r": (?P<size>[0-9,]{1,12})")
+_DEVICE = regex(r"Instantaneous batch size per device = (?P<size>[0-9,]{1,12})")
+_RESUMED = regex(r"per_device_train_batch_size: [0-9]{1,9} \(from args\) != [0-9]{1,9} \(from trainer_state")
 
 
 def check(facts: Facts) -> Outcome:

@@ -15,14 +15,15 @@ from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome
 from trainmedic.kb.engine.vocabulary import vocabulary
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
 
 WHEN = """
 (load_in_4bit == True or load_in_8bit == True) and use_peft == False
 """
 _CONDITION = compile_expression(WHEN, vocabulary())
-_ADAPTER = re.compile(r"peft|adapter|lora", re.IGNORECASE)
-_MODEL = re.compile(r"\b(?:\w*Model\w*|\w+For\w+)\s*\.\s*from_pretrained\b")
+_ADAPTER = regex(r"peft|adapter|lora", re.IGNORECASE)
+_MODEL = regex(r"\b(?:\w*Model\w*|\w+For\w+)\s*\.\s*from_pretrained\b")
 
 
 def check(facts: Facts) -> Outcome:

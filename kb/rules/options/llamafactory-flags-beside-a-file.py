@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import CLEAR, Outcome, fires
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Region
 
-_FILE = re.compile(
+_FILE = regex(
     r"(?:(?:llamafactory-cli|lmf)(?:[ \t]|\\\n){1,8}(?:train|export|chat|webchat|api|eval)|src/train\.py)"
     r"(?:[ \t]|\\\n){1,40}(?P<file>[\w./~$\{\}-]{1,300}\.(?:ya?ml|json))(?=[ \t\n\\]|$)"
 )

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
 from trainmedic.kb.rules.shared.option_offences import Offence, report
 from trainmedic.kb.rules.shared.option_readers import judged
 from trainmedic.kb.rules.shared.option_values import plain, readable
 
-_SCIENTIFIC = re.compile(r"([+-]?[0-9]+)([eE][+-]?[0-9]+)")
+_SCIENTIFIC = regex(r"([+-]?[0-9]+)([eE][+-]?[0-9]+)")
 
 
 def check(facts: Facts) -> Outcome:

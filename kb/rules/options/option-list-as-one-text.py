@@ -6,14 +6,15 @@ import re
 
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option
 from trainmedic.kb.rules.shared.option_offences import Offence, report
 from trainmedic.kb.rules.shared.option_readers import Reader, judged
 
 _KEYS = ("lora_target_modules", "target_modules", "ds.lora.target_modules", "lora_target")
 _WHOLE = (("trl", "argparse"), ("openrlhf", "argparse"), ("axolotl", "pydantic"), ("peft", "call"))
-_NAMES = re.compile(r"\w+(?:\s*,\s*\w+)+")
-_BRACKETS = re.compile(r"\[[\w'\",\s]+\]")
+_NAMES = regex(r"\w+(?:\s*,\s*\w+)+")
+_BRACKETS = regex(r"\[[\w'\",\s]+\]")
 
 
 def check(facts: Facts) -> Outcome:

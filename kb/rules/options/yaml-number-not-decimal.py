@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.outcome import Outcome
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
 from trainmedic.kb.rules.shared.option_offences import Offence, report
 
-_OCTAL = re.compile(r"[+-]?0[0-7]*[1-7][0-7]*")
-_SIXTY = re.compile(r"[+-]?[1-9][0-9]*(?::[0-5]?[0-9])+")
+_OCTAL = regex(r"[+-]?0[0-7]*[1-7][0-7]*")
+_SIXTY = regex(r"[+-]?[1-9][0-9]*(?::[0-5]?[0-9])+")
 
 
 def check(facts: Facts) -> Outcome:

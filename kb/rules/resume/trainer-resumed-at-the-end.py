@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import lines
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.place import Span
 
 MOST = 200
 """Runs of one log that are looked at; the last of them decides."""
-_TOTAL = re.compile(r"Total optimization steps = (?P<steps>[0-9,]{1,15})")
+_TOTAL = regex(r"Total optimization steps = (?P<steps>[0-9,]{1,15})")
 _DONE = (
     (
         "Continuing training from global step",
-        re.compile(r"Continuing training from global step (?P<steps>[0-9,]{1,15})"),
+        regex(r"Continuing training from global step (?P<steps>[0-9,]{1,15})"),
     ),
     (
         "Resuming training from checkpoint with epoch",
-        re.compile(r"Resuming training from checkpoint with epoch [0-9]{1,9} and global step (?P<steps>[0-9,]{1,15})"),
+        regex(r"Resuming training from checkpoint with epoch [0-9]{1,9} and global step (?P<steps>[0-9,]{1,15})"),
     ),
 )
 

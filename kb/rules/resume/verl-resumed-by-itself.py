@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.log_text import first
 from trainmedic.kb.engine.outcome import CLEAR, NOT_SHOWN, Outcome, fires
+from trainmedic.kb.lazy import regex
 
 _TEXTS = (
-    ("Load from checkpoint folder:", re.compile(r"Load from checkpoint folder: \S*global_step_([0-9]{1,9})")),
-    ("Resuming from", re.compile(r"Resuming from \S*global_step_([0-9]{1,9})")),
+    ("Load from checkpoint folder:", regex(r"Load from checkpoint folder: \S*global_step_([0-9]{1,9})")),
+    ("Resuming from", regex(r"Resuming from \S*global_step_([0-9]{1,9})")),
 )
 _CHOSEN = ("resume_path", "disable")
 

@@ -16,6 +16,7 @@ from trainmedic.kb.frameworks.catalogue import OptionInfo, commands, exists, inh
 from trainmedic.kb.frameworks.catalogue import option as find_option
 from trainmedic.kb.frameworks.profiles import INHERITS, profiles
 from trainmedic.kb.frameworks.tables import Table, table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, VersionFact
 from trainmedic.kb.versions import version_key
 
@@ -30,13 +31,13 @@ OPEN = "open"
 
 MOST_OPTIONS = 1_000
 """Nobody writes more by hand; a near name for each of ten thousand would take seconds."""
-_OPENRLHF = re.compile(r"openrlhf[./]cli[./](train_\w+?|serve_rm|batch_inference|interactive_chat)(?:\.py)?$")
-_SWIFT = re.compile(r"^swift (sft|pt|rlhf)$|swift[./]cli[./](sft|pt|rlhf)(?:\.py)?$")
-_FACTORY = re.compile(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$")
-_TRL = re.compile(r"^trl (sft|dpo|kto|grpo|rloo|reward)$|(?:^|/)trl/scripts/(sft|dpo|kto|grpo|rloo|reward)\.py$")
-_MEGATRON = re.compile(r"(?:^|/)pretrain_(?:gpt|bert|t5|mamba|hybrid|vlm)\.py$")
-_SLIME = re.compile(r"(?:^|/)train(?:_async)?\.py$")
-_IMPORT = re.compile(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_OPENRLHF = regex(r"openrlhf[./]cli[./](train_\w+?|serve_rm|batch_inference|interactive_chat)(?:\.py)?$")
+_SWIFT = regex(r"^swift (sft|pt|rlhf)$|swift[./]cli[./](sft|pt|rlhf)(?:\.py)?$")
+_FACTORY = regex(r"^(?:llamafactory-cli|lmf) train$|(?:^|/)train_bash\.py$")
+_TRL = regex(r"^trl (sft|dpo|kto|grpo|rloo|reward)$|(?:^|/)trl/scripts/(sft|dpo|kto|grpo|rloo|reward)\.py$")
+_MEGATRON = regex(r"(?:^|/)pretrain_(?:gpt|bert|t5|mamba|hybrid|vlm)\.py$")
+_SLIME = regex(r"(?:^|/)train(?:_async)?\.py$")
+_IMPORT = regex(r"^[ \t]*from[ \t]+([\w.]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _LIBRARIES = ("trl", "transformers", "peft")
 _TREE_PROGRAMS = {
     "verl.trainer.main_ppo": ("verl", ()),

@@ -9,12 +9,13 @@ from functools import lru_cache
 from trainmedic.kb.frameworks.catalogue import OptionInfo
 from trainmedic.kb.frameworks.profiles import INHERITS
 from trainmedic.kb.frameworks.tables import table
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Option, Origin, Unresolved, Value
 from trainmedic.kb.rules.shared.option_readers import KNOWN, RETIRED, Reader, Verdict
 from trainmedic.kb.suggest import closest
 from trainmedic.kb.versions import version_key
 
-_OPTIONAL = re.compile(r"^Optional\[(.*)\]$|^(.*?) \| None$")
+_OPTIONAL = regex(r"^Optional\[(.*)\]$|^(.*?) \| None$")
 _WORDS = frozenset(["yes", "true", "t", "y", "1", "no", "false", "f", "n", "0"])
 _PYDANTIC_WORDS = _WORDS | {"on", "off"}
 _ENUMS = frozenset(
@@ -23,8 +24,8 @@ _ENUMS = frozenset(
 """Closed lists that TrainingArguments checks itself, however the value arrives."""
 _FACTORY = frozenset({"stage", "finetuning_type"})
 """Closed lists that LLaMA-Factory checks itself where a file brings the value."""
-_PLACEHOLDER = re.compile(r"[$<>{}]|^\.\.\.$|^x+$|^X+$|your", re.IGNORECASE)
-_LITERAL = re.compile(r"^Literal\[[^\[\]]*\](?: \| None)?$")
+_PLACEHOLDER = regex(r"[$<>{}]|^\.\.\.$|^x+$|^X+$|your", re.IGNORECASE)
+_LITERAL = regex(r"^Literal\[[^\[\]]*\](?: \| None)?$")
 
 
 @lru_cache(maxsize=512)

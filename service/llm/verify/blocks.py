@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.sentences import sentence_ends
 
-_LEAD = re.compile(r"^(\s*(?:>\s*)*(?:(?:[-*+]|\d{1,3}[.)])\s+)*)(.*)$", re.DOTALL)
+_LEAD = regex(r"^(\s*(?:>\s*)*(?:(?:[-*+]|\d{1,3}[.)])\s+)*)(.*)$", re.DOTALL)
 _LONGEST_HEADING = 120
 _CJK = "\u2e80"
 """The first code point of the scripts that put no spaces between words."""

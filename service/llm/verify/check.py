@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from trainmedic.kb.lazy import regex
 from trainmedic.kb.sentences import sentences
 from trainmedic.service.llm.prompts.sources import Source
 from trainmedic.service.llm.verify.against import Denial, denied, line_denied
@@ -37,8 +38,8 @@ QUOTED = 0.8
 LABEL = {"en": "*(the model's inference)*", "zh": "*（模型推断）*"}
 UNVERIFIED = {"en": "*(not in any source: {names})*", "zh": "*（未见于任何来源：{names}）*"}
 
-_MARKER = re.compile(r"[ \t]{0,4}\[(\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20})\]")
-_LINK = re.compile(r"(!?)\[([^\[\]\n]{0,300})\]\(\s?([^()\s]{0,2000})[^()\n]{0,200}\)")
+_MARKER = regex(r"[ \t]{0,4}\[(\d{1,4}(?:[ ,，、]{1,3}\d{1,4}){0,20})\]")
+_LINK = regex(r"(!?)\[([^\[\]\n]{0,300})\]\(\s?([^()\s]{0,2000})[^()\n]{0,200}\)")
 _HTML_TAG = r"<(?=/?[A-Za-z][A-Za-z0-9\-]*(?:[\s/>]|$)|[!?/])"
 # Tokens such as <|im_end|>: pasted back into a prompt they would end the turn.
 _CHAT_TOKEN = r"<\|[A-Za-z_]{1,40}\|>"

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence, Set
 from math import inf
 
+from trainmedic.kb.lazy import regex
 from trainmedic.service.llm.verify.vocabulary import UNIT
 
 PASSAGE = 8
@@ -14,12 +15,12 @@ PASSAGE = 8
 REDACTED = "\ue000"
 """Replaces a word of a protected passage."""
 
-_WORD = re.compile(r"[A-Za-z0-9]+(?:[_.\-/][A-Za-z0-9]+)*|[\u4e00-\u9fff]+")
-_NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?:\.?(?:post|rc|dev|a|b)\d+)?(?:\.x)?", re.IGNORECASE)
-_TOKEN = re.compile(r"-{0,2}[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
-CODE_SPAN = re.compile(r"`([^`\n]+)`")
-URL = re.compile(r"(?:https?://|www\.)[^\s<>()\[\]\"'`]+", re.IGNORECASE)
-_PROSE_WORD = re.compile(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff])[^\W_\d])+")
+_WORD = regex(r"[A-Za-z0-9]+(?:[_.\-/][A-Za-z0-9]+)*|[\u4e00-\u9fff]+")
+_NUMBER = regex(r"v?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?:\.?(?:post|rc|dev|a|b)\d+)?(?:\.x)?", re.IGNORECASE)
+_TOKEN = regex(r"-{0,2}[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_])?")
+CODE_SPAN = regex(r"`([^`\n]+)`")
+URL = regex(r"(?:https?://|www\.)[^\s<>()\[\]\"'`]+", re.IGNORECASE)
+_PROSE_WORD = regex(r"[\u3400-\u9fff]|(?:(?![\u3400-\u9fff])[^\W_\d])+")
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "w.r.t", "etc"})
 _PLAIN = frozenset(
     ("true", "false", "none", "null", "nan", "inf", "pip", "install", "python", "export", "bash", "auto", "yes", "off")
