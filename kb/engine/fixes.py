@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from trainmedic.kb.engine.edits import Document, insert, remove, replace_option, replace_value, resolve
 from trainmedic.kb.engine.facts import Facts
@@ -35,8 +37,27 @@ def fixes(rule: Rule, facts: Facts, values: Mapping[str, str] | None = None) -> 
             plan.set(name, value)
         edits = plan.edits() if spec.safety is not Safety.DISPLAY else ()
         text = spec.text.render(facts, values) if spec.text is not None else _described(spec, plan)
-        offers.append(Fix(text=text, safety=spec.safety, edits=edits))
-    return tuple(offers)
+        offers.append((spec, Fix(text=text, safety=spec.safety, edits=edits, alternative=spec.alternative)))
+    needed = [offer for offer in offers if not _is_installed(offer[0], facts)] or offers
+    return tuple(_in_turn(offers, needed))
+
+
+def _in_turn(offers: Sequence[tuple[FixSpec, Fix]], needed: Sequence[tuple[FixSpec, Fix]]) -> Iterator[Fix]:
+    """What is needed; the first is no alternative, and what follows an alternative that is left out is one."""
+    first, alternative = True, False
+    for offer in offers:
+        alternative = alternative or offer[1].alternative
+        if offer in needed:
+            yield replace(offer[1], alternative=alternative and not first)
+            first, alternative = False, False
+
+
+def _is_installed(spec: FixSpec, facts: Facts) -> bool:
+    """Whether the fix is to install a release, and one of them is installed."""
+    if spec.upgrade is None or spec.set or spec.unset or spec.text is not None:
+        return False
+    package = re.split(r"[<>=!~]", spec.upgrade, maxsplit=1)[0]
+    return facts.fact(("version", package, spec.upgrade[len(package) :])).value is True
 
 
 def _described(spec: FixSpec, plan: _Plan) -> Text:

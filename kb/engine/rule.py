@@ -23,7 +23,10 @@ Check: TypeAlias = Callable[[Facts], Outcome]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixSpec:
-    """A fix as the page says it; `kb.engine.fixes` turns it into edits. ``set`` and ``unset`` may stand together."""
+    """A fix as the page says it; `kb.engine.fixes` turns it into edits. ``set`` and ``unset`` may stand together.
+
+    ``alternative``: to be made instead of those before it, not after them.
+    """
 
     safety: Safety
     set: Mapping[str, Scalar] = field(default_factory=lambda: MappingProxyType({}))
@@ -31,6 +34,7 @@ class FixSpec:
     upgrade: str | None = None
     text: Template | None = None
     when: Expression | None = None
+    alternative: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

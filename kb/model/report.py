@@ -65,7 +65,10 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """What to change. ``edits`` is empty where the fix can only be described."""
+    """What to change. ``edits`` is empty where the fix can only be described.
+
+    ``alternative``: instead of the fixes before it, not after them.
+    """
 
     text: Text
     safety: Safety
@@ -73,6 +76,7 @@ class Fix:
     patch: str | None = None  # unified diff of the user's own (masked) text
     clears: tuple[str, ...] = ()  # rule ids that no longer fire when the patch is applied
     appears: tuple[str, ...] = ()  # rule ids that fire only then
+    alternative: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

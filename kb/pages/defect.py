@@ -57,17 +57,17 @@ def load_defects(
     """
     folders = tuple(folders)
     if builtin is not None or words is not None:
-        return _read((builtin or DEFECTS, *folders), packages, words)
+        return _read(folders, packages, words, _read((builtin or DEFECTS,), packages, words))
     compiled = CompiledPages(DEFECTS, KNOWLEDGE, NO_READERS)
     own: DefectSet | None = compiled.load()
     if own is None and not compiled.can_be_kept:
-        return _read((DEFECTS, *folders), packages)
+        return _read(folders, packages, first=_read((DEFECTS,), packages))
     if own is None:
         own = _read((DEFECTS,))
         if not own.failures:
             compiled.keep(own)
     own = own if packages is None else own.of(packages)
-    return _read(folders, packages, first=own) if folders else own
+    return _read(folders, packages, first=own)
 
 
 def _read(
@@ -81,6 +81,7 @@ def _read(
     names = dict(first.places)
     problems = list(first.failures)
     digest = hashlib.sha256(first.version.encode())
+    unchanged = digest.digest()
     for path, name in discover_defects(roots):
         package = path.parent.name
         if packages is not None and package not in packages:
@@ -106,7 +107,7 @@ def _read(
         ),
         places=MappingProxyType(names),
         failures=tuple(problems),
-        version=digest.hexdigest()[:12],
+        version=first.version if first.version and digest.digest() == unchanged else digest.hexdigest()[:12],
     )
 
 

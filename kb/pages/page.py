@@ -274,76 +274,63 @@ def load(
     loaded: Loaded[Read] | None = compiled.load() if compiled else None
     if loaded is None:
         keeps = compiled is not None and compiled.can_be_kept
-        loaded = _read(kind, own, f"{KNOWLEDGE.name}/{own.name}", None if keeps else leave_out)
+        above = f"{KNOWLEDGE.name}/{own.name}"
+        loaded = _read(kind, (own,), None if keeps else leave_out, above=above)
         if compiled is not None and keeps and not loaded.problems:
             compiled.keep(loaded)
-    for root in folders:
-        loaded = _joined(loaded, _read(kind, root))
-    return loaded
+    return _read(kind, folders, first=loaded)
 
 
 def _read(
-    kind: Kind[Read], root: Path, above: str = "", leave_out: Callable[[bytes], bool] | None = None
+    kind: Kind[Read],
+    roots: Iterable[Path],
+    leave_out: Callable[[bytes], bool] | None = None,
+    first: Loaded[Read] | None = None,
+    above: str = "",
 ) -> Loaded[Read]:
-    """The pages below one folder; ``above`` as in `discover`."""
-    entries: dict[str, Read] = {}
-    pages: dict[str, Page] = {}
-    problems: list[PageProblem] = []
-    digest = hashlib.sha256()
+    """The pages below ``roots``, after those that are there already. Without such, the version covers shared modules.
+
+    The version depends on the pages alone, not on how many folders they are in. ``above`` as in `discover`.
+    """
+    entries = dict(first.entries) if first is not None else {}
+    pages = dict(first.pages) if first is not None else {}
+    problems = list(first.problems) if first is not None else []
+    digest = hashlib.sha256(first.version.encode() if first is not None else _shared(kind))
+    unchanged = digest.digest()
     others = [f"\n{marker}:".encode() for marker in MARKERS if marker != kind.marker]
-    if above:
-        for shared in sorted((kind.folder / "shared").glob("*.py")):
-            digest.update(shared.read_bytes())
-    if not root.exists():
-        problems.append(PageProblem(str(root), 1, "no such folder"))
-    for path, name in discover(root, above):
-        try:
-            content = path.read_bytes()
-            if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
-                continue
-            module = path.with_suffix(".py")
-            # A single page is known by its name: the same page elsewhere is the same knowledge.
-            known_as = name if root.is_dir() else root.name
-            digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
-            if leave_out is not None and leave_out(content):
-                continue
-            entry, page = kind.read(path, *read_page(content.decode(), name))
-            if entry.id in entries:
-                raise _taken(page, entry.id, pages)
-            entries[entry.id], pages[entry.id] = entry, page
-        except PageError as error:
-            problems.append(error.problem)
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(PageProblem(name, 1, f"cannot be read: {error}"))
-    return _in_order(entries, pages, problems, digest.hexdigest()[:12])
-
-
-def _joined(first: Loaded[Read], then: Loaded[Read]) -> Loaded[Read]:
-    """Both; of an id that occurs twice the first page stays, and the other becomes a problem."""
-    taken = [_taken(page, id, first.pages).problem for id, page in then.pages.items() if id in first.pages]
-    version = hashlib.sha256(f"{first.version}\0{then.version}".encode()).hexdigest()[:12]
-    return _in_order(
-        {**then.entries, **first.entries},
-        {**then.pages, **first.pages},
-        [*first.problems, *then.problems, *taken],
-        version,
-    )
-
-
-def _taken(page: Page, id: str, pages: Mapping[str, Page]) -> PageError:
-    return PageError(page.problem(f"id {id!r} is taken by {pages[id].name}", "id"))
-
-
-def _in_order(
-    entries: Mapping[str, Read], pages: Mapping[str, Page], problems: Sequence[PageProblem], version: str
-) -> Loaded[Read]:
+    for root in roots:
+        if not root.exists():
+            problems.append(PageProblem(str(root), 1, "no such folder"))
+        for path, name in discover(root, above):
+            try:
+                content = path.read_bytes()
+                if f"\n{kind.marker}:".encode() not in content and any(other in content for other in others):
+                    continue
+                module = path.with_suffix(".py")
+                # A single page is known by its name: the same page elsewhere is the same knowledge.
+                known_as = name if root.is_dir() else root.name
+                digest.update(known_as.encode() + b"\0" + content + (module.read_bytes() if module.is_file() else b""))
+                if leave_out is not None and leave_out(content):
+                    continue
+                entry, page = kind.read(path, *read_page(content.decode(), name))
+                if entry.id in entries:
+                    raise PageError(page.problem(f"id {entry.id!r} is taken by {pages[entry.id].name}", "id"))
+                entries[entry.id], pages[entry.id] = entry, page
+            except PageError as error:
+                problems.append(error.problem)
+            except (OSError, UnicodeDecodeError) as error:
+                problems.append(PageProblem(name, 1, f"cannot be read: {error}"))
     ordered = sorted(entries)
     return Loaded(
         entries={key: entries[key] for key in ordered},
         pages=MappingProxyType({key: pages[key] for key in ordered}),
         problems=tuple(problems),
-        version=version,
+        version=first.version if first is not None and digest.digest() == unchanged else digest.hexdigest()[:12],
     )
+
+
+def _shared(kind: Kind[Read]) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted((kind.folder / "shared").glob("*.py")))
 
 
 def discover(root: Path, above: str = "") -> Iterator[tuple[Path, str]]:

@@ -124,7 +124,7 @@ def _joined_condition(when: Field, versions: Mapping[str, str], words: Vocabular
 
 
 def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
-    fields = entry.fields(("safety",), ("set", "unset", "upgrade", "text", "when"))
+    fields = entry.fields(("safety",), ("set", "unset", "upgrade", "text", "when", "alternative"))
     safety = Safety(fields["safety"].choice(tuple(Safety)))
     changes = {}
     for name, value in fields.mapping("set").items():
@@ -145,6 +145,7 @@ def _fix(entry: Field, words: Vocabulary, has_check: bool) -> FixSpec:
         upgrade=fields.text("upgrade") or None,
         text=template(fields["text"], words, has_check) if "text" in fields else None,
         when=condition(fields["when"], words) if "when" in fields else None,
+        alternative=fields.choice("alternative", ("true", "false"), "false") == "true",
     )
 
 

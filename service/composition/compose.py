@@ -19,7 +19,7 @@ from trainmedic.service.composition.fix_text import concerning, without_diffs
 from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import continued, finding_view, grouped, joined, merged_evidence, missing_view
+from trainmedic.service.composition.views import finding_view, grouped, in_words, joined, merged_evidence, missing_view
 from trainmedic.service.composition.what_if import supposition
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
@@ -468,11 +468,11 @@ def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> 
     """The fixes in words as far as they are short, always with one that has a patch."""
     texts = [fix.text.get(language) for fix in fixes]
     needed = next((number for number, fix in enumerate(fixes) if fix.patch), 0)
-    chosen: list[str] = []
+    chosen: list[int] = []
     for number, text in enumerate(texts):
-        if number == needed or word_count(" ".join((*chosen, text, texts[needed]))) <= most:
-            chosen.append(text)
-    return joined([*chosen[:1], *map(continued, chosen[1:])], language)
+        if number == needed or word_count(" ".join((*(texts[each] for each in chosen), text, texts[needed]))) <= most:
+            chosen.append(number)
+    return in_words([fixes[number] for number in chosen], language)
 
 
 def _diff(

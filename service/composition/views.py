@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from trainmedic.kb.model.evidence import Evidence, Receipt, Signal
 from trainmedic.kb.model.place import Span
-from trainmedic.kb.model.report import Finding, Missing, Report, Text
+from trainmedic.kb.model.report import Finding, Fix, Missing, Report, Text
 from trainmedic.kb.model.report_view import (
     FindingView,
     InputView,
@@ -27,6 +27,7 @@ from trainmedic.kb.parse.signal_kinds import KINDS
 MAX_SETTINGS = 200
 """Settings listed for one run; thousands of pasted flags must not fill the answer."""
 
+OR = {"en": "or ", "zh": "或者"}
 SEPARATOR = {"en": "; ", "zh": "；"}
 
 
@@ -37,14 +38,13 @@ def missing_view(missing: Missing, language: str) -> MissingView:
 def finding_view(finding: Finding, language: str) -> FindingView:
     """One finding in ``language``, with the patch of the first fix that has one."""
     patched = next((fix for fix in finding.fixes if fix.patch), None)
-    texts = [fix.text.get(language) for fix in finding.fixes]
     return FindingView(
         rule_id=finding.rule_id,
         title=finding.title.get(language),
         severity=finding.severity.value,
         status=finding.status.value,
         message=finding.message.get(language),
-        fix=joined([*texts[:1], *map(continued, texts[1:])], language),
+        fix=in_words(finding.fixes, language),
         patch=patched.patch if patched else None,
         evidence=finding.evidence,
         missing=tuple(missing_view(item, language) for item in finding.missing),
@@ -55,8 +55,17 @@ def finding_view(finding: Finding, language: str) -> FindingView:
     )
 
 
-def continued(sentence: str) -> str:
-    """A sentence as the continuation of another: "Remove X; install Y"."""
+def in_words(fixes: Sequence[Fix], language: str) -> str:
+    """Fixes as one sentence: "Remove X; install Y", or "Remove X; or install Y" where one is enough."""
+    texts = [fix.text.get(language) for fix in fixes]
+    later = [
+        f"{OR[language] if fix.alternative else ''}{_continued(text)}"
+        for fix, text in zip(fixes[1:], texts[1:], strict=True)
+    ]
+    return joined([*texts[:1], *later], language)
+
+
+def _continued(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 

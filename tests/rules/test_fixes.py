@@ -30,12 +30,13 @@ from trainmedic.kb.engine.edits import (
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.fixes import fixes
 from trainmedic.kb.engine.patches import patched, safe_edits, unified_diff, with_patches
-from trainmedic.kb.engine.rule import RuleSet
+from trainmedic.kb.engine.rule import FixSpec, RuleSet
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment, Source
-from trainmedic.kb.model.report import Edit, Finding, Status
+from trainmedic.kb.model.report import Edit, Finding, Safety, Status
 from trainmedic.kb.model.run import Option, Origin
 from trainmedic.kb.parse.pipeline import parse
+from trainmedic.service.composition.views import in_words
 
 
 def source(text: str, name: str | None = "train.sh") -> Source:
@@ -497,3 +498,44 @@ def test_a_diff_of_a_long_repetitive_text_takes_no_time() -> None:
     diff = unified_diff("first\n" + text, text + "last\n", "x.log")
     assert time.thread_time() - started < 10
     assert diff.startswith("--- a/x.log\n+++ b/x.log\n@@ -1,")
+
+
+PASTE = "llamafactory-cli train a.yaml\n```yaml\nmodel_name_or_path: google/gemma-2-9b\nflash_attn: fa2\n```\n"
+ONE_OF_TWO = (
+    FixSpec(safety=Safety.DISPLAY, set={"attention": "eager"}),
+    FixSpec(safety=Safety.DISPLAY, upgrade="flash-attn>=2.6.3", alternative=True),
+    FixSpec(safety=Safety.DISPLAY, upgrade="transformers>=4.45"),
+)
+
+
+@pytest.mark.parametrize(
+    ("installed", "offered"),
+    [
+        ("", [False, True, False]),
+        ("pip list: flash-attn==2.5.8", [False, True, False]),
+        ("pip list: transformers==4.46.0", [False, True]),
+        ("pip list: flash-attn==2.7.0", [False, True]),
+        ("pip list: flash-attn==2.7.0\ntransformers==4.46.0", [False]),
+    ],
+)
+def test_an_upgrade_to_what_is_installed_is_left_out_and_what_it_was_an_alternative_to_stays_one(
+    installed: str, offered: list[bool]
+) -> None:
+    facts = Facts(parse(PASTE + installed))
+    assert [fix.alternative for fix in fixes(replace(rule(), fixes=ONE_OF_TWO), facts)] == offered
+
+
+def test_the_first_fix_is_no_alternative_and_one_is_always_offered() -> None:
+    facts = Facts(parse(PASTE + "flash-attn==2.7.0\ntransformers==4.46.0"))
+    assert [fix.alternative for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:2]), facts)] == [False]
+    assert [fix.text.en for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:]), facts)][:1] == ["Install `flash-attn>=2.6.3`."]
+
+
+def test_fixes_are_one_sentence_that_says_whether_one_is_enough() -> None:
+    offered = fixes(replace(rule(), fixes=ONE_OF_TWO), Facts(parse(PASTE)))
+    assert in_words(offered, "en") == (
+        "Set `flash_attn: disabled`; or install `flash-attn>=2.6.3`; install `transformers>=4.45`."
+    )
+    assert in_words(offered, "zh") == (
+        "设置 `flash_attn: disabled`；或者安装 `flash-attn>=2.6.3`；安装 `transformers>=4.45`。"
+    )
