@@ -23,5 +23,8 @@ class _Regex(Generic[AnyStr]):
 
 
 def regex(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """As `re.compile`, for patterns of modules; one that is wrong raises at its first use."""
+    """As `re.compile`, for patterns of modules; one that is wrong raises at its first use.
+
+    Not for patterns that are compared with ``match.re``, or handed to a library that looks at their type.
+    """
     return cast("re.Pattern[AnyStr]", _Regex(text, flags))

@@ -465,11 +465,14 @@ def _patch(
 
 
 def _in_words(fixes: Sequence[Fix], language: str, most: int = CHANGE_WORDS) -> str:
-    """The fixes in words as far as they are short, always with one that has a patch."""
+    """The fixes in words as far as they are short, always with one that has a patch, and then without alternatives."""
     texts = [fix.text.get(language) for fix in fixes]
+    patched = any(fix.patch for fix in fixes)
     needed = next((number for number, fix in enumerate(fixes) if fix.patch), 0)
     chosen: list[int] = []
     for number, text in enumerate(texts):
+        if number != needed and patched and fixes[number].alternative:
+            continue
         if number == needed or word_count(" ".join((*(texts[each] for each in chosen), text, texts[needed]))) <= most:
             chosen.append(number)
     return in_words([fixes[number] for number in chosen], language)

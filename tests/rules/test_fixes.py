@@ -528,7 +528,9 @@ def test_an_upgrade_to_what_is_installed_is_left_out_and_what_it_was_an_alternat
 def test_the_first_fix_is_no_alternative_and_one_is_always_offered() -> None:
     facts = Facts(parse(PASTE + "flash-attn==2.7.0\ntransformers==4.46.0"))
     assert [fix.alternative for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:2]), facts)] == [False]
-    assert [fix.text.en for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:]), facts)][:1] == ["Install `flash-attn>=2.6.3`."]
+    assert [fix.text.en for fix in fixes(replace(rule(), fixes=ONE_OF_TWO[1:]), facts)][:1] == [
+        "Install `flash-attn>=2.6.3`."
+    ]
 
 
 def test_fixes_are_one_sentence_that_says_whether_one_is_enough() -> None:

@@ -21,7 +21,6 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_sdk.web.async_client import AsyncWebClient
 
-from trainmedic.kb.lazy import regex
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.settings import MEBIBYTE, is_loopback
 from trainmedic.ui.bots.seen import SeenEvents
@@ -49,7 +48,7 @@ PROMPTS = ("nan", "memory", "rewards", "command")
 """Suggested questions: names below ``prompts`` in messages.toml."""
 DIAGNOSE = "trainmedic_diagnose"
 TIMEOUT_S = 15
-EVERYTHING = regex(".*")
+EVERYTHING = re.compile(".*")
 HELP_WORDS, STATUS_WORDS = ("", "help", "帮助"), ("status", "状态")
 PING_S = 10
 """Seconds between two pings of the socket."""

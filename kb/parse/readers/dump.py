@@ -21,7 +21,9 @@ from trainmedic.kb.parse.readers.nodes import Entries, Flattener, Node
 from trainmedic.kb.parse.readers.shell_expand import Arg
 from trainmedic.kb.parse.source import Piece, Reading
 
-_PRINTED = regex(r"(?P<name>\b[A-Z]\w*(?:Config|Arguments|Args|Namespace|Params)|\bNamespace)[ \t]*(?P<open>\(|\{)")
+_PRINTED = re.compile(
+    r"(?P<name>\b[A-Z]\w*(?:Config|Arguments|Args|Namespace|Params)|\bNamespace)[ \t]*(?P<open>\(|\{)"
+)
 _DICT = regex(r"(?:^|[\s:=])(?P<open>\{)[ \t\n]*(?=['\"][\w.\-/]+['\"][ \t]*:)", re.MULTILINE)
 _PREFIX = regex(
     r"^[ \t]*(?:\([A-Za-z_]\w*(?:[ \t]+pid=\d+)?[^)\n]{0,80}\)|\[?(?:rank|RANK)[ \t]?\d+\]?:?|\[\d+\]:)[ \t]?",

@@ -44,7 +44,7 @@ _EXCEPTION = regex(rf"^(?P<name>{_NAME})(?:\((?P<inner>[\w.]{{1,160}}+)\))?(?::(
 _CLASS = regex(  # what tells "omegaconf.errors.Missing" from "Epoch: 3", which may stand between two ranks' lines
     r"(?:Error|Exception|Interrupt|Exit|Warning|Expired|Iteration|Failure|Signal)$|\w\.[A-Z]\w{0,80}+$"
 )
-_LONE = regex(
+_LONE = re.compile(
     r"(?<![A-Za-z0-9_./\\])(?P<name>(?:[A-Za-z_]\w{0,80}+\.){0,10}(?:[A-Z][A-Za-z0-9]{0,60}?(?:Error|Interrupt|Exception)"
     r"|Exception))(?:\((?P<inner>[\w.]{1,160}+)\))?(?::\s|：\s?|:(?=['\"]))(?P<message>[^\n]*+)$",
     re.ASCII,
