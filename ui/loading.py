@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +29,7 @@ from trainmedic.kb.store.sources import SOURCES, collect, restore
 from trainmedic.kb.threads.store import FILE, ThreadStore
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
+from trainmedic.ui.garbage import all_stays
 from trainmedic.ui.progress import bar
 
 INDEX = "index"
@@ -84,7 +83,7 @@ def load_knowledge(settings: Settings, embedder: Embedder | None = None, *, at_o
     pinned = index.pinned(index_root(settings))
     if pinned is not None:
         return load_version(settings, pinned, embedder)
-    with _all_stays():
+    with all_stays():
         return knowledge_of(settings, read_pages(settings.extra_pages), embedder, at_once=at_once)
 
 
@@ -119,7 +118,7 @@ def load_version(settings: Settings, name: str, embedder: Embedder | None = None
     embedder = embedder or embedder_of(settings)
     folder = index.version_folder(index_root(settings), name, index.PREBUILT)
     opened = index.open_version(folder, embedder)
-    with _all_stays():
+    with all_stays():
         pages = _restored(folder, opened.manifest.id, settings.extra_pages)
     if pages.index_id(embedder.identity) != opened.manifest.id:
         raise StoreError(
@@ -150,19 +149,6 @@ def _together(settings: Settings, pages: Pages, opened: Index, embedder: Embedde
         defects=pages.defects,
         threads=threads_of(settings, embedder) if (settings.data_dir / THREADS / FILE).exists() else None,
     )
-
-
-@contextmanager
-def _all_stays() -> Iterator[None]:
-    """Without garbage collection: a third of the time is spent looking at a million objects that all stay."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
 
 
 def index_root(settings: Settings) -> Path:

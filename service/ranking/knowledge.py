@@ -78,7 +78,7 @@ class Knowledge:
         """Causes that users may see, by id."""
         return {case.id: case for case in self.cases.cases if case.status == "published"}
 
-    @property
+    @cached_property
     def case_pages(self) -> Mapping[str, Case]:
         """The published cases alone, by id."""
         return {cause_id: cause for cause_id, cause in self.published.items() if cause.level == "case"}

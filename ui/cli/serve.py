@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import math
 import os
 import signal
@@ -13,6 +12,7 @@ from contextlib import suppress
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.ui.cli import CLEAN, FAILED
+from trainmedic.ui.garbage import all_stays
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,23 +27,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    import uvicorn
-    from uvicorn.config import LOGGING_CONFIG
+    with all_stays():
+        import uvicorn
+        from uvicorn.config import LOGGING_CONFIG
 
-    from trainmedic.ui.app import build_app
-    from trainmedic.ui.cli._service import settings_of
-    from trainmedic.ui.shutdown import EndlessStreams, Server
+        from trainmedic.ui.app import build_app
+        from trainmedic.ui.cli._service import settings_of
+        from trainmedic.ui.shutdown import EndlessStreams, Server
 
-    settings = settings_of(options)
-    if settings.log_format == "json":
-        from trainmedic.ui.logs import log_json
+        settings = settings_of(options)
+        if settings.log_format == "json":
+            from trainmedic.ui.logs import log_json
 
-        log_json()
-    _require_free(settings.host, settings.port)  # uvicorn would find out only after the knowledge is loaded
-    app = build_app(settings)
-    # The knowledge is never freed; without this, each full garbage collection scans all of it for 0.1 s.
-    gc.collect()
-    gc.freeze()
+            log_json()
+        _require_free(settings.host, settings.port)  # uvicorn would find out only after the knowledge is loaded
+        app = build_app(settings)
     # uvicorn raises the signal again when it has shut down: an orderly end is a success.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
