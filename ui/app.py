@@ -232,10 +232,12 @@ def build_app(settings: Settings) -> FastAPI:
         background.append(slack_service.running)
     channels = bots_of(asking)
     background += [channel.running for channel in channels]
+    # What loads on first use; the first question must not wait for it. Processes that read have their tables loaded.
+    known = service.context.advisor.knowledge
+    if known.index.vectors.size:
+        known.embedder.embed_query("loss is nan")
     if not settings.readers:
-        warm()  # else the processes that read have the tables loaded
-    # What searching needs loads on first use; the first question must not wait for it.
-    service.context.advisor.search("loss is nan", top_k=1)
+        warm()
     app = _application(replace(service, background=tuple(background)), metrics)
     if slack_service is not None:
         slack_service.attach(app)

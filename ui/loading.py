@@ -94,11 +94,11 @@ def knowledge_of(settings: Settings, pages: Pages, embedder: Embedder, *, at_onc
     """
     root, sources = index_root(settings), partial(collect, settings.extra_pages)
     if at_once:
-        words = index.words_at_once(
+        opened = index.at_once(
             root, pages.cases, pages.rules, pages.glossary, embedder, index.PREBUILT, sources=sources
         )
-        if words is not None:
-            return _together(settings, pages, words, embedder)
+        if opened is not None:
+            return _together(settings, pages, opened, embedder)
     with bar("building the search index") as progress:
         opened = index.ensure(
             root,

@@ -499,23 +499,36 @@ def ensure(
 ) -> Index:
     """The index of exactly this knowledge: the package's, or one below ``root``, built if there is none."""
     id = identity_of(cases, rules, glossary, embedder.identity)
+    found = _found(root, id, embedder, prebuilt)
+    if isinstance(found, Index):
+        return found
+    log.warning("updating the search index, a minute's work if most texts are new, else seconds: %s", found)
+    half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
+    manifest = add_vectors(root, half, embedder, prebuilt, progress=progress)
+    _use_from_now(root, id)
+    return _open(root / id, manifest, embedder, half.chunks)
+
+
+def _found(root: Path, id: str, embedder: Embedder, prebuilt: Path) -> Index | str:
+    """The package's index or that below ``root``, if it has this id; else why the package's does not fit."""
     try:
         return _open(prebuilt, _fitting(prebuilt, id), embedder)
     except StoreError as error:
         reason = error.message
-    pieces = None
     try:
         manifest = _fitting(root / id, id)
     except StoreError:
-        log.warning("updating the search index, a minute's work if most texts are new, else seconds: %s", reason)
-        half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
-        manifest, pieces = add_vectors(root, half, embedder, prebuilt, progress=progress), half.chunks
+        return reason
+    _use_from_now(root, id)
+    return _open(root / id, manifest, embedder)
+
+
+def _use_from_now(root: Path, id: str) -> None:
     if status(root).current != id:
         _use(root, id)
-    return _open(root / id, manifest, embedder, pieces)
 
 
-def words_at_once(
+def at_once(
     root: Path,
     cases: CaseSet,
     rules: RuleSet,
@@ -525,10 +538,10 @@ def words_at_once(
     *,
     sources: Callable[[], Sources] = no_sources,
 ) -> Index | None:
-    """The words of the index that `ensure` would build; None if it is there, or has few new texts."""
-    id = identity_of(cases, rules, glossary, embedder.identity)
-    if any(_is_whole(folder, id) for folder in (prebuilt, root / id)):
-        return None
+    """What `ensure` returns if it is there, else the words of what it would build; None if that has few new texts."""
+    found = _found(root, identity_of(cases, rules, glossary, embedder.identity), embedder, prebuilt)
+    if isinstance(found, Index):
+        return found
     half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
     many = new_texts(half, embedder, (*_folders(root), prebuilt)) > FEW
     return _open(half.folder, half.manifest, embedder, half.chunks) if many else None

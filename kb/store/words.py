@@ -39,8 +39,10 @@ def write_half(
 
 
 def read_chunks(folder: Path) -> tuple[Chunk, ...]:
-    data = json.loads((folder / CHUNKS).read_text(encoding="utf-8"))
-    return tuple(Chunk(**{**item, "cases": tuple(item["cases"])}) for item in data)
+    data = json.loads((folder / CHUNKS).read_bytes())
+    for item in data:
+        item["cases"] = tuple(item["cases"])
+    return tuple(Chunk(**item) for item in data)
 
 
 @cache

@@ -248,7 +248,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def at_once(root: Path, edition: CaseSet | None = None, embedder: HashEmbedder | None = None) -> Index | None:
-    return store.words_at_once(root, edition or cases(), rules(), glossary(), embedder or HashEmbedder(), root / "none")
+    return store.at_once(root, edition or cases(), rules(), glossary(), embedder or HashEmbedder(), root / "none")
 
 
 def test_words_are_searched_before_anything_is_embedded(tmp_path: Path, impatient: None) -> None:
@@ -264,7 +264,13 @@ def test_words_are_searched_before_anything_is_embedded(tmp_path: Path, impatien
     assert whole.without_vectors().words_only
     numbers, _ = words.lexical.search({"allreduce": 1.0}, 3)  # its files may be gone by now
     assert numbers.tolist() == whole.lexical.search({"allreduce": 1.0}, 3)[0].tolist() != []
-    assert at_once(tmp_path) is None
+
+
+def test_a_whole_index_is_used_at_once(tmp_path: Path, impatient: None) -> None:
+    built = made(tmp_path)
+    found = at_once(tmp_path)
+    assert found is not None
+    assert (found.manifest.id, found.words_only) == (built.id, False)
 
 
 def test_what_is_embedded_in_seconds_is_waited_for(tmp_path: Path, impatient: None) -> None:
