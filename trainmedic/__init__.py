@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from trainmedic.kb.errors import TrainmedicError
     from trainmedic.kb.model.place import Attachment
+    from trainmedic.kb.model.report_view import FindingView as Finding
+    from trainmedic.kb.model.report_view import ReportView as Report
     from trainmedic.service.answer import Answer
     from trainmedic.service.answer import AuditView as Audit
     from trainmedic.service.answer import CauseView as Cause
-    from trainmedic.kb.model.report_view import FindingView as Finding
-    from trainmedic.kb.model.report_view import ReportView as Report
     from trainmedic.service.answer import DefectView as Defect
     from trainmedic.service.composition.diff_views import DiffView as Diff
     from trainmedic.ui.auditing import audit
@@ -56,8 +56,8 @@ _HOMES = {
     "Client": ("ui.client", "Client"),
     "Defect": ("service.answer", "DefectView"),
     "Diff": ("service.composition.diff_views", "DiffView"),
-    "Finding": ("service.answer", "FindingView"),
-    "Report": ("service.answer", "ReportView"),
+    "Finding": ("kb.model.report_view", "FindingView"),
+    "Report": ("kb.model.report_view", "ReportView"),
     "ServiceError": ("ui.client", "ServiceError"),
     "TrainmedicCallback": ("ui.watch.callback", "TrainmedicCallback"),
     "TrainmedicError": ("kb.errors", "TrainmedicError"),
