@@ -14,7 +14,7 @@ FAST := tests/parse tests/rules tests/cases tests/frameworks tests/glossary test
 COVERING := tests/parse tests/rules tests/mechanisms tests/defects tests/test_mask.py tests/test_identities.py tests/test_run_diff.py \
   tests/service/test_verify.py
 
-.PHONY: help install serve wheel bundle secrets test test-fast coverage test-vllm test-deployment test-load lint format bench clean
+.PHONY: help install serve wheel bundle secrets test test-rest test-fast coverage test-vllm test-deployment test-load lint format bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make secrets  keys and passwords for compose.yaml, in var/, unless they are there"
 	@echo "make test    run the tests (installs the test tools and CPU torch first)"
 	@echo "make test-fast  the tests of reading, rules, pages, questions and composition: less than a minute"
+	@echo "make test-rest  the tests that make coverage does not run"
 	@echo "make coverage   whether every branch of what reads user text, decides, masks and verifies is tested"
 	@echo "make test-vllm  the tests against the real vLLM server on CPU (installs it into the user's cache, 2.5 GB)"
 	@echo "make test-deployment  builds the image and the bundle, and runs both (root, minutes)"
@@ -77,6 +78,10 @@ secrets:
 
 test: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL)
+
+# What `coverage` does not run, so that both together run each test once.
+test-rest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(PARALLEL) $(addprefix --leave-out=,$(COVERING))
 
 test-fast: export HYPOTHESIS_PROFILE = fast
 test-fast: $(VENV)/.installed-dev

@@ -47,6 +47,30 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _FOLDERS = count()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--leave-out",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="PATH",
+        help="run no tests of this file or folder but the slow ones",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    folders = [config.rootpath / path for path in config.getoption("--leave-out")]
+    left_out = [item for item in items if not item.get_closest_marker("slow") and _is_below(item.path, folders)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _is_below(path: Path, folders: list[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
 def pytest_collection_finish() -> None:
     """What is collected lives until the end: the garbage collector need not look at it a thousand times."""
     gc.freeze()
