@@ -53,7 +53,16 @@ from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.ranking.similar import shown, similar_threads
 from trainmedic.service.storage.curation import SeenCauseView, UnresolvedView, seen_views, unresolved_views
 from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import Conversation, Feedback, History, StoredAnswer, Turn, storable, turn_of
+from trainmedic.service.storage.history import (
+    Conversation,
+    Feedback,
+    History,
+    PastTurn,
+    StoredAnswer,
+    Turn,
+    storable,
+    turn_of,
+)
 from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
 from trainmedic.service.what_if.compare import Difference, difference
 
@@ -337,6 +346,17 @@ class Advisor:
     def conversations(self, owner: str, offset: int = 0, limit: int = 50) -> tuple[Conversation, ...]:
         """An owner's conversations, the latest first; nothing if no history is kept."""
         return self.history.conversations(owner, offset, limit) if self.history is not None else ()
+
+    def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
+        """The turns of an owner's conversation, oldest first; empty beyond its end.
+
+        Raises `NotFound` for a conversation that is unknown or somebody else's.
+        """
+        history = self.history
+        turns = history.past_turns(conversation_id, owner, offset, limit) if history is not None else ()
+        if not turns and (history is None or not history.past_turns(conversation_id, owner, limit=1)):
+            raise NotFound("no such conversation")
+        return turns
 
     def delete_conversation(self, conversation_id: str, owner: str | None) -> None:
         """Delete a conversation with everything made from it, as `History.delete` has it.

@@ -1,4 +1,4 @@
-"""The caller's own conversations: listed and deleted."""
+"""The caller's own conversations: listed, read and deleted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ from fastapi.responses import Response
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import Executor
 from trainmedic.service.api.access import ANYBODY, Principal
-from trainmedic.service.api.resources import ConversationPage, ConversationSummary
+from trainmedic.service.api.resources import (
+    ConversationDocument,
+    ConversationPage,
+    ConversationSummary,
+    ConversationTurn,
+)
 
 ConversationId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Offset = Annotated[int, Query(ge=0, le=1_000_000)]
+Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 def principal_of(request: Request) -> Principal:
@@ -24,15 +31,23 @@ def principal_of(request: Request) -> Principal:
 
 def add_conversation_routes(router: APIRouter, advisor: Advisor, run: Executor) -> None:
     @router.get("/conversations")
-    async def list_conversations(
-        request: Request,
-        offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    ) -> ConversationPage:
+    async def list_conversations(request: Request, offset: Offset = 0, limit: Limit = 50) -> ConversationPage:
         """The conversations of this key, the latest first."""
         owner = principal_of(request).id
         listed = await run(lambda: advisor.conversations(owner, offset, limit))
         return ConversationPage(items=tuple(map(ConversationSummary.of, listed)), offset=offset)
+
+    @router.get("/conversations/{conversation_id}")
+    async def read_conversation(
+        conversation_id: ConversationId, request: Request, offset: Offset = 0, limit: Limit = 50
+    ) -> ConversationDocument:
+        """What was asked in a conversation of this key, oldest first; `/v1/answers/{answer_id}` has the answers.
+
+        404 if it is unknown or another key's.
+        """
+        owner = principal_of(request).id
+        turns = await run(lambda: advisor.past_turns(conversation_id, owner, offset, limit))
+        return ConversationDocument(id=conversation_id, items=tuple(map(ConversationTurn.of, turns)), offset=offset)
 
     @router.delete("/conversations/{conversation_id}", status_code=204, response_class=Response)
     async def delete_conversation(conversation_id: ConversationId, request: Request) -> None:

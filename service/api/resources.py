@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainmedic.kb.model.case import Case
     from trainmedic.kb.pages.case import CaseSet
     from trainmedic.service.ranking import retrieve
-    from trainmedic.service.storage.history import Conversation
+    from trainmedic.service.storage.history import Conversation, PastTurn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +219,38 @@ class ConversationPage:
     """A page of the list of conversations."""
 
     items: tuple[ConversationSummary, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationTurn:
+    """One question of a conversation; ``files`` are the names of what was attached, ``asked`` is ISO 8601."""
+
+    question: str
+    files: tuple[str, ...]
+    asked: str
+    answer_id: str
+    verdict: str
+    causes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, turn: PastTurn) -> ConversationTurn:
+        return cls(
+            question=turn.question,
+            files=turn.files,
+            asked=turn.asked.isoformat(timespec="seconds"),
+            answer_id=turn.answer_id,
+            verdict=turn.verdict,
+            causes=turn.causes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationDocument:
+    """The turns of one conversation, oldest first, from ``offset``."""
+
+    id: str
+    items: tuple[ConversationTurn, ...]
     offset: int
 
 

@@ -30,6 +30,7 @@ REQUIREMENTS: tuple[tuple[str, str, Requirement], ...] = (
     ("POST", "/v1/search", "read"),
     ("GET", "/v1/answers/{answer_id}", "read"),
     ("GET", "/v1/conversations", "ask"),
+    ("GET", "/v1/conversations/{conversation_id}", "ask"),
     ("DELETE", "/v1/conversations/{conversation_id}", "ask"),
     ("GET", "/v1/cases", "read"),
     ("GET", "/v1/cases/{case_id}", "read"),

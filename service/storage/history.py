@@ -137,6 +137,18 @@ class Conversation:
     answer_id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastTurn:
+    """One question as its owner reads it again. ``files`` are the names of what was attached."""
+
+    question: str
+    files: tuple[str, ...]
+    asked: datetime
+    answer_id: str
+    verdict: str
+    causes: tuple[str, ...]
+
+
 def turn_of(
     question: str,
     sources: Sequence[Source] = (),
@@ -387,6 +399,23 @@ class History:
                 answer_id=rows[group.last].answer_id,
             )
             for group in listed
+        )
+
+    def past_turns(self, conversation_id: str, owner: str, offset: int = 0, limit: int = 50) -> tuple[PastTurn, ...]:
+        """The turns of an owner's conversation, oldest first; nothing for an unknown one."""
+        query = select(_turns).where(_in(owner, conversation_id)).order_by(_turns.c.id).offset(offset).limit(limit)
+        with reading(self._engine) as connection:
+            rows = [(_turn(row), aware(row.asked_at)) for row in connection.execute(query)]
+        return tuple(
+            PastTurn(
+                question=turn.question,
+                files=tuple(attachment.name for attachment in turn.attachments),
+                asked=asked,
+                answer_id=turn.answer_id,
+                verdict=turn.verdict,
+                causes=turn.causes,
+            )
+            for turn, asked in rows
         )
 
     def delete(self, conversation_id: str, owner: str | None) -> tuple[str, ...]:

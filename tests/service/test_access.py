@@ -164,6 +164,7 @@ CALLS: tuple[tuple[Scope, str, str, dict[str, str]], ...] = (
     ("read", "POST", "/v1/search", {"query": "loss is nan"}),
     ("ask", "POST", "/v1/ask", QUESTION),
     ("ask", "GET", "/v1/conversations", {}),
+    ("ask", "GET", "/v1/conversations/c", {}),
     ("admin", "GET", "/v1/admin/index", {}),
 )
 
@@ -397,6 +398,10 @@ def test_a_conversation_is_deleted_everywhere_by_its_owner_alone(served: Served,
     mine.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "down", "comment": "canary-comment"})
     assert [item["id"] for item in mine.get("/v1/conversations").json()["items"]] == ["c"]
     assert other.get("/v1/conversations").json()["items"] == []
+    assert [turn["answer_id"] for turn in mine.get("/v1/conversations/c").json()["items"]] == [answer["id"]]
+    unread, hidden = other.get("/v1/conversations/unknown"), other.get("/v1/conversations/c")
+    assert (unread.status_code, unread.json()["error"]["code"]) == (404, "not_found")
+    assert hidden.json()["error"]["message"] == unread.json()["error"]["message"]
     unknown, foreign = other.delete("/v1/conversations/unknown"), other.delete("/v1/conversations/c")
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "not_found")
     assert foreign.json()["error"]["message"] == unknown.json()["error"]["message"]

@@ -215,12 +215,19 @@ def test_feedback_is_stored_and_the_answer_can_be_had_again(client: Client) -> N
     assert refused.value.code == "not_found"
 
 
-def test_conversations_are_listed_and_deleted(client: Client) -> None:
-    answer = client.ask("loss is nan", conversation_id="client-listed")
+def test_conversations_are_listed_read_and_deleted(client: Client) -> None:
+    answer = client.ask("loss is nan", {"train.sh": "deepspeed train.py --bf16"}, conversation_id="client-listed")
     assert "client-listed" in [conversation.id for conversation in client.conversations()]
+    (turn,) = client.conversation("client-listed")
+    assert (turn.question, turn.files, turn.answer_id) == ("loss is nan", ("train.sh",), answer.id)
+    assert turn.verdict == answer.verdict
     client.delete_conversation("client-listed")
     assert "client-listed" not in [conversation.id for conversation in client.conversations()]
-    for gone in (lambda: client.answer(answer.id), lambda: client.delete_conversation("client-listed")):
+    for gone in (
+        lambda: client.answer(answer.id),
+        lambda: client.delete_conversation("client-listed"),
+        lambda: next(client.conversation("client-listed")),
+    ):
         with pytest.raises(ServiceError) as refused:
             gone()
         assert refused.value.code == "not_found"

@@ -15,8 +15,10 @@ from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
     CaseSummary,
+    ConversationDocument,
     ConversationPage,
     ConversationSummary,
+    ConversationTurn,
     FeedbackReceipt,
     Hits,
     MechanismDocument,
@@ -219,6 +221,17 @@ class AsyncClient:
         while more:
             params = {"offset": str(offset), "limit": str(PAGE_SIZE)}
             page = await self._send(Call(method="GET", path="/v1/conversations", kind=ConversationPage, params=params))
+            for item in page.items:
+                yield item
+            offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE
+
+    async def conversation(self, conversation_id: str) -> AsyncGenerator[ConversationTurn, None]:
+        """What was asked in a conversation of this key, oldest first, fetched page by page."""
+        path, kind = f"/v1/conversations/{segment(conversation_id)}", ConversationDocument
+        offset, more = 0, True
+        while more:
+            params = {"offset": str(offset), "limit": str(PAGE_SIZE)}
+            page = await self._send(Call(method="GET", path=path, kind=kind, params=params))
             for item in page.items:
                 yield item
             offset, more = offset + len(page.items), len(page.items) == PAGE_SIZE

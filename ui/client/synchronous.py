@@ -111,6 +111,7 @@ class Client:
     feedback = _blocking(AsyncClient.feedback)
     answer = _blocking(AsyncClient.answer)
     conversations = _iterating(AsyncClient.conversations)
+    conversation = _iterating(AsyncClient.conversation)
     delete_conversation = _blocking(AsyncClient.delete_conversation)
     ready = _blocking(AsyncClient.ready)
     version = _blocking(AsyncClient.version)
