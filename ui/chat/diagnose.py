@@ -191,7 +191,9 @@ class DiagnosePage:
         evidence_parts = [self._panel, self._steps, self._tail]
         self._after.turn(self.looked_back, [state, on_page], evidence_parts, js=FOLLOWED_JS, **QUIET)
         self._box.change(self.received, [self._box, state], [self._chips], trigger_mode="always_last", **QUIET)
-        self._chips.drop(self.dropped, [self._box, state], [self._box, self._chips], **QUIET)
+        drop = self._chips.drop(self.dropped, [self._box, state], [self._box, self._chips], **QUIET)
+        # Once more: a change that was sent with the file still there may be answered after its removal.
+        drop.then(self.received, [self._box, state], [self._chips], **QUIET)
         self._chips.side(self.sided, [self._box, state], [self._chips, state], **QUIET)
         deletion = self._after.forget(self.forgotten, [state], outputs, **QUIET)
         deletion.then(None, js=SETTLED_JS, **QUIET)
@@ -441,8 +443,12 @@ class DiagnosePage:
     def _shown(self, session: Session) -> Changes:
         return {self._bot: chatbot(session)}
 
-    async def received(self, value: Mapping[str, Any] | None, session: Session) -> str:
-        """The chips of the waiting files: what each was recognised as, and of which run if there may be two."""
+    async def received(self, value: Mapping[str, Any] | None, session: Session) -> Any:
+        """The chips of the waiting files: what each was recognised as, and of which run if there may be two.
+
+        Nothing is drawn if a later event of this tab has drawn them meanwhile.
+        """
+        session.chips_asked = number = session.chips_asked + 1
         text, paths = str((value or {}).get("text") or ""), [str(path) for path in (value or {}).get("files") or ()]
         inputs = await self._context.executor(lambda: [recognise(path, number) for number, path in enumerate(paths)])
         files = [item for item in inputs if item is not None]
@@ -450,6 +456,9 @@ class DiagnosePage:
         known = sides_of(text, names)
         chosen = {item.index: session.sides[paths[item.index]] for item in files if paths[item.index] in session.sides}
         files = [replace(item, side=chosen.get(item.index, known.get(item.name, ""))) for item in files]
+        if session.chips_drawn > number:
+            return gr.skip()
+        session.chips_drawn = number
         return evidence.chips(files, self._language, compare=bool(chosen) or comparable(text, names))
 
     async def sided(self, value: Mapping[str, Any] | None, session: Session, event: gr.EventData) -> Changes:

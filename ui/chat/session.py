@@ -46,6 +46,10 @@ class Session:
     """Whether the reader has stopped the newest answer: a part of it that was on its way must not overwrite that."""
     sides: dict[str, str] = field(default_factory=dict)
     """The run that the reader has chosen for a waiting file: path → works, fails, or empty for none."""
+    chips_asked: int = 0
+    """Events so far that drew the waiting files anew."""
+    chips_drawn: int = 0
+    """The latest of them that was drawn."""
     has_evidence: bool = False
     """Whether the evidence of the newest question is on the page."""
 

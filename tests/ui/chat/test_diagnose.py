@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -24,10 +24,13 @@ from trainmedic.ui.context import AppContext
 
 pytest.importorskip("gradio", reason="the pages need the extra 'ui'")
 
+from gradio import skip
+
 from trainmedic.ui.chat.diagnose import DiagnosePage
 from trainmedic.ui.chat.session import Session
 from trainmedic.ui.chat.uploads import lines_of, read_uploads, recognise
 
+T = TypeVar("T")
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 KTO = examples("en")[0]
 
@@ -216,6 +219,45 @@ def test_a_large_file_is_recognised_by_its_beginning_and_counted_whole(tmp_path:
     seen = recognise(str(path), 0)
     assert seen is not None
     assert (seen.kind, seen.lines) == ("log", 60_000)
+
+
+def test_a_removed_file_does_not_come_back_when_an_earlier_change_is_answered_late(
+    advisor: Advisor, tmp_path: Path
+) -> None:
+    paths = [tmp_path / name for name in ("a.log", "b.log")]
+    for path in paths:
+        path.write_text("{'loss': 0.5}\n", encoding="utf-8")
+    value = {"text": "why?", "files": list(map(str, paths))}
+
+    async def crossed() -> tuple[dict[Any, Any], Any]:
+        held = [asyncio.Event()]
+
+        async def executor(call: Callable[[], T]) -> T:
+            result = call()
+            if held:
+                await held.pop().wait()
+            return result
+
+        page, session, released = page_of_running(executor), Session(), held[0]
+        early = asyncio.create_task(page.received(value, session))
+        await asyncio.sleep(0)
+        removed = await page.dropped(value, session, SimpleNamespace(index=0))
+        released.set()
+        return removed, await early
+
+    def page_of_running(executor: Executor) -> DiagnosePage:
+        context = AppContext(
+            settings=Settings(), advisor=advisor, answerer=TemplateAnswerer(advisor), executor=executor
+        )
+        page = DiagnosePage(context, "en")
+        page.build()
+        return page
+
+    removed, early = asyncio.run(crossed())
+    chips = next(value for widget, value in removed.items() if widget.elem_id == "tm-chips-box")
+    assert "b.log" in chips
+    assert "a.log" not in chips
+    assert early == skip()
 
 
 @pytest.mark.parametrize(("content", "count"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), (b"a\nb\n", 2), (b"", 0)])
