@@ -15,6 +15,7 @@ from trainmedic.kb.errors import TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.api.disconnect import CLIENT_CLOSED_REQUEST, ClientDisconnected
+from trainmedic.service.api.scopes import methods_of
 
 STATUS = {
     "invalid": 400,
@@ -118,6 +119,9 @@ def add_handlers(app: FastAPI) -> None:
     async def _http(request: Request, error: HTTPException) -> JSONResponse:
         code = _HTTP_CODES.get(error.status_code, "http_error")
         headers = dict(error.headers) if error.headers else None
+        if error.status_code == 405 and (methods := methods_of(request.url.path)):
+            # The router names the methods of the first route of this path only.
+            headers = {"Allow": ", ".join(methods)}
         return error_response(
             error.status_code,
             code,

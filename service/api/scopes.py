@@ -72,6 +72,12 @@ def requirement(method: str, path: str) -> tuple[str, Requirement]:
     return "", "admin" if path.startswith(ADMIN_PREFIX) else "read"
 
 
+def methods_of(path: str) -> tuple[str, ...]:
+    """The methods that are declared for a path; none for one that takes any, or that is unknown."""
+    exact = {method for method, known in _exact() if known == path}
+    return tuple(sorted((exact or {method for method, _, pattern, _ in _templates() if pattern.match(path)}) - {"*"}))
+
+
 @cache
 def _exact() -> dict[tuple[str, str], Requirement]:
     return {(method, path): needed for method, path, needed in REQUIREMENTS if "{" not in path}

@@ -35,6 +35,7 @@ OPERATIONS = [
     "GET /v1/rules",
     "GET /v1/rules/{rule_id}",
     "GET /v1/conversations",
+    "GET /v1/conversations/{conversation_id}",
     "DELETE /v1/conversations/{conversation_id}",
     "GET /v1/models",
     "GET /v1/models/{model_id}",
