@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.serving import SERVE, own_environment
+from benchmarks.serving import COMMAND, own_environment
 from benchmarks.table import Table
 from trainmedic.kb.pages.page import KNOWLEDGE
 from trainmedic.ui.loading import prebuild
@@ -35,7 +35,7 @@ def spent(*words: str, folder: Path, pages: Path | None = None, before: str = ""
     if pages is not None:
         environment["TRAINMEDIC_KB_PATHS"] = str(pages)
     started, used = time.perf_counter(), _processor_time()
-    command = [sys.executable, "-c", f"{before}\n{SERVE}", *words]
+    command = [sys.executable, "-c", f"{before}\n{COMMAND}", *words]
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.perf_counter() - started, _processor_time() - used
 

@@ -44,9 +44,9 @@ from trainmedic.kb.store.chunks import Chunk
 from trainmedic.kb.store.embedder import Embedder, Identity, OnnxEmbedder
 from trainmedic.kb.store.index import Index
 from trainmedic.kb.store.manifest import FORMAT, Manifest
+from trainmedic.kb.store.passages import Passages, page_ids
 from trainmedic.kb.store.tokens import tokens
 from trainmedic.kb.store.vectors import Vectors
-from trainmedic.kb.store.words import page_ids
 from trainmedic.service.question.query import build_query
 from trainmedic.service.ranking.retrieve import retrieve
 
@@ -108,7 +108,8 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
         Chunk(id=str(n), cases=(f"case-{n}",), part="section", language="en", text=text, embedded=text)
         for n, text in enumerate(texts)
     )
-    ids = page_ids(pieces)
+    causes = [piece.cases for piece in pieces]
+    ids = page_ids(causes)
     manifest = Manifest(
         id="benchmark",
         format=FORMAT,
@@ -123,10 +124,10 @@ def ours_over(texts: Sequence[str], vectors: Array, embedder: LookupEmbedder) ->
     return Index(
         manifest=manifest,
         chunks=pieces,
+        passages=Passages(causes=causes, parts=["section"] * len(pieces), page_ids=ids),
         vectors=Vectors.of(vectors),
         lexical=lexical.build(tuple(tokens(text)) for text in texts),
         pages=lexical.build([tuple(tokens(texts[int(page_id.removeprefix("case-"))])) for page_id in ids]),
-        page_ids=ids,
     )
 
 

@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Any
 
 HOST = "127.0.0.1"
-SERVE = "import sys; from trainmedic.ui.cli import main; sys.exit(main(sys.argv[1:]))"
+COMMAND = "from trainmedic.ui.cli import command; command()"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 START_LIMIT_S = 60.0
+SETTLED_LIMIT_S = 600.0
 
 
 class Client:
@@ -53,7 +54,7 @@ class Server:
         """``before`` is Python that the process runs first."""
         self.port = free_port()
         environment = {**own_environment(), **ONE_THREAD, "TRAINMEDIC_DATA_DIR": str(folder)}
-        program = f"{before}\n{SERVE}"
+        program = f"{before}\n{COMMAND}"
         arguments = [sys.executable, "-c", program, "serve", "--port", str(self.port)]
         self.started = time.perf_counter()
         self.process = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
@@ -79,13 +80,14 @@ class Server:
         raise RuntimeError("the server did not begin to listen")
 
     def settle(self, client: Client) -> None:
-        """Wait for the pages, which are loaded while the first requests are answered."""
-        while time.perf_counter() - self.started < START_LIMIT_S:
+        """Wait for the pages, which are loaded while the first requests are answered, and for the whole index, which
+        takes a minute where the package has none."""
+        while time.perf_counter() - self.started < SETTLED_LIMIT_S:
             status, _ = client.raw("GET", "/", None)
-            if status != 503:
+            if status != 503 and client.call("GET", "/readyz")["index"] == "ready":
                 return
             time.sleep(0.2)
-        raise RuntimeError("the pages were not loaded")
+        raise RuntimeError("the pages were not loaded, or the index was not built")
 
     def memory_mb(self, field: str = "VmRSS") -> float:
         """Megabytes resident now (``VmRSS``) or at the peak (``VmHWM``). Linux only."""

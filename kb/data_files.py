@@ -1,12 +1,14 @@
-"""TOML tables that are shipped beside the code. Reading them here keeps parsing itself free of disk access."""
+"""Tables that are shipped beside the code. Reading them here keeps parsing itself free of disk access."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from trainmedic.kb.kept import kept_of
 
 _ROOT = Path(__file__).parent
 
@@ -14,4 +16,29 @@ _ROOT = Path(__file__).parent
 @cache
 def load_table(name: str) -> Mapping[str, Any]:
     """The table in ``name``, a path below kb/ such as ``parse/data/metrics.toml``."""
-    return tomllib.loads((_ROOT / name).read_text(encoding="utf-8"))
+    return read_toml(_ROOT / name)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A table of the package. Kept once it was read: reading all that a check needs takes a twentieth of its time."""
+
+    def read() -> dict[str, Any]:
+        import tomllib
+
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+
+    return kept_of([path], read)
+
+
+def load_yaml(package: str, name: str) -> Mapping[str, Any]:
+    """The mapping in a YAML file of a package."""
+    path = Path(import_module(package).__path__[0]) / name
+
+    def read() -> Mapping[str, Any]:
+        import yaml
+
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        data: Mapping[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+        return data
+
+    return kept_of([path], read)

@@ -19,7 +19,6 @@ a message is named by its dotted path::
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -27,6 +26,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from trainmedic.kb.data_files import read_toml
 from trainmedic.kb.model.report import Text
 
 LANGUAGES = ("en", "zh")
@@ -73,8 +73,7 @@ def load_messages(package: str, file: str = "messages.toml") -> Messages:
     """The catalogue of ``package``. Raises `ValueError` if a message lacks a language or has an unknown plural form."""
     # Not `importlib.resources`: it imports archives and temporary folders, a twentieth of a check's time.
     folder = Path(import_module(package).__path__[0])
-    content = tomllib.loads((folder / file).read_text(encoding="utf-8"))
-    return Messages(MappingProxyType(dict(_flattened(content, ""))))
+    return Messages(MappingProxyType(dict(_flattened(read_toml(folder / file), ""))))
 
 
 def _flattened(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Forms]]:

@@ -31,7 +31,7 @@ NOTHING = regex("(?!)")
 def _words(english: Sequence[str], chinese: Sequence[str]) -> re.Pattern[str]:
     """English words as whole words, Chinese ones anywhere."""
     whole = rf"(?<![A-Za-z0-9_])(?:{'|'.join(english)})(?![A-Za-z0-9_])"
-    return re.compile("|".join((whole, *chinese)), re.IGNORECASE)
+    return regex("|".join((whole, *chinese)), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

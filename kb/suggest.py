@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 
 def distance(left: str, right: str, limit: int) -> int:
     """Edit distance in which swapping two neighbouring letters counts once; ``limit + 1`` if it is larger."""
+    if _fewest_edits(left, right) > limit:
+        return limit + 1
     from rapidfuzz.distance import OSA  # takes 10 ms to load; most runs have no misspelt name
 
     return int(OSA.distance(left, right, score_cutoff=limit))
+
+
+def _fewest_edits(left: str, right: str) -> int:
+    """A lower bound of the distance: an edit changes one letter of each, or none."""
+    mine, theirs = Counter(left), Counter(right)
+    return max((mine - theirs).total(), (theirs - mine).total())
 
 
 def closest(name: str, candidates: Iterable[str], *, limit: int | None = None, partial: bool = False) -> str | None:

@@ -1,8 +1,6 @@
 """``python -m trainmedic``: the command line."""
 
-import sys
-
-from trainmedic.ui.cli import main
+from trainmedic.ui.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

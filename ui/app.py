@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from trainmedic.service.question.reading import ReadingPool
     from trainmedic.ui.bots.channel import Channel
     from trainmedic.ui.bots.http import BotService
+    from trainmedic.ui.chat.app import Shell
     from trainmedic.ui.chat.upload_folder import UploadFolder
 
 log = logging.getLogger("trainmedic")
@@ -283,9 +284,14 @@ def _application(service: Service, metrics: Metrics) -> FastAPI:
 def _add_pages(app: FastAPI, context: AppContext, uploads: UploadFolder) -> None:
     """Serve the pages on all paths that are left: call it last."""
     if context.settings.pages and find_spec("gradio") is not None:
-        from trainmedic.ui.chat import app as pages
+        from trainmedic.ui.chat import mount
 
-        pages.attach(app, context, load_pages, uploads)
+        make = partial(make_shell, context, uploads)
+        if context.settings.oidc_issuer:  # what is wrong with its settings is said at the start
+            made = make()
+            mount.attach(app, lambda: made)
+        else:
+            mount.attach(app, make)
     elif context.settings.pages:
         log.warning("no pages: install the extra 'ui' for them")
 
@@ -326,6 +332,13 @@ def load_mcp_server(context: AppContext) -> MCPServer[Any]:
     from trainmedic.ui.mcp.server import make_server
 
     return make_server(context)
+
+
+def make_shell(context: AppContext, uploads: UploadFolder) -> Shell:
+    """What is in front of the pages. Importing it takes a tenth of a second."""
+    from trainmedic.ui.chat.app import Shell
+
+    return Shell(context, load_pages, uploads)
 
 
 def load_pages(context: AppContext) -> FastAPI:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -46,7 +45,6 @@ class Rule:
 
     id: str
     family: str
-    path: Path
     title: Text
     severity: Severity
     status: str

@@ -10,16 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from trainmedic.kb.error_messages.tables import Entry
+from trainmedic.kb.kept import kept_of
 from trainmedic.kb.model.report import Text
-from trainmedic.kb.pages.page import Field, PageError
+from trainmedic.kb.pages.page import Field, PageError, read_yaml
 
 FOLDER = Path(__file__).parent / "advice"
-_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +52,10 @@ class AdviceBook:
 
 def read_advice(text: str, name: str) -> tuple[Advice, ...]:
     """The advice in one file. Raises `PageError` with the line of the mistake."""
-    node = yaml.compose(text, Loader=_Loader)
-    if node is None:
+    entries = read_yaml(text, name)
+    if entries is None:
         return ()
-    return tuple(_advice(item) for item in Field(name, "advice", node).items())
+    return tuple(_advice(item) for item in Field(name, "advice", entries.node, 1).items())
 
 
 def _advice(item: Field) -> Advice:
@@ -78,8 +75,9 @@ def _advice(item: Field) -> Advice:
 @cache
 def load_advice() -> AdviceBook:
     """The shipped advice. Raises `PageError` if a file is invalid."""
-    return AdviceBook(
-        item
-        for path in sorted(FOLDER.glob("*.yaml"))
-        for item in read_advice(path.read_text(encoding="utf-8"), path.name)
-    )
+    paths = sorted(FOLDER.glob("*.yaml"))
+    return AdviceBook(kept_of([*paths, __file__], lambda: _read(paths)))
+
+
+def _read(paths: Iterable[Path]) -> tuple[Advice, ...]:
+    return tuple(item for path in paths for item in read_advice(path.read_text(encoding="utf-8"), path.name))

@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import MappingProxyType
 
 from trainmedic.kb.error_messages.tables import Entry, MessageTable
 from trainmedic.kb.error_messages.template import split
+from trainmedic.kb.kept import kept_of
 from trainmedic.kb.versions import parse_version
 
 FOLDER = Path(__file__).parent / "data"
@@ -52,24 +53,28 @@ class Occurrence:
     is_whole: bool = True
 
 
+Anchors = Mapping[str, Sequence[int]]
+"""The messages of each anchor, by number of table and message."""
+
+
+def anchors_of(tables: Iterable[MessageTable]) -> Anchors:
+    """The stretches of text by which the messages are looked up."""
+    anchors: dict[str, list[int]] = {}
+    for number, table in enumerate(tables):
+        for code, anchor in enumerate(table.anchors(), number << _SHIFT):
+            if "`" in anchor:
+                anchor = " ".join(anchor.replace("`", "").split())
+            anchors.setdefault(anchor.rstrip(_MARKS) or anchor, []).append(code)
+    return anchors
+
+
 class MessageIndex:
     """The messages of all packages."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.tables = tuple(MessageTable(text) for text in texts)
-        self._anchors: dict[str, list[int]] = {}
-        anchors = self._anchors
-        for table_number, table in enumerate(self.tables):
-            code = table_number << _SHIFT
-            for anchor in table.anchors():
-                if "`" in anchor:
-                    anchor = " ".join(anchor.replace("`", "").split())
-                anchor = anchor.rstrip(_MARKS) or anchor
-                if anchor in anchors:
-                    anchors[anchor].append(code)
-                else:
-                    anchors[anchor] = [code]
-                code += 1
+    def __init__(self, tables: Iterable[MessageTable], anchors: Anchors | None = None) -> None:
+        """``anchors`` are those of the tables, if they are known: then no table is read before one of them is found."""
+        self.tables = tuple(tables)
+        self.anchors = anchors_of(self.tables) if anchors is None else anchors
 
     def __len__(self) -> int:
         return sum(map(len, self.tables))
@@ -109,7 +114,7 @@ class MessageIndex:
 
     def _candidates(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
         """(message, number of the word at which its anchor begins)."""
-        anchors = self._anchors
+        anchors = self.anchors
         count = len(words)
         # A message is quoted without the mark at its end, or with one that it does not have.
         bare = [word.rstrip(_MARKS) or word for word in words]
@@ -328,4 +333,6 @@ def _between(bounds: Bounds, text: _Text, count: int) -> Iterator[tuple[int, int
 @cache
 def load_index() -> MessageIndex:
     """The index of the shipped files."""
-    return MessageIndex(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.json")))
+    paths = sorted(FOLDER.glob("*.json"))
+    tables = [MessageTable(partial(path.read_text, encoding="utf-8")) for path in paths]
+    return MessageIndex(tables, kept_of([*paths, __file__], lambda: anchors_of(tables)))

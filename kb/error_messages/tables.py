@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,16 +60,27 @@ class Entry:
 
 
 class MessageTable:
-    """One package's messages; entries are made when they are needed."""
+    """One package's messages, read when one of them is needed."""
 
-    def __init__(self, text: str) -> None:
-        content: Mapping[str, Any] = json.loads(text)
-        self.package: str = content["package"]
-        self.releases: Sequence[str] = content["releases"]
-        self._kinds: Sequence[str] = content["kinds"]
-        self._files: Sequence[str] = content["files"]
-        self._functions: Sequence[str] = content["functions"]
-        self._rows: Sequence[Sequence[Any]] = content["messages"]
+    package: str
+    releases: Sequence[str]
+    _kinds: Sequence[str]
+    _files: Sequence[str]
+    _functions: Sequence[str]
+    _rows: Sequence[Sequence[Any]]
+
+    def __init__(self, read: Callable[[], str]) -> None:
+        self._read = read
+
+    def __getattr__(self, name: str) -> object:
+        """A field that the first use finds missing; from then on they are attributes."""
+        if name not in MessageTable.__annotations__:
+            raise AttributeError(name)
+        content: Mapping[str, Any] = json.loads(self._read())
+        self.package, self.releases = content["package"], content["releases"]
+        self._kinds, self._files, self._functions = content["kinds"], content["files"], content["functions"]
+        self._rows = content["messages"]
+        return getattr(self, name)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -7,7 +7,6 @@ package and the word that users write.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -15,8 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from trainmedic.kb.data_files import read_toml
+
 FOLDER = Path(__file__).parent
-ALGORITHMS: Mapping[str, Any] = tomllib.loads((FOLDER / "data" / "algorithms.toml").read_text(encoding="utf-8"))
+ALGORITHMS: Mapping[str, Any] = read_toml(FOLDER / "data" / "algorithms.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def select(*kinds: str) -> tuple[str, ...]:
 def load(path: Path) -> Profile:
     """One profile. Raises ValueError for a key that a profile does not have."""
     name = path.parent.name
-    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    values = read_toml(path)
     unknown = set(values) - {known.name for known in fields(Profile)} | ({"name"} & set(values))
     if unknown:
         raise ValueError(f"{path}: unknown key {min(unknown)!r}")

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from trainmedic.kb.errors import InvalidPage
+from trainmedic.kb.kept import kept_of
 from trainmedic.kb.lazy import regex
+
+if TYPE_CHECKING:
+    import yaml
 
 BUILT_IN = Path(__file__).with_name("glossary.yaml")
 KINDS = (
@@ -31,7 +33,6 @@ _WORD = regex(r"[a-z0-9]")
 _FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 _KEPT = {ord(mark): mark for mark in "，；！？"}  # full-width, but sentence marks of their own
 _TRANSLATION: dict[int, int | str] = {**_FULL_WIDTH, **_KEPT}
-_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +154,15 @@ class Glossary:
 @cache
 def load_glossary(path: Path = BUILT_IN) -> Glossary:
     """Read a glossary file. Raises `InvalidPage` with the line where it breaks its format."""
+    return Glossary(kept_of([path, __file__], partial(_concepts, path)))
+
+
+def _concepts(path: Path) -> dict[str, Concept]:
+    import yaml
+
     text = path.read_text(encoding="utf-8")
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except yaml.YAMLError as error:
         raise InvalidPage(f"{path.name}: not YAML: {error}") from error
     concepts: dict[str, Concept] = {}
@@ -166,10 +173,12 @@ def load_glossary(path: Path = BUILT_IN) -> Glossary:
         if concept.id in concepts:
             raise InvalidPage(f"{path.name}:{item.start_mark.line + 1}: id {concept.id!r} stands twice")
         concepts[concept.id] = concept
-    return Glossary(concepts)
+    return concepts
 
 
 def _concept(item: yaml.Node, page: str) -> Concept:
+    import yaml
+
     where = f"{page}:{item.start_mark.line + 1}"
     fields: dict[str, Any] = {}
     if not isinstance(item, yaml.MappingNode):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,6 +14,7 @@ from trainmedic.kb.model.report import Reference
 from trainmedic.kb.pages.case import CaseSet
 
 messages = load_messages("trainmedic.kb.pages")
+LANGUAGES = ("en", "zh")
 SIGNALS: Mapping[Effect, tuple[str, ...]] = MappingProxyType({Effect.HANG: ("hang",), Effect.MEMORY: ("oom",)})
 """The signals of an effect, where it has any of its own."""
 
@@ -39,7 +40,7 @@ def cause_of(defect: Defect) -> Case:
         frameworks=tuple(filter(None, (defect.framework,))),
         evidence="maintainer",
         reviewed="",
-        sections=MappingProxyType({language: _parts(defect, language) for language in ("en", "zh")}),
+        sections=_Sections(defect),
         sources=(Reference(url=defect.link, says="maintainer", note=""),),
         affected=MappingProxyType({defect.package: defect.affected} if defect.affected else {}),
         fixed=MappingProxyType({defect.package: defect.fixed} if defect.fixed else {}),
@@ -48,6 +49,30 @@ def cause_of(defect: Defect) -> Case:
         symptoms=defect.symptoms,
         level="defect",
     )
+
+
+class _Sections(Mapping[str, Mapping[str, str]]):
+    """The sections in each language, written when they are wanted: there are thousands, and an answer shows three."""
+
+    def __init__(self, defect: Defect) -> None:
+        self._defect = defect
+        self._written: dict[str, Mapping[str, str]] = {}
+
+    def __getitem__(self, language: str) -> Mapping[str, str]:
+        if language not in LANGUAGES:
+            raise KeyError(language)
+        if language not in self._written:
+            self._written[language] = _parts(self._defect, language)
+        return self._written[language]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(LANGUAGES)
+
+    def __len__(self) -> int:
+        return len(LANGUAGES)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 def _parts(defect: Defect, language: str) -> Mapping[str, str]:

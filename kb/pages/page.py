@@ -7,16 +7,12 @@ object); a field that wants a number or a boolean says so (`Field.typed`).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
-
-import yaml
-from yaml.constructor import SafeConstructor
-from yaml.resolver import Resolver
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from trainmedic.kb.errors import InvalidPage
 from trainmedic.kb.model.page import Page, PageProblem
@@ -24,26 +20,42 @@ from trainmedic.kb.model.report import Reference, Text
 from trainmedic.kb.pages.compiled import CompiledPages
 from trainmedic.kb.suggest import closest
 
+if TYPE_CHECKING:
+    import yaml
+
 KNOWLEDGE = Path(__file__).parent.parent
 SAYS = ("maintainer", "reporter", "source", "reproduction", "docs")
 MOST_LISTED = 30
 _FENCE = "---"
-_BaseLoader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_RESOLVER: Any = Resolver()
-_CONSTRUCTOR: Any = SafeConstructor()
 
 
-class _Loader(_BaseLoader):  # type: ignore[misc]
-    """Finds no tags: fields say what they want, and looking for tags takes a quarter of the time."""
+@cache
+def _loader() -> Any:
+    """A loader that finds no tags: fields say what they want, and looking for tags takes a quarter of the time."""
+    import yaml  # here and below: compiled pages need none of it, and loading it takes 10 ms
 
-    def resolve(self, kind: type[yaml.Node], value: object, implicit: object) -> str:
-        return ""
+    base: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
-    def descend_resolver(self, node: yaml.Node, index: object) -> None:
-        """Paths have no tags."""
+    class Loader(base):  # type: ignore[misc]
+        def resolve(self, kind: type[yaml.Node], value: object, implicit: object) -> str:
+            return ""
 
-    def ascend_resolver(self) -> None:
-        """Paths have no tags."""
+        def descend_resolver(self, node: yaml.Node, index: object) -> None:
+            """Paths have no tags."""
+
+        def ascend_resolver(self) -> None:
+            """Paths have no tags."""
+
+    return Loader
+
+
+@cache
+def _typing() -> tuple[Any, Any]:
+    """What finds the tag of a scalar, and what makes a value of it."""
+    from yaml.constructor import SafeConstructor
+    from yaml.resolver import Resolver
+
+    return Resolver(), SafeConstructor()
 
 
 class PageError(InvalidPage):
@@ -70,7 +82,8 @@ class Field:
 
     __slots__ = ("first", "name", "node", "page")
 
-    def __init__(self, page: str, name: str, node: yaml.Node, first: int = 2) -> None:
+    def __init__(self, page: str, name: str, node: Any, first: int = 2) -> None:
+        """``node`` is a `yaml.Node`, told apart by its ``id``."""
         self.page, self.name, self.node, self.first = page, name, node, first
 
     @property
@@ -84,7 +97,7 @@ class Field:
     @property
     def raw(self) -> str:
         """The scalar exactly as written."""
-        if not isinstance(self.node, yaml.ScalarNode):
+        if self.node.id != "scalar":
             raise self.error("must be a text")
         return str(self.node.value)
 
@@ -100,8 +113,10 @@ class Field:
         raw = self.raw
         if getattr(self.node, "style", ""):
             return raw
-        tag = _RESOLVER.resolve(yaml.ScalarNode, raw, (True, False))
-        value = _CONSTRUCTOR.construct_object(yaml.ScalarNode(tag, raw))
+        from yaml import ScalarNode
+
+        resolver, constructor = _typing()
+        value = constructor.construct_object(ScalarNode(resolver.resolve(ScalarNode, raw, (True, False)), raw))
         return value if value is None or isinstance(value, (bool, int, float)) else raw
 
     def choice(self, allowed: Collection[str]) -> str:
@@ -112,11 +127,11 @@ class Field:
 
     @property
     def is_list(self) -> bool:
-        return isinstance(self.node, yaml.SequenceNode)
+        return bool(self.node.id == "sequence")
 
     def items(self) -> Sequence[Field]:
         """The items of a list."""
-        if not isinstance(self.node, yaml.SequenceNode):
+        if not self.is_list:
             raise self.error("must be a list")
         return [Field(self.page, self.name, node, self.first) for node in self.node.value]
 
@@ -125,11 +140,11 @@ class Field:
 
     def mapping(self) -> dict[str, Field]:
         """Key → value; a key that occurs twice is an error."""
-        if not isinstance(self.node, yaml.MappingNode):
+        if self.node.id != "mapping":
             raise self.error("must be a mapping")
         fields: dict[str, Field] = {}
         for key, value in self.node.value:
-            name = key.value.strip() if isinstance(key, yaml.ScalarNode) else ""
+            name = key.value.strip() if key.id == "scalar" else ""
             if not name or name in fields:
                 name_field = Field(self.page, self.name, key, self.first)
                 raise name_field.error(f"{name_field.text()!r} occurs twice")
@@ -198,7 +213,7 @@ def read_page(text: str, name: str) -> tuple[Page, Field]:
     if not text.startswith(f"{_FENCE}\n") or end == 0:
         raise PageError(PageProblem(name, 1, f"the page must start with front matter between two lines {_FENCE!r}"))
     front = read_yaml(text[len(_FENCE) + 1 : end], name, 2)
-    if front is None or not isinstance(front.node, yaml.MappingNode):
+    if front is None or front.node.id != "mapping":
         raise PageError(PageProblem(name, 2, "the front matter must be a mapping"))
     lines = {str(key.value): int(key.start_mark.line) + 2 for key, _ in front.node.value}
     return Page(name=name, text=text, body_line=text.count("\n", 0, end) + 2, lines=lines), front
@@ -206,8 +221,10 @@ def read_page(text: str, name: str) -> tuple[Page, Field]:
 
 def read_yaml(text: str, name: str, first: int = 1) -> Field | None:
     """A YAML text that starts on the line ``first`` of a file; None if it is empty. Raises `PageError`."""
+    import yaml
+
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = yaml.compose(text, Loader=_loader())
         return None if node is None else Field(name, "", node, first)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -269,6 +286,7 @@ def load(
     by a built-in page's bytes that it is not needed, where they are not compiled (`kb.pages.compiled`) and cannot be.
     ``builtin`` has the built-in pages, each kind in its folder.
     """
+    roots = tuple(folders)
     own = builtin / kind.folder.name
     compiled = CompiledPages(own, KNOWLEDGE, NO_READERS) if builtin == KNOWLEDGE else None
     loaded: Loaded[Read] | None = compiled.load() if compiled else None
@@ -278,7 +296,7 @@ def load(
         loaded = _read(kind, (own,), None if keeps else leave_out, above=above)
         if compiled is not None and keeps and not loaded.problems:
             compiled.keep(loaded)
-    return _read(kind, folders, first=loaded)
+    return _read(kind, roots, first=loaded) if roots else loaded
 
 
 def _read(
@@ -292,6 +310,8 @@ def _read(
 
     The version depends on the pages alone, not on how many folders they are in. ``above`` as in `discover`.
     """
+    import hashlib  # 3 ms, for those who read pages
+
     entries = dict(first.entries) if first is not None else {}
     pages = dict(first.pages) if first is not None else {}
     problems = list(first.problems) if first is not None else []

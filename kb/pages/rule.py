@@ -67,7 +67,6 @@ def read_rule(path: Path, page: Page, front: Field, words: Vocabulary | None = N
     rule = Rule(
         id=page_id(fields, path),
         family=path.parent.name,
-        path=path,
         title=fields["title"].both(),
         severity=Severity(fields["severity"].choice(tuple(Severity))),
         status=fields["status"].choice(STATUSES),

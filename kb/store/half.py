@@ -18,8 +18,8 @@ from trainmedic.kb.store.chunks import Chunk
 from trainmedic.kb.store.earlier import CHUNKS
 from trainmedic.kb.store.embedder import Array, Embedder
 from trainmedic.kb.store.manifest import REBUILD, SAME_VECTORS, Manifest, read_manifest, verify
+from trainmedic.kb.store.passages import read_chunks
 from trainmedic.kb.store.vectors import VECTORS, Vectors
-from trainmedic.kb.store.words import read_chunks
 
 HALVES = ".words"
 """The folder of halves, in that of the indexes."""

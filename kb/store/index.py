@@ -44,9 +44,10 @@ from trainmedic.kb.store.manifest import (
     sha256_of,
     verify,
 )
+from trainmedic.kb.store.passages import Chunks, Passages, read_passages
 from trainmedic.kb.store.sources import PageEntry, Sources, no_sources
 from trainmedic.kb.store.vectors import VECTORS, Vectors
-from trainmedic.kb.store.words import PAGES, READABLE_FOLDER, page_ids, read_chunks, write_half
+from trainmedic.kb.store.words import PAGES, READABLE_FOLDER, write_half
 
 PREBUILT = Path(__file__).parent / "prebuilt"
 """The index that is part of the package; not in git, ``trainmedic index build --package`` makes it."""
@@ -68,18 +69,18 @@ Concepts = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An opened index. ``chunks[n]``, vector ``n`` and lexical chunk ``n`` belong together.
+    """An opened index. Chunk ``n``, its passage, vector ``n`` and lexical chunk ``n`` belong together.
 
-    ``pages`` holds whole pages: all chunks of ``page_ids[n]`` as one text. ``concepts`` maps a cause to the glossary
-    concepts of its text, ``titles`` to those of its title alone.
+    ``pages`` holds whole pages: all chunks of ``passages.page_ids[n]`` as one text. ``concepts`` maps a cause to the
+    glossary concepts of its text, ``titles`` to those of its title alone.
     """
 
     manifest: Manifest
-    chunks: tuple[Chunk, ...]
+    chunks: Sequence[Chunk]
+    passages: Passages
     vectors: Vectors
     lexical: Lexical
     pages: Lexical
-    page_ids: tuple[str, ...]
     concepts: Concepts = field(default_factory=lambda: MappingProxyType({}))
     titles: Concepts = field(default_factory=lambda: MappingProxyType({}))
 
@@ -457,18 +458,16 @@ def open_version(folder: Path, embedder: Embedder) -> Index:
     return _open(folder, verify(folder), embedder)
 
 
-def _open(folder: Path, manifest: Manifest, embedder: Embedder, pieces: tuple[Chunk, ...] | None = None) -> Index:
-    """``pieces``: the chunks, if they have been read."""
+def _open(folder: Path, manifest: Manifest, embedder: Embedder) -> Index:
     require_embedder(manifest, embedder)
-    pieces = pieces if pieces is not None else read_chunks(folder)
     concepts = json.loads((folder / CONCEPTS).read_text(encoding="utf-8"))
     return Index(
         manifest=manifest,
-        chunks=pieces,
+        chunks=Chunks(folder, manifest.chunks),
+        passages=read_passages(folder),
         vectors=_load_vectors(folder, manifest),
         lexical=lexical.load(folder),
         pages=lexical.load(folder / PAGES),
-        page_ids=page_ids(pieces),
         concepts=_frozen(concepts["all"]),
         titles=_frozen(concepts["titles"]),
     )
@@ -506,7 +505,7 @@ def ensure(
     half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
     manifest = add_vectors(root, half, embedder, prebuilt, progress=progress)
     _use_from_now(root, id)
-    return _open(root / id, manifest, embedder, half.chunks)
+    return _open(root / id, manifest, embedder)
 
 
 def _found(root: Path, id: str, embedder: Embedder, prebuilt: Path) -> Index | str:
@@ -544,7 +543,7 @@ def at_once(
         return found
     half = build_words(cases, rules, glossary, embedder.identity, root, prebuilt, sources=sources)
     many = new_texts(half, embedder, (*_folders(root), prebuilt)) > FEW
-    return _open(half.folder, half.manifest, embedder, half.chunks) if many else None
+    return _open(half.folder, half.manifest, embedder) if many else None
 
 
 def _fitting(folder: Path, id: str) -> Manifest:

@@ -11,8 +11,8 @@ from pathlib import Path
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.embedder import Identity
 
-FORMAT = 6
-SAME_VECTORS = (4, 5, FORMAT)
+FORMAT = 7
+SAME_VECTORS = (4, 5, 6, FORMAT)
 """Formats with the same files of texts and vectors."""
 MANIFEST = "manifest.json"
 REBUILD = "trainmedic index build"

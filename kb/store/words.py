@@ -15,8 +15,9 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store import lexical
 from trainmedic.kb.store.chunks import Chunk, chunks
 from trainmedic.kb.store.concepts import concepts_of, titles_of
-from trainmedic.kb.store.earlier import CHUNKS, CONCEPTS, ENTRIES, Earlier
+from trainmedic.kb.store.earlier import CONCEPTS, ENTRIES, Earlier
 from trainmedic.kb.store.lexical import Postings
+from trainmedic.kb.store.passages import page_ids, write_passages
 from trainmedic.kb.store.sources import SOURCES, PageEntry, Sources, pack, page_entries
 from trainmedic.kb.store.tokens import tokens
 
@@ -38,27 +39,8 @@ def write_half(
     return pieces
 
 
-def read_chunks(folder: Path) -> tuple[Chunk, ...]:
-    data = json.loads((folder / CHUNKS).read_bytes())
-    for item in data:
-        item["cases"] = tuple(item["cases"])
-    return tuple(Chunk(**item) for item in data)
-
-
-@cache
-def _names(kind: type[Chunk | PageEntry]) -> tuple[str, ...]:
-    """The fields, because `asdict` takes ten times as long."""
-    return tuple(field.name for field in fields(kind))
-
-
-def page_ids(pieces: Sequence[Chunk]) -> tuple[str, ...]:
-    """The ids of the pages that chunks belong to, sorted."""
-    return tuple(sorted({page_of(case) for piece in pieces for case in piece.cases}))
-
-
 def _write_words(folder: Path, pieces: Sequence[Chunk], concepts: Concepts, earlier: Earlier) -> None:
-    data = [{name: getattr(piece, name) for name in _names(Chunk)} for piece in pieces]
-    (folder / CHUNKS).write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+    write_passages(pieces, folder)
     postings = earlier.postings_of(pieces, lambda piece: (*tokens(piece.text), *_terms(concepts(piece.text))))
     postings.weighted().save(folder)
     lexical.save_counts(postings, folder)
@@ -69,7 +51,7 @@ def _write_words(folder: Path, pieces: Sequence[Chunk], concepts: Concepts, earl
 
 def _by_page(pieces: Sequence[Chunk], postings: Postings) -> Postings:
     """The words of all chunks of each page, in the order of `page_ids`."""
-    ids = page_ids(pieces)
+    ids = page_ids([piece.cases for piece in pieces])
     numbers = {page_id: number for number, page_id in enumerate(ids)}
     pairs = [(n, numbers[page_of(case)]) for n, piece in enumerate(pieces) for case in piece.cases]
     return lexical.assemble([(postings, [n for n, _ in pairs], [page for _, page in pairs])], len(ids))
@@ -90,6 +72,7 @@ def _write_pages(
     }
     concepts = {kind: {cause.id: of[cause.id] for cause in cases.published} for kind, of in names.items()}
     (folder / CONCEPTS).write_text(json.dumps(concepts), encoding="utf-8")
-    listed = [{name: getattr(entry, name) for name in _names(PageEntry)} for entry in entries]
+    names_of = [field.name for field in fields(PageEntry)]  # `asdict` takes ten times as long
+    listed = [{name: getattr(entry, name) for name in names_of} for entry in entries]
     (folder / ENTRIES).write_text(json.dumps(listed, ensure_ascii=False), encoding="utf-8")
     pack(sources, folder / SOURCES)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
+from trainmedic.kb.data_files import load_yaml
 from trainmedic.kb.lazy import regex
 
 _PART = regex(r"\{([a-z_]+)\}")
@@ -48,9 +46,7 @@ def switches() -> frozenset[str]:
 
 @cache
 def _data() -> Mapping[str, Any]:
-    text = files("trainmedic.service.question").joinpath("vocabulary.yaml").read_text(encoding="utf-8")
-    data: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return data
+    return load_yaml("trainmedic.service.question", "vocabulary.yaml")
 
 
 def _fragment(phrase: str) -> str:

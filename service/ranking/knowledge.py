@@ -19,7 +19,7 @@ from trainmedic.kb.pages.case import CaseSet
 from trainmedic.kb.store.embedder import Embedder
 from trainmedic.kb.store.index import Index
 from trainmedic.kb.threads.store import ThreadStore
-from trainmedic.service.ranking.fix_values import FixValue, fix_values
+from trainmedic.service.ranking.fix_values import FixValue, FixValues
 from trainmedic.service.ranking.places import Place
 from trainmedic.service.ranking.weights import Weights, shipped
 
@@ -105,7 +105,7 @@ class Knowledge:
     @cached_property
     def fix_values(self) -> Mapping[str, tuple[FixValue, ...]]:
         """What each cause's fix asks to write, by the cause's id."""
-        return MappingProxyType({cause_id: fix_values(cause) for cause_id, cause in self.published.items()})
+        return FixValues(self.published)
 
     @cached_property
     def concept_counts(self) -> Mapping[str, int]:

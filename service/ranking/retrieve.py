@@ -174,7 +174,7 @@ class _Lists:
             named = ", ".join(words.get(self.words[case_id][1], ()))
             yield f"words: {named}" if named else "words"
         if case_id in self.meaning:
-            yield f"meaning: {index.chunks[self.meaning[case_id][1]].part}"
+            yield f"meaning: {index.passages.parts[self.meaning[case_id][1]]}"
         if case_id in self.pasted:
             yield "words of the paste"
         if case_id in self.fired:
@@ -185,10 +185,10 @@ def _lists(query: Query, index: Index, embedder: Embedder, depth: int, allowed: 
     near = _nearest(query.embedded, index, embedder, depth)
 
     def of_chunk(number: int) -> Sequence[str]:
-        return index.chunks[number].cases
+        return index.passages.causes[number]
 
     def of_page(number: int) -> Sequence[str]:
-        return (index.page_ids[number],)
+        return (index.passages.page_ids[number],)
 
     words = _ranks(*index.lexical.search(query.terms, depth), of_chunk, allowed)
     page = _ranks(*index.pages.search(query.terms, depth), of_page, allowed)

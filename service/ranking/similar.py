@@ -85,7 +85,7 @@ def mechanisms_near(vector: npt.NDArray[np.float32], knowledge: Knowledge) -> Ma
     votes: dict[str, float] = {}
     numbers, _ = knowledge.index.vectors.ranked(vector, NEAR)
     for rank, number in enumerate(numbers.tolist(), start=1):
-        for cause in knowledge.index.chunks[number].cases:
+        for cause in knowledge.index.passages.causes[number]:
             for place in knowledge.places.get(cause, ())[:1]:
                 votes[place.mechanism] = votes.get(place.mechanism, 0.0) + 1 / rank
     whole = sum(votes.values())

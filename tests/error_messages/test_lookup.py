@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from trainmedic.kb.error_messages.advice import AdviceBook, load_advice, read_ad
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.error_messages.index import MessageIndex, load_index
 from trainmedic.kb.error_messages.packages import package
+from trainmedic.kb.error_messages.tables import MessageTable
 from trainmedic.kb.error_messages.template import skeleton, split
 from trainmedic.kb.pages.page import PageError
 from trainmedic.kb.parse.pipeline import parse
@@ -37,7 +39,7 @@ def index_of(**sources: dict[str, str]) -> MessageIndex:
             about,
         )
         texts.append(table(about, *found))
-    return MessageIndex(texts)
+    return MessageIndex(MessageTable(partial(str, text)) for text in texts)
 
 
 INDEX = index_of(

@@ -15,7 +15,8 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import compile_expression
 from trainmedic.kb.engine.silence import SHAPES, empty
 from trainmedic.kb.engine.vocabulary import vocabulary
-from trainmedic.kb.pages.compiled import CACHE, NAME, CompiledPages
+from trainmedic.kb.kept import CACHE, pickled
+from trainmedic.kb.pages.compiled import CompiledPages
 from trainmedic.kb.pages.rule import RULES, load_rules
 
 
@@ -31,6 +32,10 @@ def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def compiled(pages: Path) -> CompiledPages:
     return CompiledPages(pages, pages.parent / "code", ("cases",))
+
+
+def file_of(pages: Path) -> Path:
+    return next((pages / CACHE).iterdir())
 
 
 def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path) -> None:
@@ -49,8 +54,8 @@ def test_what_was_kept_is_loaded_until_a_page_or_its_reader_changes(pages: Path)
         lambda pages: (pages / "two.md").write_text("two"),
         lambda pages: (pages / "family" / "one.md").rename(pages / "one.md"),
         lambda pages: (pages.parent / "code" / "reader.py").write_text("pass"),
-        lambda pages: (pages / CACHE / NAME).write_bytes((pages / CACHE / NAME).read_bytes()[:-3]),
-        lambda pages: (pages / CACHE / NAME).write_bytes(b""),
+        lambda pages: file_of(pages).write_bytes(file_of(pages).read_bytes()[:-3]),
+        lambda pages: file_of(pages).write_bytes(b""),
     ],
     ids=["text", "time", "new page", "moved page", "code", "damaged", "empty"],
 )
@@ -58,6 +63,21 @@ def test_what_does_not_fit_is_not_loaded(pages: Path, change: Callable[[Path], o
     compiled(pages).keep({"one": 1})
     change(pages)
     assert compiled(pages).load() is None
+
+
+def test_a_page_that_changes_while_it_is_read_is_read_again(pages: Path) -> None:
+    reading = compiled(pages)
+    assert reading.load() is None
+    (pages / "family" / "one.md").write_text("another")
+    reading.keep({"one": 1})
+    assert compiled(pages).load() is None
+
+
+def test_pages_that_are_nowhere_are_not_kept(pages: Path) -> None:
+    nowhere = compiled(pages / "nowhere")
+    assert nowhere.load() is None
+    nowhere.keep({})
+    assert not (pages / "nowhere").exists()
 
 
 def test_nothing_is_kept_where_python_keeps_no_modules(pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +98,7 @@ def test_a_disk_that_is_full_harms_nothing(pages: Path, monkeypatch: pytest.Monk
 def test_rules_that_were_kept_find_what_rules_that_are_read_find(tmp_path: Path) -> None:
     (tmp_path / "rules").symlink_to(RULES.folder)
     made = load_rules(builtin=tmp_path)
-    kept = pickle.loads(pickle.dumps(made))
+    kept = pickle.loads(pickled(made))
     assert (kept.version, kept.ids) == (made.version, made.ids)
     for name in PASTES:
         evidence = read(name).evidence

@@ -91,8 +91,8 @@ def test_a_file_that_cannot_be_written_is_named(made: Manifest, tmp_path: Path) 
         (lambda members: members.pop(BUNDLE), f"no index bundle: it has no {BUNDLE}"),
         (lambda members: members.update({BUNDLE: b"{"}), f"damaged: {BUNDLE} cannot be read"),
         (lambda members: members.update({BUNDLE: b"[]"}), f"damaged: {BUNDLE} cannot be read"),
-        (in_head(format=FORMAT + 1), "has the format 1.7, this release reads 1.6"),
-        (in_head(bundle=2), "has the format 2.6"),
+        (in_head(format=FORMAT + 1), "has the format 1.8, this release reads 1.7"),
+        (in_head(bundle=2), "has the format 2.7"),
     ],
 )
 def test_a_damaged_or_foreign_bundle_is_refused_and_leaves_nothing(

@@ -259,7 +259,7 @@ def test_words_are_searched_before_anything_is_embedded(tmp_path: Path, impatien
     assert embedder.asked == words.vectors.size == 0
     assert store.status(tmp_path).available == ()
     whole = store.ensure(tmp_path, cases(), rules(), glossary(), embedder)
-    assert (whole.chunks, whole.page_ids, whole.concepts) == (words.chunks, words.page_ids, words.concepts)
+    assert (whole.passages, whole.concepts) == (words.passages, words.concepts)
     assert not whole.words_only
     assert whole.without_vectors().words_only
     numbers, _ = words.lexical.search({"allreduce": 1.0}, 3)  # its files may be gone by now
@@ -300,7 +300,7 @@ def test_damaged_words_are_made_again_and_never_embedded(tmp_path: Path, impatie
         store.add_vectors(tmp_path, read_half(tmp_path, words.manifest.id), HashEmbedder())
     again = at_once(tmp_path)
     assert again is not None
-    assert again.chunks == words.chunks
+    assert again.passages == words.passages
 
 
 # --- the index that is part of the package ----------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-"""The pages on the service's own port: attached at once, loaded in the background, behind the key if there is one.
+"""The pages on the service's own port, behind the key if there is one.
 
-The API listens before Gradio is imported, which takes a second and a half; until then a placeholder page reloads
-itself.
+`ui.chat.mount` makes the shell; Gradio is imported in the background, and until then a placeholder page reloads itself.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ import hashlib
 import logging
 import mimetypes
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.routing import Match, Mount
 
 from trainmedic.kb.errors import Forbidden
 from trainmedic.service.api.access import ANYBODY, Principal
@@ -45,17 +42,13 @@ from trainmedic.ui.chat.entry import (
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
+from trainmedic.ui.chat.mount import Asgi, Message, Receive, Scope, Send
 from trainmedic.ui.chat.oidc import OidcSignIn
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
 from trainmedic.ui.chat.upload_folder import UploadFolder
 from trainmedic.ui.context import AppContext
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
 
@@ -65,13 +58,10 @@ LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
 REVIEW = tuple(path_of(language, "review") for language in LANGUAGES)
 LANGUAGE_COOKIE = "tm_lang"
-PAUSE_S = 1.0
-"""Between the start and loading the pages, which would take half of the processor from the first answers."""
 LONGEST_QUERY = 8_000
 """Characters of an address's query that are read."""
 LONGEST_NAME = 255
 """Bytes of a part of an address: Gradio looks for it on the disk, which has no longer names."""
-API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
@@ -84,40 +74,6 @@ HEADERS = (
     (b"referrer-policy", b"same-origin"),
     (b"x-accel-buffering", b"no"),  # a proxy that collects event streams would hold the answer back
 )
-
-
-def attach(app: FastAPI, context: AppContext, load_pages: LoadPages, uploads: UploadFolder | None = None) -> None:
-    """Serve the pages for every path without a route in ``app``. Call it last, after all other routes.
-
-    Loading begins when the application starts. Several applications of one process share ``uploads``.
-    """
-    shell = Shell(context, load_pages, uploads)
-    app.router.routes.append(LastMount("/", shell, app))
-    before = app.router.lifespan_context
-
-    @asynccontextmanager
-    async def lifespan(running: FastAPI) -> AsyncIterator[Any]:
-        async with before(running) as state, shell.running():
-            yield state
-
-    app.router.lifespan_context = lifespan
-
-
-class LastMount(Mount):
-    """Fallback mount for unmatched paths; a wrong method on an API path stays that route's error."""
-
-    def __init__(self, path: str, shell: Shell, app: FastAPI) -> None:
-        super().__init__(path, app=shell)
-        self._all = app.router.routes
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        path = scope.get("path", "")
-        if scope["type"] != "http" or f"{path}/".startswith(API_PREFIXES):
-            return Match.NONE, {}
-        # A partial match is a known path with a wrong method, which must stay a 405.
-        if any(route is not self and route.matches(scope)[0] is not Match.NONE for route in self._all):
-            return Match.NONE, {}
-        return super().matches(scope)
 
 
 class Shell:
@@ -135,7 +91,6 @@ class Shell:
         self._review = ReviewPages(context, self._address)
         self._knowledge = KnowledgePages(context, self._address)
         self._pages: Asgi | None = None
-        self._wanted = asyncio.Event()
         self._folder = Path(tempfile.gettempdir())
 
     @asynccontextmanager
@@ -152,8 +107,6 @@ class Shell:
 
     async def _serve(self, stop: asyncio.Event) -> None:
         try:
-            if not await self._is_time(stop):
-                return
             pages = await asyncio.to_thread(self._loaded)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
@@ -162,14 +115,6 @@ class Shell:
             log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
-
-    async def _is_time(self, stop: asyncio.Event) -> bool:
-        """Wait until somebody wants a page, a moment at most; False if the service stops before."""
-        waiting = [asyncio.create_task(event.wait()) for event in (self._wanted, stop)]
-        await asyncio.wait(waiting, timeout=PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
-        for task in waiting:
-            task.cancel()
-        return not stop.is_set()
 
     def _loaded(self) -> FastAPI:
         with self._uploads.loading:
@@ -193,7 +138,6 @@ class Shell:
         elif self._pages is not None:
             await self._called(self._pages, scope, receive, answered)
         else:
-            self._wanted.set()
             await self._loading(scope)(scope, receive, answered)
 
     async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from trainmedic.kb.data_files import read_toml
 from trainmedic.kb.model.place import Attachment
 
 Language: TypeAlias = Literal["en", "zh"]
@@ -30,13 +30,13 @@ class Example:
 
 @cache
 def words(language: Language) -> Words:
-    return tomllib.loads((HERE / "texts" / f"{language}.toml").read_text(encoding="utf-8"))
+    return read_toml(HERE / "texts" / f"{language}.toml")
 
 
 @cache
 def examples(language: Language) -> tuple[Example, ...]:
     """The examples, in the order of that language's page."""
-    content = tomllib.loads((HERE / "texts" / "examples.toml").read_text(encoding="utf-8"))
+    content = read_toml(HERE / "texts" / "examples.toml")
     by_id = {item["id"]: item for item in content["example"]}
     return tuple(
         Example(

@@ -11,9 +11,11 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 from trainmedic.kb.errors import TrainmedicError
 
@@ -56,7 +58,7 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
         prog="trainmedic", description="Why is my LLM training run broken, and what do I change?"
     )
     top.add_argument("--version", action=ShowVersion, nargs=0, help="show the version and exit")
-    commands = top.add_subparsers(dest="verb", metavar="VERB", required=True)
+    commands = top.add_subparsers(prog="trainmedic", dest="verb", metavar="VERB", required=True)
     for verb in names:
         module = load(verb)
         text = (module.__doc__ or "").strip()
@@ -69,6 +71,22 @@ def parser(names: Sequence[str]) -> argparse.ArgumentParser:
         module.arguments(sub)
         sub.set_defaults(run=module.run)
     return top
+
+
+def command() -> NoReturn:
+    """The installed command: `main` as a process.
+
+    A verb with ``FREES_NOTHING`` ends without freeing all that it loaded, which would take a tenth of its time. It has
+    no thread, no child and no file open, and its output is flushed.
+    """
+    code = main()
+    verb = sys.modules.get(f"{__name__}.{sys.argv[1]}") if len(sys.argv) > 1 else None
+    if getattr(verb, "FREES_NOTHING", False):
+        with suppress(OSError):  # nobody reads it
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

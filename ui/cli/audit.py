@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainmedic.kb.model.report import Edit
     from trainmedic.service.answer import AuditView
 
+FREES_NOTHING = True
 EFFECTS = ("silent", "hang", "crash", "save", "resume", "memory", "slow", "log")
 FORMATS = ("text", "json", "sarif", "github", "gitlab", "osv")
 

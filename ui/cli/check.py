@@ -21,6 +21,7 @@ from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, langua
 if TYPE_CHECKING:
     from trainmedic.kb.model.report_view import ReportView
 
+FREES_NOTHING = True
 LEVELS = ("error", "warning", "info")
 
 

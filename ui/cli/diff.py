@@ -17,6 +17,8 @@ from trainmedic.ui.cli._input import Unreadable, attachments, folders_of, langua
 if TYPE_CHECKING:
     from trainmedic.service.composition.diff_views import DiffView
 
+FREES_NOTHING = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("works", metavar="GOOD", help="file or folder of the run that works")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from trainmedic.ui.cli._input import STDIN, attachments, language_of
 
+FREES_NOTHING = True
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("message", nargs="+", metavar="MESSAGE|FILE", help="a message, or files; - is standard input")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.run import Origin
@@ -81,6 +80,8 @@ def _broken(text: str) -> str:
     """Why the text is not TOML, or ""."""
     if _ENDLESS_KEY.search(text) is not None:  # tomllib takes the square of a key's parts
         return f"a key of more than {MOST_PARTS} parts"
+    import tomllib  # most runs have no TOML
+
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -73,17 +73,19 @@ _DUNDER = regex(rf"(?<![\w.])(?P<name>[A-Za-z][A-Za-z0-9_-]{{0,79}}?)\.__version
 _HAVE = regex(rf"you have (?P<name>{_PKG}) (?P<version>{VERSION})")
 _DS_INFO = regex(rf"^(?P<name>deepspeed) info \.{{2,60}}+ (?P<version>{VERSION})")
 _SPECIAL = (
-    ("cuda", "torch's CUDA build", regex(rf"CUDA used to build PyTorch: (?P<version>{VERSION})")),
-    ("cuda", "torch's CUDA build", regex(rf"torch cuda version \.{{2,60}}+ (?P<version>{VERSION})")),
-    ("cuda", "nvcc", regex(rf"Cuda compilation tools, release (?P<version>{VERSION})")),
-    ("cuda", "nvcc", regex(rf"nvcc version \.{{2,60}}+ (?P<version>{VERSION})")),
-    ("nvidia-driver", "the driver", regex(rf"(?i:driver version): {{1,8}}+(?P<version>{VERSION})")),
+    ("cuda", "torch's CUDA build", "used to build", regex(rf"CUDA used to build PyTorch: (?P<version>{VERSION})")),
+    ("cuda", "torch's CUDA build", "torch cuda", regex(rf"torch cuda version \.{{2,60}}+ (?P<version>{VERSION})")),
+    ("cuda", "nvcc", "Cuda compilation", regex(rf"Cuda compilation tools, release (?P<version>{VERSION})")),
+    ("cuda", "nvcc", "nvcc version", regex(rf"nvcc version \.{{2,60}}+ (?P<version>{VERSION})")),
+    ("nvidia-driver", "the driver", ":", regex(rf"(?i:driver version): {{1,8}}+(?P<version>{VERSION})")),
     (
         "cuda-driver",
         "the highest CUDA that the driver supports",
+        "CUDA Version:",
         regex(rf"(?<!\w)CUDA Version: {{1,8}}+(?P<version>{VERSION})"),
     ),
 )
+"""Package, what it is in words, a part of every match, and how its version is written."""
 _GPU = regex(
     r"(?:GPU type: {0,4}+|^GPU [0-9]{1,3}: |\| {1,4}[0-9]{1,3} {1,4}+|GPU name: {0,4}+)"
     r"(?P<version>(?:NVIDIA|Tesla|GeForce|Quadro|AMD|Ascend|RTX)[A-Za-z0-9 /-]{1,60}?)(?= {2,}| \((?:UUID|GPU)"
@@ -218,8 +220,8 @@ def _line(line: str, at: int) -> Iterator[_Hit]:
     if "ersion" in line or "info" in line:
         yield from _stated(line, at)
     if "CUDA" in line or "uda" in line or "nvcc" in line or "river" in line:
-        for name, what, pattern in _SPECIAL:
-            if (match := pattern.search(line)) is not None:
+        for name, what, part, pattern in _SPECIAL:
+            if part in line and (match := pattern.search(line)) is not None:
                 yield _hit(name, match, at, f"{match['version']} is {what}", weight=3)
     if "GPU" in line or "|" in line or "MiB" in line:
         for name, pattern in (("gpu", _GPU), ("gpu-memory", _MEMORY)):

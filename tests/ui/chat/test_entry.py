@@ -14,8 +14,9 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.settings import Settings
-from trainmedic.ui.chat.app import HEADERS, LastMount, Receive, Scope, Send, Shell
+from trainmedic.ui.chat.app import HEADERS, Shell
 from trainmedic.ui.chat.entry import COOKIE, LASTS_S, Entry, form_of, own_path, same_site
+from trainmedic.ui.chat.mount import LastMount, Receive, Scope, Send
 from trainmedic.ui.chat.texts import words
 from trainmedic.ui.context import AppContext
 

@@ -21,7 +21,8 @@ from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
-from trainmedic.ui.chat.app import LastMount, Shell
+from trainmedic.ui.chat.app import Shell
+from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.desk import drafts_folder

@@ -33,8 +33,9 @@ from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.journal import Journal
 from trainmedic.service.storage.keys import KeyStore, SessionStore
-from trainmedic.ui.chat.app import LastMount, Shell
+from trainmedic.ui.chat.app import Shell
 from trainmedic.ui.chat.entry import COOKIE
+from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
 from trainmedic.ui.context import AppContext
 

@@ -1,0 +1,113 @@
+"""Where the pages are in the application: behind all other routes, and not there before somebody wants them.
+
+What the pages need takes longer to load than the service to answer: what is in front of them a tenth of a second,
+Gradio a second and a half. So neither is loaded before the first request for a page, or a moment after the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from threading import Lock
+from typing import Any, Protocol
+
+from fastapi import FastAPI
+from starlette.routing import Match, Mount
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+log = logging.getLogger("trainmedic.chat")
+PAUSE_S = 1.0
+"""Between the start and loading the pages, which would take half of the processor from the first answers."""
+API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
+
+
+class Shell(Protocol):
+    """`ui.chat.app.Shell`, the application in front of the pages."""
+
+    def running(self) -> AbstractAsyncContextManager[None]: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+def attach(app: FastAPI, make: Callable[[], Shell]) -> None:
+    """Serve the pages for every path without a route in ``app``. Call it last, after all other routes."""
+    shell = LateShell(make)
+    app.router.routes.append(LastMount("/", shell, app))
+    before = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(running: FastAPI) -> AsyncIterator[Any]:
+        async with before(running) as state, shell.running():
+            yield state
+
+    app.router.lifespan_context = lifespan
+
+
+class LastMount(Mount):
+    """Fallback mount for unmatched paths; a wrong method on an API path stays that route's error."""
+
+    def __init__(self, path: str, shell: Asgi, app: FastAPI) -> None:
+        super().__init__(path, app=shell)
+        self._all = app.router.routes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        path = scope.get("path", "")
+        if scope["type"] != "http" or f"{path}/".startswith(API_PREFIXES):
+            return Match.NONE, {}
+        # A partial match is a known path with a wrong method, which must stay a 405.
+        if any(route is not self and route.matches(scope)[0] is not Match.NONE for route in self._all):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+
+class LateShell:
+    """The shell in front of the pages, made when it is wanted."""
+
+    def __init__(self, make: Callable[[], Shell]) -> None:
+        self._make = make
+        self._making = Lock()
+        self._wanted = asyncio.Event()
+        self._shell: Shell | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Make the shell and let it load the pages in the background, until the context closes."""
+        stop = asyncio.Event()
+        task = asyncio.create_task(self._serve(stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await task
+
+    async def _serve(self, stop: asyncio.Event) -> None:
+        waiting = [asyncio.create_task(event.wait()) for event in (self._wanted, stop)]
+        await asyncio.wait(waiting, timeout=PAUSE_S, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        if stop.is_set():
+            return
+        try:
+            async with (await asyncio.to_thread(self._made)).running():
+                await stop.wait()
+        except Exception:
+            log.exception("the pages could not be loaded; the API goes on without them")
+
+    def _made(self) -> Shell:
+        with self._making:
+            if self._shell is None:
+                self._shell = self._make()
+            return self._shell
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._wanted.set()
+        shell = self._shell
+        if shell is None:
+            shell = await asyncio.to_thread(self._made)
+        await shell(scope, receive, send)
