@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -14,7 +15,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import StoreError
 from trainmedic.kb.store.document_vectors import DocumentVectors
-from trainmedic.kb.store.vectors import Vectors
+from trainmedic.kb.store.vectors import COARSE_FROM, Vectors
 
 TEXTS = ["loss is nan", "out of memory in zero3", "training hang", "nan loss after warmup", "reward is flat"]
 DATA: list[dict[str, Any]] = [{"n": n, "even": n % 2 == 0} for n in range(len(TEXTS))]
@@ -130,6 +131,27 @@ def test_half_precision_keeps_the_order() -> None:
     assert [d.id for d in half.similarity_search("nan loss", 5)] == [
         d.id for d in full.similarity_search("nan loss", 5)
     ]
+
+
+def test_many_vectors_are_found_by_their_codes_as_if_all_were_compared(tmp_path: Path) -> None:
+    centres = np.random.default_rng(0).normal(size=(200, 32)).astype(np.float32)
+    rows = centres[np.arange(COARSE_FROM) % 200] + np.random.default_rng(1).normal(size=(COARSE_FROM, 32)) / 3
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    Vectors.of(rows).save(tmp_path / "vectors.faiss")
+    found = Vectors.load(tmp_path / "vectors.faiss", 32, len(rows))
+    compared = Vectors.of(rows[: COARSE_FROM - 1])
+    missed = 0
+    for row in rows[:50]:
+        numbers, cosines = found.ranked(row, 40)
+        exact, exact_cosines = compared.ranked(row, 40)
+        missed += len(set(exact) - set(numbers))
+        assert list(numbers[:10]) == list(exact[:10])
+        np.testing.assert_allclose(cosines[:10], exact_cosines[:10], atol=1e-6)
+    assert missed <= 10
+    np.testing.assert_allclose(found.rows()[:5], rows[:5], atol=1e-3)
+    among, _ = found.ranked(rows[0], 3, among=[7, 8, 9])
+    assert set(among) == {7, 8, 9}
+    assert len(found.ranked(rows[0], len(rows))[0]) == len(rows)
 
 
 def test_our_embedders_are_langchains() -> None:
