@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar, cast
 
 from trainmedic.kb.model.run import Unresolved
@@ -68,7 +68,39 @@ def plain(value: object) -> object:
 
 def to_json(value: object, *, indent: int | None = None) -> str:
     """``value`` as JSON text: keys in field order, non-ASCII characters unescaped."""
-    return json.dumps(plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
+    if indent is not None:
+        return json.dumps(plain(value), ensure_ascii=False, indent=indent, allow_nan=False)
+    import orjson  # a check needs none of it
+
+    try:
+        return orjson.dumps(plain(value)).decode()
+    except TypeError:  # half characters, and numbers of more than 64 bits
+        return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def to_json_once(value: object) -> str:
+    """As `to_json`, for a frozen value that is both stored and sent: the last few texts are kept."""
+    return _kept_json(_Same(value))
+
+
+class _Same:
+    """A value that equals itself alone: comparing answers by what they hold takes longer than encoding one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+@lru_cache(maxsize=16)
+def _kept_json(same: _Same) -> str:
+    return to_json(same.value)
 
 
 def from_json(kind: type[T], text: str | bytes) -> T:

@@ -24,7 +24,7 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.kb.serialization import to_json
+from trainmedic.kb.serialization import to_json_once
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
 from trainmedic.service.answer import Answer, AuditView, DefectView, MessagesView, SightingsView
@@ -416,7 +416,7 @@ class Advisor:
                 answer.conversation_id,
                 turn,
                 versions,
-                answer=to_json(answer),
+                answer=to_json_once(answer),
                 fingerprint=mark,
                 owner=prepared.request.owner,
                 continues=any(turn.answer_id for turn in prepared.earlier),

@@ -17,7 +17,7 @@ from fastapi.responses import Response, StreamingResponse
 from trainmedic.kb.errors import InvalidRequest, NotFound, TooLarge, TrainmedicError
 from trainmedic.kb.model.report_view import ReportView
 from trainmedic.kb.pages.render import render_cause, render_mechanism, render_rule
-from trainmedic.kb.serialization import plain, to_json
+from trainmedic.kb.serialization import plain, to_json, to_json_once
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, AuditView, MessagesView, StepView
 from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, final_answer
@@ -318,7 +318,7 @@ def add_rule_routes(router: APIRouter, advisor: Advisor) -> None:
 
 def json_response(value: object, status: int = 200) -> Response:
     """A frozen value as JSON, without a second validation."""
-    return Response(to_json(value), status, media_type="application/json")
+    return Response(to_json_once(value), status, media_type="application/json")
 
 
 def event_stream(texts: AsyncIterator[str]) -> StreamingResponse:
@@ -336,7 +336,7 @@ async def events(first: StreamPart, parts: Parts) -> AsyncIterator[str]:
         try:
             async for part in chained(first, parts):
                 if isinstance(part, Answer):
-                    yield sse("answer", to_json(part))
+                    yield sse("answer", to_json_once(part))
                 elif isinstance(part, StepView):
                     yield sse("answer.step", to_json(part))
                 elif not isinstance(part, Draft):
