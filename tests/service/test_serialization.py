@@ -14,7 +14,7 @@ from tests.incidents import INCIDENTS
 from trainmedic.kb.model.report import Severity
 from trainmedic.kb.model.report_view import SignalView
 from trainmedic.kb.model.run import Unresolved
-from trainmedic.kb.serialization import from_json, plain, to_json
+from trainmedic.kb.serialization import from_json, plain, to_json, to_json_once
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, SeriesView
 from trainmedic.service.question.request import Ask
@@ -27,7 +27,7 @@ class Pair:
 
 
 def test_a_dataclass_becomes_an_object_with_its_fields_in_order() -> None:
-    assert to_json(Pair(1, "二")) == '{"left": 1, "right": "二"}'
+    assert to_json(Pair(1, "二")) == '{"left":1,"right":"二"}'
 
 
 def test_numbers_that_json_lacks_become_words() -> None:
@@ -41,6 +41,17 @@ def test_a_shell_variable_stays_what_was_written() -> None:
 def test_enums_mappings_sets_and_nested_values_are_plain() -> None:
     value = MappingProxyType({"severity": Severity.ERROR, "nested": (Pair(True), frozenset({3}))})
     assert json.loads(to_json(value)) == {"severity": "error", "nested": [{"left": True, "right": None}, [3]]}
+
+
+def test_half_a_character_and_huge_numbers_are_written_all_the_same() -> None:
+    assert json.loads(to_json(["\ud800", 2**70])) == ["\ud800", 2**70]
+
+
+def test_a_value_that_is_sent_and_stored_is_encoded_once() -> None:
+    first, alike = Pair(1), Pair(1)
+    assert to_json_once(first) is to_json_once(first)
+    assert to_json_once(first) == to_json_once(alike)
+    assert to_json_once(first) is not to_json_once(alike)
 
 
 def test_anything_else_is_shown_as_text() -> None:
