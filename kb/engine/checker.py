@@ -32,10 +32,9 @@ def check(evidence: Evidence, ruleset: RuleSet, book: FactBook | None = None) ->
     failures = {page.stem: RuleFailure(rule_id=page.stem, message=str(page)) for page in ruleset.failures}
     ruled_out: set[str] = set()
     for facts in (book or FactBook(evidence)).runs:
-        for rule in ruleset.for_framework(_framework(facts)):
+        for rule in ruleset.decidable(_framework(facts), facts):
             try:
-                silent = rule.condition.where_silent(facts) if rule.condition is not None else None
-                if silent is UNKNOWN or not _applies(rule, facts):
+                if not _applies(rule, facts):
                     continue
                 outcome = _judged(rule, facts)
                 if outcome.value is False:
@@ -64,7 +63,7 @@ def fired_rules(evidence: Evidence, ruleset: RuleSet, among: Collection[str] | N
     """
     fired = set()
     for facts in FactBook(evidence).runs:
-        for rule in ruleset.for_framework(_framework(facts)):
+        for rule in ruleset.decidable(_framework(facts), facts):
             if rule.id not in fired and (among is None or rule.id in among):
                 with suppress(Exception):
                     if _fires(rule, facts):

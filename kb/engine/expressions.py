@@ -104,7 +104,8 @@ class Expression:
         return self.root.reads
 
     @cached_property
-    def _marks(self) -> frozenset[str]:
+    def marks(self) -> frozenset[str]:
+        """What the evidence must say something of, or it is silent about all of its facts."""
         return marks_of(self.reads)
 
     @cached_property
@@ -112,28 +113,33 @@ class Expression:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        silent = {} if ALWAYS in self._marks else {shape: truth(self.evaluate(empty(shape))) for shape in SHAPES}
-        state = {"parts": self.parts, "reads": self.reads, "_marks": self._marks}
+        silent = {} if ALWAYS in self.marks else {shape: truth(self.evaluate(empty(shape))) for shape in SHAPES}
+        state = {"parts": self.parts, "reads": self.reads, "marks": self.marks}
         return {**state, "_on_empty": silent}
 
     def holds(self, facts: Facts) -> bool | Unknown:
         """The value as a condition; where the evidence is silent, without evaluating it."""
         known = self.where_silent(facts)
-        return truth(self.root.evaluate(facts)) if known is None else known
+        if known is not None:
+            return known
+        value = self.root.evaluate(facts)
+        return value if value is True or value is False else truth(value)
 
     def where_silent(self, facts: Facts) -> bool | Unknown | None:
         """The value as a condition if the evidence says nothing about any of its facts, else None."""
-        said = said_by(facts)
-        if not self._marks.isdisjoint(said.marks):
-            return None
-        known = self._on_empty.get(said.shape)
+        said = facts.said_marks or said_by(facts)
+        return self.on_silence(said.shape) if self.marks.isdisjoint(said.marks) else None
+
+    def on_silence(self, shape: Shape) -> bool | Unknown:
+        """The value as a condition on evidence of this shape that says nothing about any of its facts."""
+        known = self._on_empty.get(shape)
         if known is None:
-            known = self._on_empty[said.shape] = truth(self.root.evaluate(empty(said.shape)))
+            known = self._on_empty[shape] = truth(self.root.evaluate(empty(shape)))
         return known
 
     def reads_user_text(self, facts: Facts) -> bool:
         """Whether any fact of it was read from what the user provided."""
-        if self._marks.isdisjoint(said_by(facts).marks):
+        if self.marks.isdisjoint(said_by(facts).marks):
             return False
         return any(facts.fact(key).user_provided for key in self.reads)
 
@@ -194,7 +200,12 @@ def _node(text: str, words: Vocabulary) -> Node:
 
 def _fact_node(text: str, key: Key) -> Node:
     """A leaf that is one fact."""
-    return Node("leaf", text, lambda facts: facts.fact(key).value, reads=(key,), asks=(key,))
+
+    def read(facts: Facts) -> Result:
+        fact = facts.known.get(key)  # most are known by then, and a call takes as long as the rest
+        return (facts.fact(key) if fact is None else fact).value
+
+    return Node("leaf", text, read, reads=(key,), asks=(key,))
 
 
 @dataclass(slots=True)
@@ -425,7 +436,9 @@ def _conjunction(parts: tuple[Evaluator, ...]) -> Evaluator:
     def evaluate(facts: Facts) -> Result:
         result: bool | Unknown = True
         for part in parts:
-            value = truth(part(facts))
+            value = part(facts)
+            if value is not True and value is not False:
+                value = truth(value)
             if value is False:
                 return False
             if value is UNKNOWN:
@@ -439,7 +452,9 @@ def _disjunction(parts: tuple[Evaluator, ...]) -> Evaluator:
     def evaluate(facts: Facts) -> Result:
         result: bool | Unknown = False
         for part in parts:
-            value = truth(part(facts))
+            value = part(facts)
+            if value is not True and value is not False:
+                value = truth(value)
             if value is True:
                 return True
             if value is UNKNOWN:

@@ -44,7 +44,7 @@ class Facts:
     ``concepts`` are those of the glossary that the question names without denying them.
     """
 
-    __slots__ = ("_cache", "_options", "_shared", "concepts", "evidence", "haystack", "run", "said_marks")
+    __slots__ = ("_options", "_shared", "concepts", "evidence", "haystack", "known", "run", "said_marks")
 
     def __init__(
         self,
@@ -56,7 +56,8 @@ class Facts:
         self.evidence = evidence
         self.concepts = concepts
         self.run = run if run is not None else evidence.run
-        self._cache: dict[Key, Fact] = {}
+        self.known: dict[Key, Fact] = {}
+        """The facts that were read so far."""
         self._options: dict[str, tuple[Option, ...]] | None = None
         self.haystack = haystack or Haystack(evidence)
         self._shared: dict[str, Any] = {}
@@ -71,9 +72,9 @@ class Facts:
 
     def fact(self, key: Key) -> Fact:
         """The fact of one call, cached. Raises KeyError for a function that `FACTS` does not have."""
-        fact = self._cache.get(key)
+        fact = self.known.get(key)
         if fact is None:
-            fact = self._cache[key] = FACTS[key[0]](self, *key[1:])
+            fact = self.known[key] = FACTS[key[0]](self, *key[1:])
         return fact
 
     # --- settings and words -----------------------------------------------------------------------------------------

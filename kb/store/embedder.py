@@ -39,8 +39,8 @@ REST_S = 30.0
 LEAST_CHARACTERS = 100
 """The shortest length to which a text is cut for a model with a small context."""
 LEFT_OUT = ("SkipLayerNormFusion",)
-"""A fusion of onnxruntime that takes longer than what it fuses: a sixth of the time of a question. It changes roundings,
-and so the vectors: the identity names it."""
+"""A fusion of onnxruntime that takes longer than what it fuses: a sixth of the time of a question. It changes roundings
+and so the vectors, which is why the identity names it."""
 PROBES = ("loss is nan", "CUDA out of memory", "stock prices fell in London")
 log = logging.getLogger("trainmedic.embedder")
 Array = npt.NDArray[np.float32]

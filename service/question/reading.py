@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import pickle
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +21,7 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 import trainmedic.kb.picklable  # noqa: F401
 from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.errors import TooLarge, TrainmedicError
+from trainmedic.kb.kept import pickled
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -80,7 +82,7 @@ class ReadingPool:
         pool.schedule(_ready)
         return pool
 
-    def _schedule(self, starting: Future[ProcessPool], task: _Task) -> ProcessFuture[Evidence]:
+    def _schedule(self, starting: Future[ProcessPool], task: _Task) -> ProcessFuture[bytes]:
         try:
             return starting.result().schedule(_read, args=task, timeout=self._timeout_s)
         except RuntimeError:  # a broken pool stays broken
@@ -98,7 +100,7 @@ class ReadingPool:
             return self._reader(question, attachments)
         reading = self._schedule(starting, (self._reader, question, tuple(attachments)))
         try:
-            evidence: Evidence = reading.result()
+            evidence: Evidence = pickle.loads(reading.result())
             return evidence
         except TimeoutError as error:
             raise ReadingTimeout(
@@ -122,5 +124,6 @@ def _ready() -> None:
     """A task without work: the pool starts its processes with the first."""
 
 
-def _read(reader: Parse, question: str, attachments: tuple[Attachment, ...]) -> Evidence:
-    return reader(question, attachments)
+def _read(reader: Parse, question: str, attachments: tuple[Attachment, ...]) -> bytes:
+    """The evidence as `pickled` has it, which is unpickled in half the time."""
+    return pickled(reader(question, attachments))

@@ -13,7 +13,8 @@ from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.expressions import Expression
 from trainmedic.kb.engine.facts import Facts
 from trainmedic.kb.engine.silence import ALWAYS, empty, marks_of, said_by
-from trainmedic.kb.engine.values import Key, truth
+from trainmedic.kb.engine.spoken import ConditionIndex
+from trainmedic.kb.engine.values import UNKNOWN, Key, truth
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
@@ -64,6 +65,18 @@ def test_a_fact_without_a_mark_is_as_on_evidence_that_says_nothing(name: str) ->
     for key in silent:
         fact = facts.fact(key)
         assert (fact.value, fact.user_provided) == (empty(said.shape).fact(key).value, False), key
+
+
+@pytest.mark.parametrize("name", PASTES)
+def test_only_conditions_that_cannot_be_told_are_not_asked(name: str) -> None:
+    facts = read(name)
+    everything = list(conditions())
+    asked = list(ConditionIndex(everything, lambda condition: condition).decidable(facts))
+    left = {id(condition) for condition in everything} - {id(condition) for condition in asked}
+    assert left
+    assert [condition for condition in everything if id(condition) not in left] == asked
+    for condition in everything:
+        assert id(condition) not in left or truth(condition.evaluate(facts)) is UNKNOWN, condition.root.text
 
 
 @pytest.mark.parametrize("name", PASTES)

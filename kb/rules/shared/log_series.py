@@ -50,6 +50,10 @@ class Point:
 
 def logs(facts: Facts) -> list[list[Row]]:
     """The training rows of every log, each list one stretch of one run."""
+    return facts.once(__name__, _logs)
+
+
+def _logs(facts: Facts) -> list[list[Row]]:
     rows_of_log: dict[tuple[str | None, str], list[Row]] = {}
     for row in facts.evidence.rows:
         if not row.evaluation:
