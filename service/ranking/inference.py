@@ -140,8 +140,10 @@ def _competing(
     It competes as an equal only where no other cause is worth asking about.
     """
     first = [n for n, candidate in enumerate(candidates) if not candidate.cause.secondary]
-    alone = dict(zip(first, weights.probabilities([values[n] for n in first], none), strict=True))
     whole = weights.probabilities(values, none)
+    if len(first) == len(candidates):
+        return whole
+    alone = dict(zip(first, weights.probabilities([values[n] for n in first], none), strict=True))
     if max(alone.values(), default=0.0) < ASK:
         return whole
     left = max(0.0, 1.0 - sum(alone.values()))
