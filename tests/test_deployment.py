@@ -192,7 +192,7 @@ def exported(advisor: Advisor) -> Mapping[str, frozenset[str]]:
 
 
 FILE = {"name": "ds.json", "content": '{"bf16": {"enabled": true}, "fp16": {"enabled": true}}'}
-SCRAPED = frozenset({"job", "instance"})
+SCRAPED = frozenset({"namespace", "job", "instance"})
 """The labels that Prometheus adds."""
 
 
@@ -243,42 +243,83 @@ def test_no_label_holds_what_somebody_wrote(exported: Mapping[str, frozenset[str
     assert frozenset().union(*exported.values()) <= versions | few
 
 
-PROMTOOL = """
-rule_files: [{rules}]
-evaluation_interval: 1m
-tests:
-  - interval: 1m
-    input_series:
-      - series: 'trainmedic_requests_total{{route="/v1/ask",code="200"}}'
-        values: '0+90x120'
-      - series: 'trainmedic_requests_total{{route="/v1/ask",code="500"}}'
-        values: '0+{errors}x120'
-      - series: 'trainmedic_info{{index="a"}}'
-        values: '1x120'
-    alert_rule_test:
-      - eval_time: 90m
-        alertname: TrainmedicErrorBudgetBurnsFast
-        exp_alerts: {expected}
-      - eval_time: 90m
-        alertname: TrainmedicGone
-        exp_alerts: []
-"""
-FIRING = """
-          - exp_labels: {severity: critical}
-            exp_annotations:
-              summary: "10% of API requests end with a server error"
-              description: "{description}"
-"""
+def alert(name: str) -> dict[str, Any]:
+    (rule,) = [rule for rule in rules() if rule.get("alert") == name]
+    return rule
+
+
+def test_one_release_hides_no_other() -> None:
+    aggregation = re.compile(r"\b(?:sum|min|max|count|group|avg)\b(?! by \(namespace, job\b)")
+    assert [rule["expr"] for rule in rules() if aggregation.search(rule["expr"])] == []
+
+
+def test_what_asks_for_health_and_figures_is_no_request_that_could_be_refused() -> None:
+    selectors = re.findall(r"trainmedic_requests_total\{([^}]*)\}", alert("TrainmedicRefusesRequests")["expr"])
+    assert len(selectors) == 2
+    assert all('route!~"/livez|/readyz|/metrics"' in selector for selector in selectors)
+
+
+def test_the_alert_about_memory_counts_the_readers() -> None:
+    assert "trainmedic_memory_bytes" in alert("TrainmedicMemory")["expr"]
+
+
+def test_a_service_without_an_error_has_a_level_all_the_same() -> None:
+    panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
+    (panel,) = [panel for panel in panels if panel["title"] == "API requests without a server error"]
+    # Nothing has a series of errors before the first one.
+    assert re.match(r"1 - \(sum\(.*5.*\) or vector\(0\)\) / sum\(", panel["targets"][0]["expr"])
+
+
+Series = Mapping[str, str]
+REQUESTS = "trainmedic_requests_total"
+PRODUCTION, STAGING = 'namespace="production",job="trainmedic"', 'namespace="staging",job="trainmedic"'
+TRAFFIC: Series = {
+    f'{REQUESTS}{{{PRODUCTION},route="/v1/ask",code="200"}}': "0+90x120",
+    f'{REQUESTS}{{{STAGING},route="/v1/ask",code="200"}}': "0+9000x120",
+    f'trainmedic_info{{{PRODUCTION},index="a"}}': "1x120",
+    f'trainmedic_info{{{STAGING},index="b"}}': "1x120",
+    f'trainmedic_memory_bytes{{{PRODUCTION},instance="a"}}': "5e8x120",
+}
+FAULTS: Mapping[str, tuple[Series, str]] = {
+    "errors": (
+        {f'{REQUESTS}{{{PRODUCTION},route="/v1/ask",code="500"}}': "0+10x120"},
+        "TrainmedicErrorBudgetBurnsFast",
+    ),
+    "refusals among probes": (
+        {
+            f'{REQUESTS}{{{PRODUCTION},route="/v1/ask",code="429"}}': "0+30x120",
+            f'{REQUESTS}{{{PRODUCTION},route="/readyz",code="200"}}': "0+5000x120",
+        },
+        "TrainmedicRefusesRequests",
+    ),
+    "gone": ({f'trainmedic_info{{{PRODUCTION},index="a"}}': "1x60 stale"}, "TrainmedicGone"),
+    "two versions": ({f'trainmedic_info{{{PRODUCTION},index="b"}}': "1x120"}, "TrainmedicVersionsDiffer"),
+    "memory": ({f'trainmedic_memory_bytes{{{PRODUCTION},instance="a"}}': "3e9x120"}, "TrainmedicMemory"),
+    "nothing": ({}, ""),
+}
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
-@pytest.mark.parametrize(("errors", "expected"), [(10, FIRING), (0, "[]")])
-def test_prometheus_pages_for_many_errors_and_not_for_none(errors: int, expected: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_prometheus_warns_of_each_fault_of_one_release_and_of_nothing_else(fault: str, tmp_path: Path) -> None:
     subprocess.run(["promtool", "check", "rules", str(ALERTS)], check=True, capture_output=True)
+    series, firing = FAULTS[fault]
+    # Every series of alerts that fire, by name and namespace.
+    expected = [{"labels": f'{{alertname="{firing}", namespace="production"}}', "value": 1}] if firing else []
+    query = 'count by (alertname, namespace) (ALERTS{alertstate="firing",alertname!="TrainmedicErrorBudgetBurns"})'
+    test = {
+        "rule_files": [str(ALERTS)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": value} for name, value in {**TRAFFIC, **series}.items()],
+                "promql_expr_test": [{"expr": query, "eval_time": "90m", "exp_samples": expected}],
+            }
+        ],
+    }
     file = tmp_path / "test.yaml"
-    (alert,) = [rule for rule in rules() if rule.get("alert") == "TrainmedicErrorBudgetBurnsFast"]
-    firing = expected.replace("{description}", alert["annotations"]["description"])
-    file.write_text(PROMTOOL.format(rules=ALERTS, errors=errors, expected=firing), encoding="utf-8")
+    file.write_text(yaml.safe_dump(test), encoding="utf-8")
     done = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -359,6 +400,10 @@ def test_systemd_accepts_the_unit_and_calls_it_well_confined(tmp_path: Path) -> 
         done = subprocess.run(["systemd-analyze", *command, str(copy)], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert copy.name not in done.stderr
+
+
+def test_a_reader_that_is_killed_for_its_memory_does_not_end_the_unit() -> None:
+    assert "\nOOMPolicy=continue\n" in UNIT.read_text(encoding="utf-8")
 
 
 def test_what_the_unit_sets_are_settings() -> None:

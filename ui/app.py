@@ -26,6 +26,7 @@ from trainmedic.service.settings import MEBIBYTE, Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal
+from trainmedic.service.storage.silence import patience
 from trainmedic.ui import bots, slack
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.loading import load_knowledge
@@ -73,7 +74,8 @@ def build_advisor(
     history = None
     if with_history and settings.history_days > 0:
         history = History(database or database_of(settings))
-        history.forget(timedelta(days=settings.history_days))
+        with patience():
+            history.forget(timedelta(days=settings.history_days))
     return Advisor(knowledge, history, observers, read)
 
 
@@ -386,7 +388,8 @@ async def forgetting(kept: Sequence[tuple[Forgetful, timedelta]], every_s: float
         while True:
             for store, age in kept:
                 try:
-                    await asyncio.to_thread(store.forget, age)
+                    with patience():
+                        await asyncio.to_thread(store.forget, age)
                 except (StoreError, SQLAlchemyError) as error:
                     log.warning("old records could not be deleted: %s", type(error).__name__)
             await asyncio.sleep(every_s)

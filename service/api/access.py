@@ -12,8 +12,10 @@ from typing import TypeVar
 
 from cachetools import TTLCache
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 from starlette.concurrency import run_in_threadpool
 
+from trainmedic.service.api.deadline import SingleFlight
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.keys import PREFIX, SCOPES, ApiKey, KeyStore, Scope, Session, SessionStore, principal_id
 
@@ -22,6 +24,8 @@ CACHED_S = 5.0
 """Seconds until a revoked key or a closed session is noticed by all replicas."""
 OUTAGE_S = 900.0
 """Seconds for which those who were let in go on to be, while the database cannot be reached."""
+LOOKUP_S = 1.5
+"""Longest that a request waits for the database to know a key; after that there is an outage."""
 MOST_CACHED = 4_096
 
 
@@ -74,6 +78,7 @@ class Access:
         self._stored: TTLCache[str, bool] = TTLCache(2, cached_s, timer=monotonic)
         self._lately: TTLCache[str, Principal | None] = TTLCache(MOST_CACHED, OUTAGE_S)
         self._lately_stored: TTLCache[str, bool] = TTLCache(2, OUTAGE_S)
+        self._lookups, self._stored_lookups = SingleFlight[Principal | None](LOOKUP_S), SingleFlight[bool](LOOKUP_S)
 
     async def required(self) -> bool:
         """Whether callers must say who they are."""
@@ -132,28 +137,43 @@ class Access:
         keys = self._keys
         if keys is None:
             return False
-        return await _found(name, lambda: ask(keys), self._stored, self._lately_stored)
+        return await _found(name, lambda: ask(keys), self._stored_lookups, self._stored, self._lately_stored)
 
     async def _cached(self, name: str, find: Callable[[], Principal | None]) -> Principal | None:
         # Hashed, so that no secret stays in memory.
-        return await _found(hashed(name), find, self._known, self._lately)
+        return await _found(hashed(name), find, self._lookups, self._known, self._lately)
 
 
-async def _found(name: str, find: Callable[[], T], known: MutableMapping[str, T], lately: MutableMapping[str, T]) -> T:
-    """What is known of a name, else what ``find`` finds, else in an outage of the database what it found lately."""
+async def _found(
+    name: str,
+    find: Callable[[], T],
+    lookups: SingleFlight[T],
+    known: MutableMapping[str, T],
+    lately: MutableMapping[str, T],
+) -> T:
+    """What is known of a name, else what ``find`` finds, else in an outage of the database what it found lately.
+
+    Raises `SQLAlchemyError`.
+    """
     value = known.get(name, _MISSING)
     if not isinstance(value, _Missing):
         return value
+
+    async def look() -> T:
+        found = await run_in_threadpool(find)
+        known[name] = lately[name] = found  # also if it comes too late for this request
+        return found
+
     try:
-        value = await run_in_threadpool(find)
-    except SQLAlchemyError:
+        return await lookups(look, name)
+    except (SQLAlchemyError, TimeoutError) as error:
         value = lately.get(name, _MISSING)
-        if isinstance(value, _Missing):
-            raise
-    else:
-        lately[name] = value
-    known[name] = value
-    return value
+        if not isinstance(value, _Missing):
+            known[name] = value
+            return value
+        if isinstance(error, TimeoutError):
+            raise DatabaseTimeout("the database does not answer") from error
+        raise
 
 
 class _Missing:

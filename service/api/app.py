@@ -19,7 +19,7 @@ from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.middleware import add_middleware
 from trainmedic.service.api.openai import make_openai_router
-from trainmedic.service.api.probes import CachedProbe, Probe
+from trainmedic.service.api.probes import CachedProbe, Probe, results
 from trainmedic.service.api.resources import Readiness, Versions
 from trainmedic.service.api.routes import Worker, json_response, make_router
 from trainmedic.service.settings import Settings
@@ -40,7 +40,7 @@ def create_app(  # noqa: PLR0913 (one argument for each part that a composition 
     library: Library | None = None,
     gate: Gate | None = None,
 ) -> FastAPI:
-    """The API. ``probes`` are checked by ``/readyz``; one that fails makes it ``degraded``, never unready.
+    """The API. ``probes`` are checked by ``/readyz``; one that fails or hangs makes it ``degraded``, never unready.
 
     ``answerer`` answers the questions, by default without a model. ``worker`` runs the advisor's calls. ``background``
     starts in this order with the application and ends in reverse. Answers and feedback are counted if ``metrics`` is
@@ -92,7 +92,7 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
         knowledge = advisor.knowledge
         problems = (*knowledge.rules.failures, *knowledge.cases.failures)
         failures = list(dict.fromkeys(problem.page for problem in problems))
-        down = {name: reason for name, probe in cached.items() if (reason := await probe()) is not None}
+        down = {name: reason for name, reason in (await results(cached)).items() if reason is not None}
         building = knowledge.index.words_only
         # A model or embedder that is down leaves the template answers, so it never takes the service out of rotation.
         ready = bool(knowledge.rules.rules) and bool(knowledge.published)
@@ -127,6 +127,6 @@ def _add_health(app: FastAPI, advisor: Advisor, metrics: Metrics, probes: Mappin
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def prometheus() -> Response:
         """Prometheus metrics."""
-        for name, probe in cached.items():
-            metrics.checks.labels(check=name).set(await probe() is None)
+        for name, reason in (await results(cached)).items():
+            metrics.checks.labels(check=name).set(reason is None)
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -62,6 +62,13 @@ def error_response(
     return JSONResponse({"error": body}, status_code=status, headers=headers)
 
 
+def headers_of(error: TrainmedicError) -> dict[str, str]:
+    """The headers that belong to every response of this kind."""
+    if error.kind == "unauthorized":
+        return {"WWW-Authenticate": "Bearer"}  # RFC 9110 requires it with every 401
+    return {"Retry-After": "1"} if error.kind == "unavailable" else {}
+
+
 def trace_id_of(request: Request) -> str:
     """The id of this request, set by the middleware."""
     return str(getattr(request.state, "trace_id", ""))
@@ -82,17 +89,13 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(TrainmedicError)
     async def _ours(request: Request, error: TrainmedicError) -> JSONResponse:
-        # RFC 9110 requires it with every 401.
-        headers = {"WWW-Authenticate": "Bearer"} if error.kind == "unauthorized" else None
-        if error.kind == "unavailable":
-            headers = {"Retry-After": "1"}
         return error_response(
             STATUS[error.kind],
             error.code,
             error.message,
             trace_id=trace_id_of(request),
             hint=error.hint,
-            headers=headers,
+            headers=headers_of(error),
             path=request.url.path,
         )
 

@@ -18,12 +18,15 @@ from starlette.concurrency import run_in_threadpool
 
 from trainmedic.kb.errors import InvalidSettings
 from trainmedic.service.api.access import Principal
+from trainmedic.service.api.deadline import within
 from trainmedic.service.settings import Settings
 
 MOST_CLIENTS = 100_000
 """Counters in memory; beyond, new clients share one."""
 IPV6_CLIENT = 64
 """Bits of an IPv6 address that stand for one client: providers give whole networks of this size."""
+COUNT_S, ALONE_S = 1.5, 5.0
+"""Longest that a request waits for the shared counters, and how long they are left alone when they fail."""
 T = TypeVar("T")
 log = logging.getLogger("trainmedic.limits")
 
@@ -58,7 +61,7 @@ class RateLimits:
         place = settings.rate_limit_storage.get_secret_value()
         self._memory = FixedWindowRateLimiter(MemoryStorage())
         self._shared = FixedWindowRateLimiter(storage or storage_of(place)) if place != "memory" else None
-        self._complained = float("-inf")
+        self._complained = self._alone_until = float("-inf")
 
     async def spend(self, principal: Principal, address: str, *, asks: bool) -> Budget:
         """Count one request; ``asks``: one that costs as much as a question."""
@@ -83,14 +86,16 @@ class RateLimits:
 
     async def _run(self, call: Callable[[FixedWindowRateLimiter], T]) -> T:
         """The result over the shared storage; over this process's memory while that cannot be reached."""
-        if self._shared is None:
+        if self._shared is None or time.monotonic() < self._alone_until:
             return call(self._memory)
         try:
-            return await run_in_threadpool(call, self._shared)
-        except StorageError as error:
+            return await within(COUNT_S, run_in_threadpool(call, self._shared))
+        except (StorageError, TimeoutError) as error:
+            self._alone_until = time.monotonic() + ALONE_S
             if time.monotonic() - self._complained > 60:
                 self._complained = time.monotonic()
-                log.warning("limits are counted by this process alone: %s", type(error.storage_error).__name__)
+                reason = error.storage_error if isinstance(error, StorageError) else error
+                log.warning("limits are counted by this process alone: %s", type(reason).__name__)
             return call(self._memory)
 
 

@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 
 from trainmedic.service.answer import Answer
+from trainmedic.service.api.memory import ProcessTreeMemory
 from trainmedic.service.storage.history import Feedback
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Metrics:
         )
         self.deleted = self._counter("answers_deleted", "Answers deleted by their owners")
         ProcessCollector(namespace="trainmedic", registry=self.registry)
+        self.registry.register(ProcessTreeMemory())
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"trainmedic_{name}_total", text, labels, registry=self.registry)

@@ -34,6 +34,8 @@ OPEN_PATHS = frozenset({"/livez", "/readyz", "/version"})
 SIGNED_PREFIXES = ("/slack/", "/feishu/", "/dingtalk/", "/discord/")
 """Signed requests; a service that a chat platform calls has a public name."""
 TRACE_HEADER = b"x-trace-id"
+TEMPLATE = "trainmedic.route"
+"""The key in the scope for the route's path as declared."""
 SLOWEST = 16 * 1024
 """Bytes of a body that must arrive per second."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -87,8 +89,11 @@ class Measure:
 
 
 def route_of(scope: Scope) -> str:
-    """The pattern and not the path: every id would become a time series of its own."""
-    return str(getattr(scope.get("route"), "path", "other"))
+    """The pattern and not the path: every id would become a time series of its own.
+
+    Of a request that is refused before the routing, the one that `Guard` knows.
+    """
+    return str(getattr(scope.get("route"), "path", scope.get(TEMPLATE) or "other"))
 
 
 class Trace:
@@ -190,7 +195,7 @@ class OwnHost:
 
 
 class Guard:
-    """Asks the gate about each request, hands its principal on as ``state["principal"]``, and counts it."""
+    """Asks the gate about each request, and hands on its principal (``state["principal"]``) and its route's path."""
 
     def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
         self._app = app
@@ -204,6 +209,7 @@ class Guard:
         if needed == "pages":  # they know more: cookies, and which of their parts ask
             await self._app(scope, receive, send)
             return
+        scope[TEMPLATE] = path
         state, principal = scope["state"], ANYBODY
         action, status = f"{scope['method']} {path or 'of no route'}", 0
 

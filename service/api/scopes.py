@@ -11,12 +11,13 @@ from typing import Literal, TypeAlias
 
 from starlette.routing import compile_path
 
-Requirement: TypeAlias = Literal["open", "signed", "pages", "read", "ask", "admin"]
-"""``signed``: a chat platform's signature, checked by its channel. ``pages``: the pages decide (`ui.chat.app`)."""
+Requirement: TypeAlias = Literal["probe", "open", "signed", "pages", "read", "ask", "admin"]
+"""``probe``: open, and not counted. ``signed``: a chat platform's signature, checked by its channel. ``pages``: the
+pages decide (`ui.chat.app`)."""
 
 REQUIREMENTS: tuple[tuple[str, str, Requirement], ...] = (
-    ("GET", "/livez", "open"),
-    ("GET", "/readyz", "open"),
+    ("GET", "/livez", "probe"),
+    ("GET", "/readyz", "probe"),
     ("GET", "/version", "open"),
     ("GET", "/metrics", "read"),
     ("GET", "/openapi.json", "read"),

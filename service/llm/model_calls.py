@@ -23,6 +23,7 @@ from opentelemetry.trace import Span, SpanKind
 from trainmedic.service.observers.tracing import fail, tracer
 
 AGENT = "trainmedic"
+PORTS = {"http": 80, "https": 443}
 CANCELLED = (asyncio.CancelledError, GeneratorExit)
 Outcome = Literal["ok", "failed", "cancelled"]
 
@@ -57,8 +58,8 @@ class ModelCalls(BaseCallbackHandler):
     def __init__(self, base_url: str, on_call: Callable[[ModelCall], None] = lambda call: None) -> None:
         address = urlsplit(base_url)
         self._server: dict[str, str | int] = {"server.address": address.hostname or ""}
-        if address.port is not None:
-            self._server["server.port"] = address.port
+        if port := address.port or PORTS.get(address.scheme):
+            self._server["server.port"] = port
         self._on_call = on_call
         self._runs: dict[UUID, _Run] = {}
 

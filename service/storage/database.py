@@ -23,10 +23,19 @@ from sqlalchemy.schema import CreateSchema
 from trainmedic.kb.errors import StoreError
 from trainmedic.service.settings import TEAM_SCHEMA
 from trainmedic.service.storage.migrations import migrate
+from trainmedic.service.storage.silence import bound_silence, patience
 
 METADATA = MetaData()
 """All tables. Their definitions are in the modules that use them."""
 CONNECT_TIMEOUT_S = 5
+DRIVER = "postgresql+psycopg"
+LIVENESS = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""Parameters of libpq by which a connection ends whose packets are lost: seconds, and of the last one milliseconds."""
 SWITCH_ATTEMPTS, SWITCH_PAUSE_S = 100, 0.05
 _UNREACHABLE = (OperationalError, InterfaceError, PoolTimeout)
 """The database is gone, locked, full or overloaded: nothing that the caller did."""
@@ -36,8 +45,9 @@ def open_database(url: str) -> Engine:
     """The database at ``url`` with the current tables. Raises `StoreError` if it cannot be reached."""
     engine = engine_of(url)
     try:
-        _make_schema(engine)
-        migrate(engine)
+        with patience():  # another process may migrate for minutes
+            _make_schema(engine)
+            migrate(engine)
     except StoreError:
         engine.dispose()
         raise
@@ -102,12 +112,17 @@ def engine_of(url: str) -> Engine:
     """Connections to the database at ``url``; none is made yet."""
     parsed = _with_driver(make_url(url))
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(
+        psycopg = parsed.drivername == DRIVER
+        options = {"connect_timeout": CONNECT_TIMEOUT_S, **(LIVENESS if psycopg else {})}
+        engine = create_engine(
             parsed,
             # A database server closes idle connections, and may be restarted: the ping replaces them before a query.
             pool_pre_ping=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+            connect_args={name: value for name, value in options.items() if name not in parsed.query},
         )
+        if psycopg:
+            bound_silence(engine)
+        return engine
     if not parsed.database or parsed.database == ":memory:":
         # One connection is the whole database; threads take turns with it, as their transactions must not mix.
         return create_engine(
@@ -145,4 +160,4 @@ def _switch_to_write_ahead(cursor: Any) -> None:
 
 def _with_driver(url: URL) -> URL:
     """``postgres://`` and ``postgresql://`` mean the driver of the extra ``postgres``."""
-    return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgres", "postgresql") else url
+    return url.set(drivername=DRIVER) if url.drivername in ("postgres", "postgresql") else url

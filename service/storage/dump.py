@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from trainmedic.kb.errors import StoreError
 from trainmedic.service.storage.migrations import HEAD, VERSION_TABLE, migrate, require_known, revision_of
+from trainmedic.service.storage.silence import patience
 
 TRANSIENT = frozenset({VERSION_TABLE, "rate_counters", "sessions"})
 """Tables that are not part of a backup."""
@@ -28,7 +29,7 @@ Lines: TypeAlias = Iterable[str]
 def snapshot(engine: Engine) -> Iterator[tuple[str, Mapping[str, Iterator[str]]]]:
     """The revision and the rows of every table at one moment, whatever is written meanwhile. Raises `StoreError`."""
     try:
-        with engine.connect() as connection:
+        with patience(), engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN")
             else:

@@ -50,6 +50,14 @@ class Service:
     def ask(self, question: str = "loss is nan from the first step", **more: Any) -> httpx.Response:
         return self.client.post("/v1/ask", json={"question": question, **more})
 
+    def has_ended(self) -> bool:
+        """Whether neither the process nor one of its readers is left."""
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
     def kill(self) -> None:
         """kill −9, with all its readers."""
         with suppress(ProcessLookupError):
@@ -78,12 +86,14 @@ def until(holds: Any) -> None:
 
 
 class Wire:
-    """A connection to a server, by its port or its Unix socket, that can be cut and mended."""
+    """A connection to a server, by its port or its Unix socket, that can be cut or frozen, and mended."""
 
     def __init__(self, target: int | str) -> None:
         self._target = target
         self._open: set[socket.socket] = set()
         self._whole = True
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -97,11 +107,17 @@ class Wire:
             end.close()
         self._open.clear()
 
+    def freeze(self) -> None:
+        """Keep all connections, take new ones, and pass nothing on."""
+        self._flowing.clear()
+
     def mend(self) -> None:
         self._whole = True
+        self._flowing.set()
 
     def close(self) -> None:
         self.cut()
+        self._flowing.set()
         self._listener.close()
 
     def _accept(self) -> None:
@@ -120,6 +136,7 @@ class Wire:
     def _copy(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                self._flowing.wait()
                 sink.sendall(data)
         for end in (source, sink):
             with suppress(OSError):

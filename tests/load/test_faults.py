@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from tests.fake_model import FakeModel, Reply
-from tests.load.service import Service, Wire, until
+from tests.load.service import PATIENCE_S, Service, Wire, until
 from tests.ui.test_reload import PAGE
 
 Start = Callable[..., Service]
@@ -73,11 +73,16 @@ def test_slow_clients_and_those_who_leave_cost_nobody_else_anything(start: Start
     assert service.memory_mb() < before + 200
 
 
-def test_a_database_that_goes_away_and_comes_back(start: Start, postgres_database: str) -> None:
-    parts = urlsplit(postgres_database)
+def wired(database: str) -> tuple[Wire, str]:
+    """A wire to the database, and its URL at the other end."""
+    parts = urlsplit(database)
     folder = parse_qs(parts.query).get("host", [""])[0] or (parts.hostname or "")
     wire = Wire(next(str(path) for path in Path(folder).glob(".s.PGSQL.*") if path.suffix != ".lock"))
-    url = f"postgresql://{parts.username}@127.0.0.1:{wire.port}{parts.path}"
+    return wire, f"postgresql://{parts.username}@127.0.0.1:{wire.port}{parts.path}"
+
+
+def test_a_database_that_goes_away_and_comes_back(start: Start, postgres_database: str) -> None:
+    wire, url = wired(postgres_database)
     service = start(database_url=url)
     stored = [service.ask(f"loss is nan at step {n}").json() for n in range(5)]
     wire.cut()
@@ -89,6 +94,50 @@ def test_a_database_that_goes_away_and_comes_back(start: Start, postgres_databas
     wire.mend()
     until(lambda: not any(NOT_STORED in notice for notice in service.ask().json()["notices"]))
     assert missing(service, stored) == []
+    wire.close()
+
+
+def timed(service: Service, path: str) -> tuple[httpx.Response, float]:
+    began = time.monotonic()
+    response = service.client.get(path)
+    return response, time.monotonic() - began
+
+
+def test_a_database_that_hangs_costs_no_replica_its_place_and_comes_back(start: Start, postgres_database: str) -> None:
+    wire, url = wired(postgres_database)
+    service = start(database_url=url)
+    stored = service.ask().json()
+    wire.freeze()
+    for _ in range(8):
+        time.sleep(1)
+        ready, seconds = timed(service, "/readyz")
+        assert (ready.status_code, seconds < 2.5) == (200, True)
+        figures, seconds = timed(service, "/metrics")
+        assert (figures.status_code, seconds < 5) == (200, True)
+    assert (ready.json()["status"], ready.json()["down"]) == ("degraded", {"history": "timeout"})
+    during = service.ask()
+    assert during.status_code == 200
+    assert any(NOT_STORED in notice for notice in during.json()["notices"])
+    wire.mend()
+    until(lambda: service.client.get("/readyz").json()["status"] == "ok")
+    assert missing(service, [stored]) == []
+    wire.close()
+
+
+def test_a_service_whose_database_hangs_ends_when_it_is_told_to(start: Start, postgres_database: str) -> None:
+    wire, url = wired(postgres_database)
+    service = start(database_url=url, request_timeout_s="2")
+    service.ask()
+    wire.freeze()
+    with ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(acknowledged, service, "loss is nan") for _ in range(2)]
+        time.sleep(0.5)
+        service.process.terminate()
+        told = time.monotonic()
+        assert service.process.wait(PATIENCE_S) == 0
+        assert time.monotonic() - told < 10
+        assert len([each.result() for each in asked]) == 2
+    until(service.has_ended)
     wire.close()
 
 

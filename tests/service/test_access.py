@@ -278,7 +278,34 @@ def test_keys_have_budgets_of_their_own_and_a_keys_own_limit_replaces_the_settin
         assert statuses == [200] * allowed + [429]
 
 
-@pytest.mark.parametrize("path", ["/livez", "/metrics", "/slack/events", "/v1/ask", "/v1/nothing"])
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_whoever_probes_is_not_counted(path: str, advisor: Advisor, engine: Engine, keys: KeyStore) -> None:
+    client = TestClient(serve(advisor, engine, keys, rate_limit="1/hour").app, client=("10.0.0.1", 1))
+    assert {client.get(path).status_code for _ in range(5)} == {200}
+    assert client.get("/version").status_code == 200, "the first that counts"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "route"),
+    [
+        ("POST", "/v1/ask", "/v1/ask"),
+        ("GET", "/v1/cases/some-case", "/v1/cases/{case_id}"),
+        ("GET", "/v1/nothing", "other"),
+    ],
+)
+def test_a_refusal_is_counted_with_its_route(
+    method: str, path: str, route: str, advisor: Advisor, engine: Engine, keys: KeyStore
+) -> None:
+    served = serve(advisor, engine, keys, rate_limit_login="1/hour", rate_limit="10/hour")
+    with TestClient(served.app, client=("10.0.0.1", 1)) as client:
+        statuses = [client.request(method, path, headers={"authorization": "Bearer x"}).status_code for _ in range(2)]
+    figures = served.client("read", address="10.0.0.2").get("/metrics").text
+    assert statuses == [401, 429]
+    for status in statuses:
+        assert f'trainmedic_requests_total{{code="{status}",route="{route}"}} 1.0' in figures
+
+
+@pytest.mark.parametrize("path", ["/version", "/metrics", "/slack/events", "/v1/ask", "/v1/nothing"])
 def test_requests_without_a_key_are_counted_by_address(
     path: str, advisor: Advisor, engine: Engine, keys: KeyStore
 ) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from fastapi.testclient import TestClient
@@ -21,8 +22,10 @@ from trainmedic.service.agent import investigate
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.assistant import Assistant
+from trainmedic.service.llm.model_calls import ModelCalls
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_model
+from trainmedic.ui.cli.serve import announce
 from trainmedic.ui.logs import log_json
 
 WORD = "xylophonic"
@@ -166,6 +169,28 @@ def test_a_model_that_fails_is_a_failed_span_without_what_it_said(
 
 def written(spans: InMemorySpanExporter) -> str:
     return "\n".join(span.to_json() for span in spans.get_finished_spans())
+
+
+@pytest.mark.parametrize(
+    ("url", "port"), [("https://host/v1", 443), ("http://host/v1", 80), ("https://host:8443/v1", 8443)]
+)
+def test_a_call_names_the_port_of_its_server(url: str, port: int, spans: InMemorySpanExporter) -> None:
+    calls, run = ModelCalls(url), uuid4()
+    calls.on_chat_model_start({}, [], run_id=run)
+    calls.on_llm_error(OSError(), run_id=run)
+    (span,) = spans.get_finished_spans()
+    assert (attributes(span)["server.address"], attributes(span)["server.port"]) == ("host", port)
+
+
+def test_a_service_says_in_the_format_of_its_log_where_it_listens(
+    log: io.StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    announce(Settings(log_format="json", port=8123))
+    (line,) = lines(log)
+    assert (line["message"], line["level"]) == ("trainmedic listens on http://127.0.0.1:8123", "INFO")
+    assert capsys.readouterr().err == ""
+    announce(Settings(port=8123))
+    assert capsys.readouterr().err == f"{line['message']}\n"
 
 
 def test_no_trace_log_or_metric_holds_what_a_user_or_the_model_wrote(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -65,3 +67,20 @@ def test_an_answer_is_finished_and_an_endless_stream_is_closed(endless: str) -> 
             thread.join(PATIENCE_S)
         assert not thread.is_alive()
         assert time.monotonic() - told < PATIENCE_S / 2
+
+
+STUCK = """
+import asyncio, threading
+from trainmedic.ui.shutdown import end_after
+
+async def main():
+    end_after(0.3)
+    await asyncio.wait_for(asyncio.to_thread(threading.Event().wait), 0.1)
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_ends_in_time_though_a_thread_never_does() -> None:
+    done = subprocess.run([sys.executable, "-c", STUCK], timeout=PATIENCE_S, capture_output=True, text=True, check=True)
+    assert "the process ends without it" in done.stderr

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import math
 import os
 import signal
 import socket
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from trainmedic.kb.errors import TrainmedicError
 from trainmedic.ui.cli import CLEAN, FAILED
 from trainmedic.ui.garbage import all_stays
+
+if TYPE_CHECKING:
+    from trainmedic.service.settings import Settings
+
+LEEWAY_S = 3
+"""Seconds for the end of the application, after its last answer."""
+log = logging.getLogger("trainmedic")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 
         from trainmedic.ui.app import build_app
         from trainmedic.ui.cli._service import settings_of
-        from trainmedic.ui.shutdown import EndlessStreams, Server
+        from trainmedic.ui.shutdown import EndlessStreams, Server, end_after
 
         settings = settings_of(options)
         if settings.log_format == "json":
@@ -44,8 +53,15 @@ def run(options: argparse.Namespace) -> int:
         app = build_app(settings)
     # uvicorn raises the signal again when it has shut down: an orderly end is a success.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    print(f"trainmedic listens on http://{settings.host}:{settings.port}", file=sys.stderr)
+    announce(settings)
     streams = EndlessStreams(app)
+    # No request may take longer, so waiting that long finishes all of them.
+    graceful_s = math.ceil(settings.request_timeout_s) + 1
+
+    def on_stop() -> None:
+        end_after(graceful_s + LEEWAY_S)
+        streams.close()
+
     config = uvicorn.Config(
         streams,
         host=settings.host,
@@ -54,13 +70,21 @@ def run(options: argparse.Namespace) -> int:
         access_log=False,
         log_config=None if settings.log_format == "json" else LOGGING_CONFIG,
         proxy_headers=False,  # `trusted_proxies` decides, within the application
-        # No request may take longer, so waiting that long finishes all of them.
-        timeout_graceful_shutdown=math.ceil(settings.request_timeout_s) + 1,
+        timeout_graceful_shutdown=graceful_s,
     )
-    server = Server(config, on_stop=streams.close)
+    server = Server(config, on_stop=on_stop)
     with suppress(KeyboardInterrupt):  # raised once more when it has shut down
         server.run()
     return CLEAN if server.started else FAILED
+
+
+def announce(settings: Settings) -> None:
+    """Say where the service listens, as a line of its log if that is JSON."""
+    message = f"trainmedic listens on http://{settings.host}:{settings.port}"
+    if settings.log_format == "json":
+        log.info(message)
+    else:
+        print(message, file=sys.stderr)
 
 
 def _require_free(host: str, port: int) -> None:
