@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, ip_address, ip_network
 from math import ceil
 from typing import TypeVar
 
@@ -136,4 +136,8 @@ def network_of(address: str) -> str:
         parsed = ip_address(address)
     except ValueError:
         return address[:64]
-    return str(ip_network((parsed, IPV6_CLIENT), strict=False)) if parsed.version == 6 else address
+    if isinstance(parsed, IPv4Address):
+        return address
+    # All IPv4 addresses written as IPv6 ones are in the same /64.
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped is not None else str(ip_network((parsed, IPV6_CLIENT), strict=False))

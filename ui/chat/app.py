@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import mimetypes
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -24,6 +23,7 @@ from trainmedic.service.api.access import ANYBODY, Principal
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.gate import Gate, Refused, address_of, from_this_machine
 from trainmedic.service.api.middleware import with_headers
+from trainmedic.service.api.proxies import host_of
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import (
     BEGIN,
@@ -42,7 +42,7 @@ from trainmedic.ui.chat.entry import (
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
-from trainmedic.ui.chat.mount import Asgi, Message, Receive, Scope, Send
+from trainmedic.ui.chat.mount import PAUSES_S, Asgi, Message, Receive, Scope, Send, until_loaded
 from trainmedic.ui.chat.oidc import OidcSignIn
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
@@ -52,7 +52,6 @@ from trainmedic.ui.context import AppContext
 LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
 
-log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
@@ -79,12 +78,20 @@ HEADERS = (
 class Shell:
     """The ASGI application in front of the pages: access, language, and a placeholder while they load."""
 
-    def __init__(self, context: AppContext, load_pages: LoadPages, uploads: UploadFolder | None = None) -> None:
+    def __init__(
+        self,
+        context: AppContext,
+        load_pages: LoadPages,
+        uploads: UploadFolder | None = None,
+        pauses_s: Sequence[float] = PAUSES_S,
+    ) -> None:
         self._context = context
+        self._pauses_s = pauses_s
         self._load_pages = load_pages
         self._uploads = uploads or UploadFolder()
         settings = context.settings
         self._gate = context.gate or Gate(settings)
+        self._public_host = urlsplit(settings.public_url).netloc
         self._entry = Entry(settings.keys | settings.administrators)
         self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
         self._static = static_files()
@@ -106,13 +113,14 @@ class Shell:
                 await task
 
     async def _serve(self, stop: asyncio.Event) -> None:
+        await until_loaded(lambda: self._run(stop), stop, self._pauses_s)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         try:
             pages = await asyncio.to_thread(self._loaded)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
                 await stop.wait()
-        except Exception:
-            log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
 
@@ -165,7 +173,7 @@ class Shell:
         if path.startswith(STATIC):
             return self._static_response(path.removeprefix(STATIC)), await self._counted(scope, ANYBODY)
         # SameSite cookies do not protect a service without keys, which has no cookie at all.
-        if scope["method"] not in ("GET", "HEAD") and not same_site(headers):
+        if scope["method"] not in ("GET", "HEAD") and not same_site(headers, self._hosts(scope)):
             return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), {}
         if path == LOGIN:
             return await self._login(scope, receive), {}
@@ -214,6 +222,10 @@ class Shell:
         if b"authorization" not in headers or not (await access.required() or await access.administrators()):
             return None
         return await self._gate.identified(scope)
+
+    def _hosts(self, scope: Scope) -> tuple[str, ...]:
+        """The names under which a browser may have opened our pages."""
+        return (host_of(scope), dict(scope["headers"]).get(b"host", b"").decode("latin-1"), self._public_host)
 
     async def _counted(self, scope: Scope, principal: Principal) -> Mapping[str, str]:
         return await self._gate.counted(scope, principal, asks=False)
@@ -401,11 +413,8 @@ def with_query(path: str, scope: Scope) -> str:
 
 
 def origin_of(scope: Scope) -> str:
-    """Scheme and host as the browser knows them; behind a proxy they are in the forwarded headers."""
-    headers = dict(scope["headers"])
-    host = headers.get(b"x-forwarded-host", headers.get(b"host", b"")).decode("latin-1")
-    scheme = headers.get(b"x-forwarded-proto", scope.get("scheme", "http").encode()).decode("latin-1")
-    return f"{scheme}://{host}"
+    """Scheme and host as the browser knows them."""
+    return f"{scope.get('scheme', 'http')}://{host_of(scope)}"
 
 
 def asks_for_page(headers: dict[bytes, bytes]) -> bool:
