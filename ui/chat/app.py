@@ -336,7 +336,7 @@ class Shell:
         await self._gate.record(scope, principal, "sign in", "done")
         if principal.shared:
             return self._entry.session(key)
-        secret = await self._gate.access.sign_in(principal, LASTS_S)
+        secret = await self._gate.access.sign_in(principal, LASTS_S, key)
         return f"{STORED}{secret}" if secret is not None else None
 
     async def _logout(self, scope: Scope) -> Response:

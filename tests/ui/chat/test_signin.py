@@ -248,12 +248,28 @@ def test_a_stored_key_opens_the_pages_until_it_is_revoked(advisor: Advisor, engi
     assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/zh/")
     assert secret.split("_", 2)[2] not in signed_in.headers["set-cookie"]
     assert browser.get("/config").text == f"key:{key.id}"
-    rotated = keys.rotate(key.id, timedelta())
-    assert rotated[0].id == key.id
-    assert browser.get("/config").status_code == 200
+    keys.rotate(key.id, timedelta(hours=1))
+    assert serve(advisor, engine).get("/config", headers=session_of(browser)).status_code == 200
     keys.revoke(key.id)
     later = serve(advisor, engine)  # without what the first one remembers for some seconds
-    assert later.get("/config", headers={"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}).status_code == 401
+    assert later.get("/config", headers=session_of(browser)).status_code == 401
+
+
+def session_of(browser: TestClient) -> dict[str, str]:
+    """What another browser sends with a session that it has taken."""
+    return {"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+
+
+def test_a_session_ends_with_the_secret_that_opened_it(advisor: Advisor, engine: Engine) -> None:
+    keys = KeyStore(engine)
+    key, leaked = keys.new("alice", "ask")
+    thief, owner = serve(advisor, engine), serve(advisor, engine)
+    thief.post("/login", data={"key": leaked})
+    _, fresh = keys.rotate(key.id, timedelta())
+    owner.post("/login", data={"key": fresh})
+    later = serve(advisor, engine)  # without what the others remember for some seconds
+    assert later.get("/config", headers=session_of(thief)).status_code == 401
+    assert later.get("/config", headers=session_of(owner)).text == f"key:{key.id}"
 
 
 def test_a_key_that_may_only_read_cannot_ask_on_the_pages(advisor: Advisor, engine: Engine) -> None:
