@@ -84,7 +84,7 @@ def add_handlers(app: FastAPI) -> None:
     async def _ours(request: Request, error: TrainmedicError) -> JSONResponse:
         # RFC 9110 requires it with every 401.
         headers = {"WWW-Authenticate": "Bearer"} if error.kind == "unauthorized" else None
-        if error.kind == "unavailable":
+        if error.kind in ("unavailable", "rate_limited"):
             headers = {"Retry-After": "1"}
         return error_response(
             STATUS[error.kind],

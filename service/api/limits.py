@@ -62,7 +62,7 @@ class RateLimits:
 
     async def spend(self, principal: Principal, address: str, *, asks: bool) -> Budget:
         """Count one request; ``asks``: one that costs as much as a question."""
-        who = f"{principal.id}@{network_of(address)}" if principal.shared else principal.id
+        who = client_of(principal, address)
         if principal.rate_limit:
             return await self._spend([(item_of("limit of the key", principal.rate_limit), "key")], who)
         return await self._spend([(self._all, "all"), *([(self._ask, "ask")] if asks else [])], who)
@@ -128,6 +128,11 @@ def storage_of(place: str) -> Storage:
         raise
     except Exception as error:  # the libraries of the storages raise what they like
         raise InvalidSettings(f"rate_limit_storage cannot be used ({type(error).__name__})") from error
+
+
+def client_of(principal: Principal, address: str) -> str:
+    """Who requests are counted for: a key, a user, else an address."""
+    return f"{principal.id}@{network_of(address)}" if principal.shared else principal.id
 
 
 def network_of(address: str) -> str:

@@ -22,7 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.errors import STATUS, error_response, internal_error, log_unexpected
-from trainmedic.service.api.gate import REFUSALS, Gate, Refused
+from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of
+from trainmedic.service.api.limits import client_of
+from trainmedic.service.api.line import CALLER, Caller
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.api.proxies import TrustedProxies
 from trainmedic.service.api.scopes import requirement
@@ -216,6 +218,8 @@ class Guard:
         try:
             admission = await self._gate.admit(scope, needed)
             principal = state["principal"] = admission.principal
+            if needed != "signed":
+                CALLER.set(Caller(client_of(principal, address_of(scope))))
             await self._app(scope, receive, with_headers(noted, admission.headers))
         except Refused as refused:
             principal = refused.principal

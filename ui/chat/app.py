@@ -19,9 +19,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from trainmedic.kb.errors import Forbidden
+from trainmedic.service.answering import Executor
 from trainmedic.service.api.access import ANYBODY, Principal
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
+from trainmedic.service.api.limits import client_of
+from trainmedic.service.api.line import Caller, as_caller
 from trainmedic.service.api.middleware import with_headers
 from trainmedic.service.api.proxies import host_of
 from trainmedic.ui.chat.document import document
@@ -256,6 +259,11 @@ class Shell:
         key = self._entry.key_of(headers)
         return await self._gate.access.key(key) if key is not None else None
 
+    def _executor(self, scope: Scope) -> Executor:
+        """Runs what a request needs in its client's turn."""
+        client = client_of(scope["state"]["principal"], address_of(scope))
+        return as_caller(Caller(client), self._context.executor)
+
     def _hosts(self, scope: Scope) -> tuple[str, ...]:
         """The names under which a browser may have opened our pages."""
         return (host_of(scope), dict(scope["headers"]).get(b"host", b"").decode("latin-1"), self._public_host)
@@ -274,7 +282,7 @@ class Shell:
             html = document(self._context, language, query, url, addresses)
             return html, answer_id != "" and self._context.advisor.answer(answer_id) is not None
 
-        html, is_stored = await self._context.executor(read)
+        html, is_stored = await self._executor(scope)(read)
         if is_stored:
             note(scope, READ, answer_id)
         return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
@@ -301,7 +309,7 @@ class Shell:
             return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
         query = scope.get("query_string", b"").decode("latin-1")
         url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
-        return await self._context.executor(lambda: self._knowledge.response(scope["path"], query, url))
+        return await self._executor(scope)(lambda: self._knowledge.response(scope["path"], query, url))
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         used = await self._keys_are_used()

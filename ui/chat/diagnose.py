@@ -18,8 +18,9 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
-from trainmedic.service.api.access import ANYBODY, Principal
-from trainmedic.service.api.gate import Refused
+from trainmedic.service.api.gate import Refused, address_of
+from trainmedic.service.api.limits import client_of
+from trainmedic.service.api.line import Caller, as_caller
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.service.question.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
@@ -27,7 +28,7 @@ from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
-from trainmedic.ui.chat.noted import READ
+from trainmedic.ui.chat.noted import READ, principal_of, scope_of
 from trainmedic.ui.chat.reading import Progress, with_progress
 from trainmedic.ui.chat.session import (
     REASONS,
@@ -226,7 +227,7 @@ class DiagnosePage:
     async def _counted(self, session: Session, request: gr.Request | None) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""
         scope, principal = scope_of(request), principal_of(request)
-        session.owner = principal.id
+        session.owner, session.client = principal.id, client_of(principal, address_of(scope))
         if self._context.gate is not None and scope:
             gate = self._context.gate
             try:
@@ -360,7 +361,8 @@ class DiagnosePage:
         text, steps, last = "", list[StepView](), 0.0
         draft: Answer | None = None
         sources: tuple[Source, ...] = ()
-        async with aclosing(self._context.answerer.stream(request, trace_id, self._context.executor)) as parts:
+        run = as_caller(Caller(session.client), self._context.executor)
+        async with aclosing(self._context.answerer.stream(request, trace_id, run)) as parts:
             async for part in with_progress(parts):
                 if session.stopped:
                     return
@@ -569,18 +571,6 @@ class DiagnosePage:
             if stored is not None:
                 await self._note(request, READ, on_page[:64])
                 self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
-
-
-def scope_of(request: gr.Request | None) -> Mapping[str, Any]:
-    """The ASGI scope of the call behind an event; empty if there is none."""
-    inner = request.request if request is not None else None
-    return inner.scope if inner is not None else {}
-
-
-def principal_of(request: gr.Request | None) -> Principal:
-    """Who sends an event, as the shell found out."""
-    principal: Principal = scope_of(request).get("state", {}).get("principal", ANYBODY)
-    return principal
 
 
 def chatbot(session: Session) -> Any:
