@@ -114,12 +114,14 @@ class Settings(BaseSettings):
     bots_team: str = Field("", description="the team that asks through Slack, Feishu, DingTalk and Discord")
     trusted_proxies: str = Field(
         "127.0.0.1",
-        description="proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed: addresses and networks, "
-        "comma-separated",
+        description="proxies whose `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host` are believed: "
+        "addresses and networks, comma-separated",
     )
     rate_limit: str = Field("3000/minute", description="most requests of one client: a key, a user, else an address")
     rate_limit_ask: str = Field("120/minute", description="most of them that ask, check or compare")
-    rate_limit_login: str = Field("20/minute", description="most attempts to sign in, or wrong keys, of one address")
+    rate_limit_login: str = Field(
+        "20/minute", description="most failed attempts to sign in, or wrong keys, of one address"
+    )
     rate_limit_storage: SecretStr = Field(
         SecretStr("memory"),
         description="where requests are counted: `memory` (each process for itself), `database` (`database_url`), or "

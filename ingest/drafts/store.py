@@ -30,17 +30,16 @@ def load_draft(path: Path) -> Draft | None:
 
 def write_draft(folder: Path, draft: Draft) -> Draft:
     """Write the page and the draft, each atomically, and return the draft with the digest of its page."""
-    folder.mkdir(parents=True, exist_ok=True)
     page = page_of(draft)
     written = replace(draft, page_digest=digest_of(page))
-    _write(folder / f"{draft.id}.md", page)
+    write_private(folder / f"{draft.id}.md", page)
     write_record(folder, written)
     return written
 
 
 def write_record(folder: Path, draft: Draft) -> None:
     """Write the draft alone, not the page, which a reviewer may have edited."""
-    _write(folder / f"{draft.id}.json", to_json(draft, indent=1) + "\n")
+    write_private(folder / f"{draft.id}.json", to_json(draft, indent=1) + "\n")
 
 
 def page_path(folder: Path, draft: Draft) -> Path | None:
@@ -59,7 +58,11 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _write(path: Path, text: str) -> None:
+def write_private(path: Path, text: str) -> None:
+    """Write a file atomically, with its folder; both are the owner's alone, as they may hold a user's question."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.unlink(missing_ok=True)
+    with open(os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
     os.replace(temporary, path)

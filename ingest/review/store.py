@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from trainmedic.ingest.drafts.draft import Draft
-from trainmedic.ingest.drafts.store import page_path
+from trainmedic.ingest.drafts.store import page_path, write_private
 from trainmedic.ingest.review.state import Review
 from trainmedic.kb.serialization import from_json, to_json
 
@@ -22,7 +22,7 @@ def load_review(folder: Path, draft_id: str) -> Review:
 
 
 def write_review(folder: Path, draft_id: str, review: Review) -> None:
-    write_text(folder / FOLDER / f"{draft_id}.json", to_json(review, indent=1) + "\n")
+    write_private(folder / FOLDER / f"{draft_id}.json", to_json(review, indent=1) + "\n")
 
 
 def page_text(folder: Path, draft: Draft) -> str:
@@ -36,11 +36,11 @@ def page_text(folder: Path, draft: Draft) -> str:
 
 def write_page(folder: Path, draft: Draft, text: str) -> None:
     """Replace the draft's page, under the name that it has."""
-    write_text(page_path(folder, draft) or folder / f"{draft.id}.md", text)
+    write_private(page_path(folder, draft) or folder / f"{draft.id}.md", text)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file atomically, with its folder."""
+    """Write a file for everybody atomically, with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(text, encoding="utf-8")

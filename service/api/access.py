@@ -17,7 +17,17 @@ from starlette.concurrency import run_in_threadpool
 
 from trainmedic.service.api.deadline import SingleFlight
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.keys import PREFIX, SCOPES, ApiKey, KeyStore, Scope, Session, SessionStore, principal_id
+from trainmedic.service.storage.keys import (
+    PREFIX,
+    SCOPES,
+    ApiKey,
+    KeyStore,
+    Scope,
+    Session,
+    SessionStore,
+    key_digest,
+    principal_id,
+)
 
 T = TypeVar("T")
 CACHED_S = 5.0
@@ -111,12 +121,21 @@ class Access:
             return None
         return await self._cached(f"session {secret}", lambda: self._signed_in(sessions.find(secret)))
 
-    async def sign_in(self, principal: Principal, lasts_s: float) -> str | None:
-        """The secret of a new session; None if sessions cannot be stored."""
+    async def sign_in(self, principal: Principal, lasts_s: float, key: str = "") -> str | None:
+        """The secret of a new session, which ends with the stored ``key`` if one opened it.
+
+        None if sessions cannot be stored.
+        """
         sessions = self._sessions
         if sessions is None:
             return None
-        session = Session(principal=principal.id, name=principal.name, scope=principal.scope, team=principal.team)
+        session = Session(
+            principal=principal.id,
+            name=principal.name,
+            scope=principal.scope,
+            team=principal.team,
+            key_digest=key_digest(key) if key else "",
+        )
         return await run_in_threadpool(sessions.open, session, timedelta(seconds=lasts_s))
 
     async def sign_out(self, secret: str) -> None:
@@ -129,9 +148,8 @@ class Access:
             return None
         if not session.principal.startswith(principal_id("")):
             return Principal(id=session.principal, name=session.name, scope=session.scope, team=session.team)
-        # A session lives no longer than the key that opened it.
-        key = self._keys.valid(session.principal.removeprefix(principal_id(""))) if self._keys is not None else None
-        return of_key(key)
+        # A session lives no longer than the secret that opened it.
+        return of_key(self._keys.of_session(session) if self._keys is not None else None)
 
     async def _any(self, name: str, ask: Callable[[KeyStore], bool]) -> bool:
         keys = self._keys

@@ -66,7 +66,7 @@ def headers_of(error: TrainmedicError) -> dict[str, str]:
     """The headers that belong to every response of this kind."""
     if error.kind == "unauthorized":
         return {"WWW-Authenticate": "Bearer"}  # RFC 9110 requires it with every 401
-    return {"Retry-After": "1"} if error.kind == "unavailable" else {}
+    return {"Retry-After": "1"} if error.kind in ("unavailable", "rate_limited") else {}
 
 
 def trace_id_of(request: Request) -> str:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, ip_address, ip_network
 from math import ceil
 from typing import TypeVar
 
@@ -65,7 +65,7 @@ class RateLimits:
 
     async def spend(self, principal: Principal, address: str, *, asks: bool) -> Budget:
         """Count one request; ``asks``: one that costs as much as a question."""
-        who = f"{principal.id}@{network_of(address)}" if principal.shared else principal.id
+        who = client_of(principal, address)
         if principal.rate_limit:
             return await self._spend([(item_of("limit of the key", principal.rate_limit), "key")], who)
         return await self._spend([(self._all, "all"), *([(self._ask, "ask")] if asks else [])], who)
@@ -135,10 +135,19 @@ def storage_of(place: str) -> Storage:
         raise InvalidSettings(f"rate_limit_storage cannot be used ({type(error).__name__})") from error
 
 
+def client_of(principal: Principal, address: str) -> str:
+    """Who requests are counted for: a key, a user, else an address."""
+    return f"{principal.id}@{network_of(address)}" if principal.shared else principal.id
+
+
 def network_of(address: str) -> str:
     """The client behind an address."""
     try:
         parsed = ip_address(address)
     except ValueError:
         return address[:64]
-    return str(ip_network((parsed, IPV6_CLIENT), strict=False)) if parsed.version == 6 else address
+    if isinstance(parsed, IPv4Address):
+        return address
+    # All IPv4 addresses written as IPv6 ones are in the same /64.
+    mapped = parsed.ipv4_mapped
+    return str(mapped) if mapped is not None else str(ip_network((parsed, IPV6_CLIENT), strict=False))

@@ -19,12 +19,14 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode, use_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.errors import STATUS, error_response, internal_error, log_unexpected
-from trainmedic.service.api.gate import REFUSALS, Gate, Refused
+from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of
+from trainmedic.service.api.limits import client_of
+from trainmedic.service.api.line import CALLER, Caller
 from trainmedic.service.api.metrics import Metrics
+from trainmedic.service.api.proxies import TrustedProxies
 from trainmedic.service.api.scopes import requirement
 from trainmedic.service.observers.tracing import TRACE_ID, fail, trace_id_of, tracer
 from trainmedic.service.settings import MEBIBYTE, Settings
@@ -55,7 +57,7 @@ def add_middleware(app: FastAPI, settings: Settings, metrics: Metrics, gate: Gat
     app.add_middleware(Trace)
     app.add_middleware(Measure, metrics=metrics)
     if settings.trusted_proxies:
-        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=settings.trusted_proxies)
+        app.add_middleware(TrustedProxies, trusted=settings.trusted_proxies)
 
 
 class Measure:
@@ -222,6 +224,8 @@ class Guard:
         try:
             admission = await self._gate.admit(scope, needed)
             principal = state["principal"] = admission.principal
+            if needed != "signed":
+                CALLER.set(Caller(client_of(principal, address_of(scope))))
             await self._app(scope, receive, with_headers(noted, admission.headers))
         except Refused as refused:
             principal = refused.principal

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request
@@ -24,6 +25,7 @@ from trainmedic.service.answering import Answerer, Draft, Parts, StreamPart, fin
 from trainmedic.service.api.conversations import add_conversation_routes, principal_of
 from trainmedic.service.api.disconnect import until_disconnect
 from trainmedic.service.api.errors import trace_id_of
+from trainmedic.service.api.line import CALLER, ROUNDS, Caller, Line
 from trainmedic.service.api.resources import (
     CaseDocument,
     CasePage,
@@ -67,41 +69,45 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 class Worker:
-    """Runs the advisor's calls in threads, ``concurrency`` at a time, each within a deadline.
+    """Runs the advisor's calls in threads, ``concurrency`` at a time, each within a deadline, clients in turns.
 
     A thread cannot be stopped, so a call past its deadline keeps its slot until it ends, and there are never more than
     ``concurrency`` busy threads.
     """
 
     def __init__(self, concurrency: int, timeout_s: float) -> None:
-        self._slots = asyncio.Semaphore(concurrency)
+        self._line = Line(concurrency, ROUNDS * concurrency)
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="advisor")
         self._timeout_s = timeout_s
 
     async def run(self, call: Callable[[], T]) -> T:
-        """The result of ``call``. Raises `Overloaded` past the deadline, waiting for a slot included."""
+        """The result of ``call``. Raises `Overloaded` past the deadline, waiting for a slot included.
+
+        Raises `RateLimited` if too many requests of the same client are waiting.
+        """
+        caller = CALLER.get() or Caller()
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._slots.acquire()
+                await self._line.acquire(caller)
                 # Shielded: past the deadline the thread goes on, and its slot must stay taken until it ends.
-                return await asyncio.shield(self._start(call))
+                return await asyncio.shield(self._start(call, caller))
         except TimeoutError as error:
             raise Overloaded(
                 f"no answer within {self._timeout_s:g} s", hint="send a shorter log, or try again"
             ) from error
 
-    def _start(self, call: Callable[[], T]) -> asyncio.Future[T]:
+    def _start(self, call: Callable[[], T], caller: Caller) -> asyncio.Future[T]:
         """Begin ``call`` in a thread; its slot comes back when the thread is done with it."""
         try:
             future = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
         except BaseException:
-            self._slots.release()
+            self._line.release(caller)
             raise
-        future.add_done_callback(self._ended)
+        future.add_done_callback(partial(self._ended, caller))
         return future
 
-    def _ended(self, future: asyncio.Future[T]) -> None:
-        self._slots.release()
+    def _ended(self, caller: Caller, future: asyncio.Future[T]) -> None:
+        self._line.release(caller)
         if not future.cancelled():
             future.exception()  # past the deadline nothing else retrieves it, and asyncio would complain
 

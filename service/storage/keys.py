@@ -44,6 +44,7 @@ _sessions = Table(
     Column("scope", String(8), nullable=False),
     Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
     Column("team", String(32), nullable=False, server_default=""),
+    Column("key_digest", String(64), nullable=False, server_default=""),
 )
 
 
@@ -74,6 +75,8 @@ class Session:
     name: str
     scope: Scope
     team: str = ""
+    key_digest: str = ""
+    """Of the secret that opened it, if a key did."""
 
 
 class KeyStore:
@@ -134,13 +137,19 @@ class KeyStore:
         return self._get(key_id)
 
     def rotate(self, key_id: str, grace: timedelta, now: datetime | None = None) -> tuple[ApiKey, str]:
-        """Give a key a new secret; the old one works until ``grace`` is over. Raises `NotFound`, `InvalidRequest`."""
+        """Give a key a new secret; the old one works until ``grace`` is over, and sessions opened with it last as long.
+
+        Raises `NotFound`, `InvalidRequest`.
+        """
         now = now or datetime.now(UTC)
         if self._get(key_id).state(now) != "valid":
             raise InvalidRequest(f"the key {key_id} is no longer valid", hint="make a new one")
         secret = secrets.token_urlsafe(32)
         changes = {"previous_digest": _keys.c.digest, "previous_until": now + grace, "digest": digest(secret)}
         self._change(key_id, changes)
+        with self._engine.begin() as connection:  # those of earlier releases, which may be of any secret
+            of_key = (_sessions.c.principal == principal_id(key_id)) & (_sessions.c.key_digest == "")
+            connection.execute(delete(_sessions).where(of_key))
         return self._get(key_id), f"{PREFIX}{key_id}_{secret}"
 
     def authenticate(self, token: str, now: datetime | None = None) -> ApiKey | None:
@@ -153,10 +162,7 @@ class KeyStore:
             row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
         if row is None or _key(row).state(now) != "valid":
             return None
-        presented = digest(secret)
-        previous = row.previous_digest if row.previous_until and aware(row.previous_until) > now else ""
-        known = [hmac.compare_digest(presented, stored) for stored in (row.digest, previous)]
-        return _key(row) if any(known) else None
+        return _key(row) if _opens(row, digest(secret), now) else None
 
     def find(self, key_id: str) -> ApiKey | None:
         """The key with this id, valid or not."""
@@ -164,10 +170,14 @@ class KeyStore:
             row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
         return _key(row) if row is not None else None
 
-    def valid(self, key_id: str, now: datetime | None = None) -> ApiKey | None:
-        """The key with this id if it is valid."""
-        key = self.find(key_id)
-        return key if key is not None and key.state(now or datetime.now(UTC)) == "valid" else None
+    def of_session(self, session: Session, now: datetime | None = None) -> ApiKey | None:
+        """The key that opened a session, if it is valid and so is the secret that was used."""
+        key_id, now = session.principal.removeprefix(principal_id("")), now or datetime.now(UTC)
+        with self._engine.connect() as connection:
+            row = connection.execute(select(_keys).where(_keys.c.id == key_id)).first()
+        if row is None or _key(row).state(now) != "valid":
+            return None
+        return _key(row) if not session.key_digest or _opens(row, session.key_digest, now) else None
 
     def _get(self, key_id: str) -> ApiKey:
         key = self.find(key_id)
@@ -196,6 +206,7 @@ class SessionStore:
             "name": session.name[:MAX_NAME],
             "scope": session.scope,
             "team": session.team,
+            "key_digest": session.key_digest,
             "expires_at": now + lasts,
         }
         with self._engine.begin() as connection:
@@ -209,7 +220,13 @@ class SessionStore:
             row = connection.execute(query).first()
         if row is None or aware(row.expires_at) <= (now or datetime.now(UTC)):
             return None
-        return Session(principal=row.principal, name=row.name, scope=cast(Scope, row.scope), team=row.team)
+        return Session(
+            principal=row.principal,
+            name=row.name,
+            scope=cast(Scope, row.scope),
+            team=row.team,
+            key_digest=row.key_digest,
+        )
 
     def close(self, secret: str) -> None:
         """Sign out."""
@@ -224,6 +241,18 @@ def principal_id(key_id: str) -> str:
 
 def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def key_digest(token: str) -> str:
+    """The digest of a stored key's secret."""
+    return digest(token.removeprefix(PREFIX).partition("_")[2])
+
+
+def _opens(row: Row[Any], presented: str, now: datetime) -> bool:
+    """Whether this is the digest of a key's secret, or of the one before it while that still works."""
+    previous = row.previous_digest if row.previous_until and aware(row.previous_until) > now else ""
+    known = [hmac.compare_digest(presented, stored) for stored in (row.digest, previous)]
+    return any(known)
 
 
 def _key(row: Row[Any]) -> ApiKey:

@@ -334,6 +334,15 @@ def test_a_teams_page_needs_less_than_a_built_in_one(tmp_path: Path) -> None:
     assert publication.id in str(strict[0])
 
 
+def test_what_may_hold_a_users_question_is_read_by_nobody_else_on_the_machine(tmp_path: Path) -> None:
+    folder = tmp_path / "drafts"
+    draft = draft_of_questions(folder, "a1", ("our reward server hangs after step 1",))
+    desk(folder).edit(draft.id, "---\nid: x\n---\n", NOW)
+    desk(folder).reject(draft.id, "no cause", NOW)
+    assert {path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (folder, folder / "reviews")} == {0o700}
+
+
 def test_questions_that_nothing_explains_begin_a_draft(tmp_path: Path) -> None:
     questions = ("our reward server hangs after step 1\nlog in /home/jane/x", "reward server hangs again")
     draft = draft_of_questions(tmp_path, "a1", questions, ("no help",), BUILT_IN)

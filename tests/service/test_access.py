@@ -29,7 +29,7 @@ from trainmedic.service.settings import Settings
 from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
-from trainmedic.service.storage.keys import ApiKey, KeyStore, Scope, SessionStore
+from trainmedic.service.storage.keys import ApiKey, KeyStore, Scope, Session, SessionStore, key_digest
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
 
@@ -225,6 +225,32 @@ def test_a_rotated_key_has_two_secrets_for_a_while(keys: KeyStore) -> None:
     for at, works in ((NOW, True), (NOW + timedelta(hours=1), False)):
         assert (keys.authenticate(old, at) is not None) is works
         assert keys.authenticate(new, at) is not None
+
+
+def test_a_session_lasts_as_long_as_the_secret_that_opened_it(keys: KeyStore) -> None:
+    key, old = keys.new("ci", "ask", now=NOW)
+    opened, unknown = (
+        Session(principal=f"key:{key.id}", name="ci", scope="ask", key_digest=digest)
+        for digest in (key_digest(old), key_digest("tm_x_invented"))
+    )
+    assert keys.of_session(opened, NOW) == key
+    assert keys.of_session(unknown, NOW) is None
+    keys.rotate(key.id, timedelta(hours=1), NOW)
+    assert keys.of_session(opened, NOW) == key
+    assert keys.of_session(opened, NOW + timedelta(hours=1)) is None
+
+
+def test_a_session_of_an_earlier_release_ends_when_its_key_is_rotated(engine: Engine) -> None:
+    keys, sessions = KeyStore(engine), SessionStore(engine)
+    key, _ = keys.new("ci", "ask")
+    secret, another = (
+        sessions.open(Session(principal=who, name="ci", scope="ask"), timedelta(hours=12))
+        for who in (f"key:{key.id}", "user:1")
+    )
+    assert sessions.find(secret) is not None
+    keys.rotate(key.id, timedelta(hours=1))
+    assert sessions.find(secret) is None
+    assert sessions.find(another) is not None
 
 
 def test_keys_are_managed_on_the_command_line(

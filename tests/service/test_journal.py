@@ -16,19 +16,22 @@ from sqlalchemy.engine import Engine
 from starlette.testclient import TestClient
 
 from tests.bots.fakes import FakeDingTalk, FakeFeishu, served
+from trainmedic.ingest.build import build
+from trainmedic.ingest.document import Raw
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
 from trainmedic.service.question.request import Ask
-from trainmedic.service.settings import Settings
+from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
 from trainmedic.service.storage.journal import Journal, JournalEntry
 from trainmedic.service.storage.keys import KeyStore
 from trainmedic.ui.app import build_app
 from trainmedic.ui.cli import main
+from trainmedic.ui.desk import drafts_folder
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 CANARY = "zqcanary7719"
@@ -99,6 +102,50 @@ def test_the_journal_is_read_on_the_command_line(
     assert f"done  key new  {key_id}  cli" in capsys.readouterr().out
     assert main(["journal", "--json", "--who", "cli"]) == 0
     assert json.loads(capsys.readouterr().out)["action"] == "key new"
+
+
+WRITE_UP = "# Our loss is NaN\n\n## Root cause\n\nThe head was left in fp16.\n\n## Solution\n\nSet `--bf16`.\n"
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> list[tuple[str, str, str]]:
+    """Who, action and target of what is in the audit log."""
+    capsys.readouterr()
+    assert main(["journal", "--json"]) == 0
+    entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [(entry["who"], entry["action"], entry["target"]) for entry in entries]
+
+
+@pytest.mark.parametrize("team", ["", "red"])
+def test_what_is_done_on_the_command_line_is_in_the_audit_log_of_all(
+    team: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TRAINMEDIC_TEAMS", f"red={tmp_path / 'pages'}")
+    if team:
+        monkeypatch.setenv("TRAINMEDIC_TEAM", team)
+    folder = drafts_folder(load_settings())
+    draft = build([Raw(origin="a.md", content=WRITE_UP, format="markdown")], folder).written[0].id
+    assert main(["review", "show", draft]) == 0
+    assert main(["review", "reject", draft[-8:], "--reason", CANARY]) == 0
+    assert main(["review", "approve", "no-such-draft"]) != 0
+    assert listed(capsys) == [("cli", "review reject", draft)]
+    monkeypatch.delenv("TRAINMEDIC_TEAM", raising=False)
+    assert listed(capsys) == [("cli", "review reject", draft)]
+
+
+def test_a_conversation_that_is_deleted_on_the_command_line_is_in_the_audit_log(
+    knowledge_loaded: None,
+    advisor: Advisor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
+    history = History(open_database(f"sqlite:///{tmp_path / 'history.sqlite3'}"))
+    answer = Advisor(advisor.knowledge, history).ask(Ask(question="loss is nan"))
+    assert main(["history", "delete", answer.id]) == 0
+    assert main(["history", "delete", CANARY]) != 0
+    assert listed(capsys) == [("cli", "history delete", answer.conversation_id)]
 
 
 def test_a_traceback_in_the_log_has_frames_and_types_but_no_messages() -> None:

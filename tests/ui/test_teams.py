@@ -330,5 +330,16 @@ def test_a_key_is_made_for_a_team_that_there_is(
     assert "team red" in listed
 
 
+def test_a_key_is_not_made_where_no_service_looks_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TRAINMEDIC_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TRAINMEDIC_TEAMS", "red=/red")
+    monkeypatch.setenv("TRAINMEDIC_TEAM", "red")
+    assert main(["key", "new", "ann"]) != 0
+    assert "--team red" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_discussions_of_the_fixture_differ_from_the_question_by_the_canary_alone() -> None:
     assert CANARY not in json.dumps([QUESTION, replace(THREAD, url="", messages=THREAD.messages[:1]).title])

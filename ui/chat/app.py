@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import mimetypes
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from trainmedic.kb.errors import Forbidden
+from trainmedic.service.answering import Executor
 from trainmedic.service.api.access import ANYBODY, Principal
 from trainmedic.service.api.errors import STATUS
-from trainmedic.service.api.gate import Gate, Refused, address_of, from_this_machine
+from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
+from trainmedic.service.api.limits import client_of
+from trainmedic.service.api.line import Caller, as_caller
 from trainmedic.service.api.middleware import with_headers
+from trainmedic.service.api.proxies import host_of
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import (
     BEGIN,
@@ -42,7 +45,8 @@ from trainmedic.ui.chat.entry import (
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.guard import UPLOAD, RefusedCall, call_of, checked, counted, sweep
 from trainmedic.ui.chat.knowledge.pages import PATHS, KnowledgePages
-from trainmedic.ui.chat.mount import Asgi, Message, Receive, Scope, Send
+from trainmedic.ui.chat.mount import PAUSES_S, Asgi, Message, Receive, Scope, Send, until_loaded
+from trainmedic.ui.chat.noted import NOTED, READ, Noted, note
 from trainmedic.ui.chat.oidc import OidcSignIn
 from trainmedic.ui.chat.review import ReviewPages
 from trainmedic.ui.chat.texts import HERE, LANGUAGES, Language, path_of
@@ -52,7 +56,6 @@ from trainmedic.ui.context import AppContext
 LoadPages = Callable[[AppContext], FastAPI]
 """`ui.chat.pages.make_pages`, imported beside the first requests."""
 
-log = logging.getLogger("trainmedic.chat")
 STATIC = "/ui/"
 LOGIN, LOGOUT = "/login", "/logout"
 PAGES = {path_of(language): language for language in LANGUAGES}
@@ -79,12 +82,20 @@ HEADERS = (
 class Shell:
     """The ASGI application in front of the pages: access, language, and a placeholder while they load."""
 
-    def __init__(self, context: AppContext, load_pages: LoadPages, uploads: UploadFolder | None = None) -> None:
+    def __init__(
+        self,
+        context: AppContext,
+        load_pages: LoadPages,
+        uploads: UploadFolder | None = None,
+        pauses_s: Sequence[float] = PAUSES_S,
+    ) -> None:
         self._context = context
+        self._pauses_s = pauses_s
         self._load_pages = load_pages
         self._uploads = uploads or UploadFolder()
         settings = context.settings
         self._gate = context.gate or Gate(settings)
+        self._public_host = urlsplit(settings.public_url).netloc
         self._entry = Entry(settings.keys | settings.administrators)
         self._oidc = OidcSignIn(settings, self._welcome, self._not_welcome) if settings.oidc_issuer else None
         self._static = static_files()
@@ -106,13 +117,14 @@ class Shell:
                 await task
 
     async def _serve(self, stop: asyncio.Event) -> None:
+        await until_loaded(lambda: self._run(stop), stop, self._pauses_s)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         try:
             pages = await asyncio.to_thread(self._loaded)
             async with pages.router.lifespan_context(pages):
                 self._pages = pages
                 await stop.wait()
-        except Exception:
-            log.exception("the pages could not be loaded; the API goes on without them")
         finally:
             self._pages = None
 
@@ -121,24 +133,46 @@ class Shell:
             return self._load_pages(self._context)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status = 500
+
         async def guarded(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 names = {name for name, _ in HEADERS}
                 # Ours replace any of the same name that Gradio sets.
                 message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in names), *HEADERS]
             await send(message)
 
         try:
-            response, headers = await self._response(scope, receive)
-        except Refused as refused:
-            response, headers = self._refused(scope, refused), {}
-        answered = with_headers(guarded, headers)
-        if response is not None:
-            await response(scope, receive, answered)
-        elif self._pages is not None:
-            await self._called(self._pages, scope, receive, answered)
-        else:
-            await self._loading(scope)(scope, receive, answered)
+            try:
+                response, headers = await self._response(scope, receive)
+            except Refused as refused:
+                if refused.principal is not ANYBODY:
+                    caller(scope, refused.principal)
+                response, headers = self._refused(scope, refused), {}
+            if isinstance(response, Response):  # of two limits, the one that was reached
+                headers = {name: value for name, value in headers.items() if name not in response.headers}
+            answered = with_headers(guarded, headers)
+            if response is not None:
+                await response(scope, receive, answered)
+            elif self._pages is not None:
+                await self._called(self._pages, scope, receive, answered)
+            else:
+                await self._loading(scope)(scope, receive, answered)
+        finally:
+            await self._record(scope, status)
+
+    async def _record(self, scope: Scope, status: int) -> None:
+        """Note in the audit log what a page has noted of itself, and what was refused."""
+        state, result = scope.get("state", {}), str(status)
+        noted = state.get(NOTED)
+        if noted is None:
+            if result not in REFUSALS or (status != 429 and self._signs_in(scope["path"])):
+                return  # wrong keys are noted where they are found out
+            noted = Noted(f"{scope['method']} {route_of(scope['path'])}")
+        target = noted.target if status < 400 else ""
+        await self._gate.record(scope, state.get("principal", ANYBODY), noted.action, result, target)
 
     async def _called(self, pages: Asgi, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on to Gradio if it is a call that our pages make."""
@@ -160,32 +194,37 @@ class Shell:
         Raises `Refused`.
         """
         path, headers = scope["path"], dict(scope["headers"])
-        if any(len(name.encode("utf-8", "replace")) > LONGEST_NAME for name in path.split("/")):
-            return JSONResponse(error("not_found", "no such file"), status_code=404), {}
-        if path.startswith(STATIC):
-            return self._static_response(path.removeprefix(STATIC)), await self._counted(scope, ANYBODY)
-        # SameSite cookies do not protect a service without keys, which has no cookie at all.
-        if scope["method"] not in ("GET", "HEAD") and not same_site(headers):
-            return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), {}
-        if path == LOGIN:
-            return await self._login(scope, receive), {}
-        if path == LOGOUT:
-            return await self._logout(scope), {}
-        if path.startswith(SIGN_IN) and self._oidc is not None:
-            return self._oidc.app, await self._counted(scope, ANYBODY)
-        principal = await self._principal(scope)
+        signs_in = self._signs_in(path)
+        principal = None if signs_in or path.startswith(STATIC) else await self._principal(scope)
+        caller(scope, principal or ANYBODY)
         counted = await self._counted(scope, principal or ANYBODY)
+        if any(len(name.encode("utf-8", "replace")) > LONGEST_NAME for name in path.split("/")):
+            return JSONResponse(error("not_found", "no such file"), status_code=404), counted
+        if path.startswith(STATIC):
+            return self._static_response(path.removeprefix(STATIC)), counted
+        # SameSite cookies do not protect a service without keys, which has no cookie at all.
+        if scope["method"] not in ("GET", "HEAD") and not same_site(headers, self._hosts(scope)):
+            return JSONResponse(error("forbidden", "requests from other sites are refused"), status_code=403), counted
+        if signs_in:
+            return await self._sign_in_response(scope, receive), counted
         if principal is not None:
             self._gate.require_own(principal)
         if f"{path}/".startswith(REVIEW):
             return await self._review_response(scope, principal), counted
         if principal is None and await self._gate.access.required():
             return self._refusal(scope), counted
-        principal = principal or ANYBODY
-        if not principal.may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
+        if not (principal or ANYBODY).may("read" if scope["method"] in ("GET", "HEAD") else "ask"):
             raise Refused(Forbidden("this key may read, not ask"), counted)
-        scope.setdefault("state", {})["principal"] = principal
         return await self._page(scope), counted
+
+    def _signs_in(self, path: str) -> bool:
+        """Whether a path is where people sign in and out."""
+        return path in (LOGIN, LOGOUT) or (self._oidc is not None and path.startswith(SIGN_IN))
+
+    async def _sign_in_response(self, scope: Scope, receive: Receive) -> Response | Asgi:
+        if self._oidc is not None and scope["path"].startswith(SIGN_IN):
+            return self._oidc.app
+        return await (self._login(scope, receive) if scope["path"] == LOGIN else self._logout(scope))
 
     async def _page(self, scope: Scope) -> Response | None:
         """What is served without Gradio; None if the pages respond."""
@@ -205,15 +244,29 @@ class Shell:
     async def _principal(self, scope: Scope) -> Principal | None:
         """Who sends a request, by its session or its key; None if it has neither."""
         headers, access = dict(scope["headers"]), self._gate.access
-        value = cookie(headers, COOKIE) or ""
-        if value.startswith(STORED):
-            return await access.session(value.removeprefix(STORED))
-        key = self._entry.key_of(headers)
-        if key is not None:
-            return await access.key(key)
+        session = await self._session(headers)
+        if session is not None or (cookie(headers, COOKIE) or "").startswith(STORED):
+            return session
         if b"authorization" not in headers or not (await access.required() or await access.administrators()):
             return None
         return await self._gate.identified(scope)
+
+    async def _session(self, headers: Mapping[bytes, bytes]) -> Principal | None:
+        """Who has signed in; None if nobody has, or no longer."""
+        value = cookie(headers, COOKIE) or ""
+        if value.startswith(STORED):
+            return await self._gate.access.session(value.removeprefix(STORED))
+        key = self._entry.key_of(headers)
+        return await self._gate.access.key(key) if key is not None else None
+
+    def _executor(self, scope: Scope) -> Executor:
+        """Runs what a request needs in its client's turn."""
+        client = client_of(scope["state"]["principal"], address_of(scope))
+        return as_caller(Caller(client), self._context.executor)
+
+    def _hosts(self, scope: Scope) -> tuple[str, ...]:
+        """The names under which a browser may have opened our pages."""
+        return (host_of(scope), dict(scope["headers"]).get(b"host", b"").decode("latin-1"), self._public_host)
 
     async def _counted(self, scope: Scope, principal: Principal) -> Mapping[str, str]:
         return await self._gate.counted(scope, principal, asks=False)
@@ -223,7 +276,15 @@ class Shell:
         query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")[:LONGEST_QUERY]))
         url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
         addresses = {name: self._address(name) for name in self._static}
-        html = await self._context.executor(lambda: document(self._context, language, query, url, addresses))
+        answer_id = query.get("answer", "")[:64]
+
+        def read() -> tuple[str, bool]:
+            html = document(self._context, language, query, url, addresses)
+            return html, answer_id != "" and self._context.advisor.answer(answer_id) is not None
+
+        html, is_stored = await self._executor(scope)(read)
+        if is_stored:
+            note(scope, READ, answer_id)
         return HTMLResponse(html, headers={"Cache-Control": "no-store", "Vary": "Accept-Language, Cookie"})
 
     async def _review_response(self, scope: Scope, principal: Principal | None) -> Response | Asgi:
@@ -234,7 +295,6 @@ class Shell:
                 return self._refusal(scope)
         elif await access.required() or not from_this_machine(scope):
             return HTMLResponse(self._plain(scope, closed=True), status_code=403)
-        scope.setdefault("state", {})["principal"] = principal or ANYBODY
         if scope["path"] in ("/review", "/zh/review"):
             return RedirectResponse(with_query(f"{scope['path']}/", scope), status_code=307)
         return self._review.app
@@ -249,7 +309,7 @@ class Shell:
             return JSONResponse(error("method_not_allowed", "GET"), status_code=405)
         query = scope.get("query_string", b"").decode("latin-1")
         url = f"{origin_of(scope)}{with_query(scope['path'], scope)}"
-        return await self._context.executor(lambda: self._knowledge.response(scope["path"], query, url))
+        return await self._executor(scope)(lambda: self._knowledge.response(scope["path"], query, url))
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
         used = await self._keys_are_used()
@@ -284,17 +344,18 @@ class Shell:
         await self._gate.record(scope, principal, "sign in", "done")
         if principal.shared:
             return self._entry.session(key)
-        secret = await self._gate.access.sign_in(principal, LASTS_S)
+        secret = await self._gate.access.sign_in(principal, LASTS_S, key)
         return f"{STORED}{secret}" if secret is not None else None
 
     async def _logout(self, scope: Scope) -> Response:
         if scope["method"] != "POST":
             return JSONResponse(error("method_not_allowed", "POST"), status_code=405)
-        principal = await self._principal(scope)
-        value = cookie(dict(scope["headers"]), COOKIE) or ""
-        if value.startswith(STORED):
-            await self._gate.access.sign_out(value.removeprefix(STORED))
-        await self._gate.record(scope, principal or ANYBODY, "sign out", "done")
+        headers = dict(scope["headers"])
+        principal, value = await self._session(headers), cookie(headers, COOKIE) or ""
+        if principal is not None:
+            if value.startswith(STORED):
+                await self._gate.access.sign_out(value.removeprefix(STORED))
+            await self._gate.record(scope, principal, "sign out", "done")
         response: Response = RedirectResponse("/", status_code=303)
         if self._oidc is not None and principal is not None and principal.id.startswith("user:"):
             # A page with a link, because our policy lets no form lead to another site.
@@ -375,6 +436,18 @@ class Shell:
         return Response(file.content, media_type=file.kind, headers=headers)
 
 
+def caller(scope: Scope, principal: Principal) -> None:
+    """Hand on who sends a request."""
+    scope.setdefault("state", {})["principal"] = principal
+
+
+def route_of(path: str) -> str:
+    """The kind of page at a path, which the audit log names instead of what somebody typed."""
+    if path in PAGES or path in PATHS or path in (LOGIN, LOGOUT):
+        return path
+    return "/review/" if f"{path}/".startswith(REVIEW) else "/{page}"
+
+
 class StaticFile:
     """A packaged file in memory. ``tag`` changes with its content."""
 
@@ -401,11 +474,8 @@ def with_query(path: str, scope: Scope) -> str:
 
 
 def origin_of(scope: Scope) -> str:
-    """Scheme and host as the browser knows them; behind a proxy they are in the forwarded headers."""
-    headers = dict(scope["headers"])
-    host = headers.get(b"x-forwarded-host", headers.get(b"host", b"")).decode("latin-1")
-    scheme = headers.get(b"x-forwarded-proto", scope.get("scheme", "http").encode()).decode("latin-1")
-    return f"{scheme}://{host}"
+    """Scheme and host as the browser knows them."""
+    return f"{scope.get('scheme', 'http')}://{host_of(scope)}"
 
 
 def asks_for_page(headers: dict[bytes, bytes]) -> bool:

@@ -18,8 +18,9 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
-from trainmedic.service.api.access import ANYBODY
-from trainmedic.service.api.gate import Refused
+from trainmedic.service.api.gate import Refused, address_of
+from trainmedic.service.api.limits import client_of
+from trainmedic.service.api.line import Caller, as_caller
 from trainmedic.service.question.request import Ask, Mode, safely_named
 from trainmedic.service.question.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
@@ -27,6 +28,7 @@ from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title
 from trainmedic.ui.chat.follow import FollowUp
 from trainmedic.ui.chat.frame import QUIET, header, html_options
+from trainmedic.ui.chat.noted import READ, principal_of, scope_of
 from trainmedic.ui.chat.reading import Progress, with_progress
 from trainmedic.ui.chat.session import (
     REASONS,
@@ -216,7 +218,7 @@ class DiagnosePage:
             return
         sides, session.sides = session.sides, {}
         files = await self._context.executor(lambda: read_uploads(paths, sides))
-        await self._resumed(session, on_page)
+        await self._resumed(session, on_page, request)
         async for changes in self._asked(text, files, session, clear=True):
             yield changes
         if len(files) < len(paths):
@@ -224,18 +226,22 @@ class DiagnosePage:
 
     async def _counted(self, session: Session, request: gr.Request | None) -> str:
         """Note who asks; returns why they may not ask now, empty if they may."""
-        scope = scope_of(request)
-        principal = scope.get("state", {}).get("principal", ANYBODY)
-        session.owner = principal.id
+        scope, principal = scope_of(request), principal_of(request)
+        session.owner, session.client = principal.id, client_of(principal, address_of(scope))
         if self._context.gate is not None and scope:
             gate = self._context.gate
             try:
                 await gate.counted(scope, principal, asks=True)
-                await gate.record(scope, principal, "ask on the page", "done")
+                await self._note(request, "ask on the page")
             except Refused:
                 await gate.record(scope, principal, "ask on the page", "refused")
                 return str(self._words["too_many_questions"])
         return ""
+
+    async def _note(self, request: gr.Request | None, action: str, target: str = "") -> None:
+        """Write what was done into the audit log."""
+        if self._context.gate is not None and (scope := scope_of(request)):
+            await self._context.gate.record(scope, principal_of(request), action, "done", target)
 
     def _refusal(self, text: str, paths: Sequence[str]) -> str:
         """Why a message is not worth sending; empty if it is."""
@@ -261,7 +267,7 @@ class DiagnosePage:
         if refusal := await self._counted(session, request):
             yield self._noticed(refusal)
             return
-        await self._resumed(session, on_page)
+        await self._resumed(session, on_page, request)
         follow_up = next((item for item in session.follow if item.id == event.id and item.fill is None), None)
         if follow_up is not None:
             mode: Mode = "investigate" if follow_up.investigate else "auto"
@@ -355,7 +361,8 @@ class DiagnosePage:
         text, steps, last = "", list[StepView](), 0.0
         draft: Answer | None = None
         sources: tuple[Source, ...] = ()
-        async with aclosing(self._context.answerer.stream(request, trace_id, self._context.executor)) as parts:
+        run = as_caller(Caller(session.client), self._context.executor)
+        async with aclosing(self._context.answerer.stream(request, trace_id, run)) as parts:
             async for part in with_progress(parts):
                 if session.stopped:
                     return
@@ -476,10 +483,12 @@ class DiagnosePage:
         message = {"text": (value or {}).get("text") or "", "files": files}
         return {self._box: message, self._chips: await self.received(message, session)}
 
-    async def voted(self, session: Session, on_page: str | None, event: gr.EventData) -> Changes:
+    async def voted(
+        self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
+    ) -> Changes:
         """Store a reaction to an answer, and ask for the reason after "did not help"; ``change`` offers all again."""
         reaction, reason, answer_id = str(event.reaction), str(event.reason), str(event.answer)
-        await self._resumed(session, on_page)
+        await self._resumed(session, on_page, request)
         if reaction == "change":
             return {self._after: self._under(answer_id, session, None)}
         if reaction not in REACTIONS or (reason and reason not in REASONS):
@@ -489,12 +498,12 @@ class DiagnosePage:
             await self._context.executor(lambda: self._context.advisor.give_feedback(feedback))
         except TrainmedicError as error:
             return self._noticed(error.message)
+        await self._note(request, "feedback on the page", answer_id)
         return {self._after: self._under(answer_id, session, feedback)}
 
     async def forgotten(self, session: Session, event: gr.EventData, request: gr.Request | None = None) -> Changes:
         """Delete the conversation of an answer, if it is the reader's."""
-        scope = scope_of(request)
-        principal = scope.get("state", {}).get("principal", ANYBODY)
+        principal = principal_of(request)
         advisor = self._context.advisor
         stored = await self._context.executor(lambda: advisor.answer(str(event.answer)[:64]))
         if stored is None:
@@ -505,15 +514,16 @@ class DiagnosePage:
             await self._context.executor(lambda: advisor.delete_conversation(conversation, owner))
         except NotFound:
             return self._noticed(self._words["delete_not_yours"])
-        if self._context.gate is not None:
-            await self._context.gate.record(scope, principal, "delete on the page", "done", conversation)
+        await self._note(request, "delete on the page", conversation)
         fresh = Session(owner=principal.id, messages=[chat_message("assistant", self._words["deleted"])])
         empty = dict.fromkeys((self._panel, self._steps, self._tail, self._after, self._notice), "")
         return {**empty, self._bot: chatbot(fresh), self._session: fresh}
 
-    async def looked_back(self, session: Session, on_page: str | None, event: gr.EventData) -> Any:
+    async def looked_back(
+        self, session: Session, on_page: str | None, event: gr.EventData, request: gr.Request | None = None
+    ) -> Any:
         """The evidence of an earlier answer on the page, whose citations refer to it."""
-        await self._resumed(session, on_page)
+        await self._resumed(session, on_page, request)
         known = isinstance(event.index, int) and 0 <= event.index < len(session.answers)
         answer_id = session.answers[event.index] if known else ""
         stored = await self._context.executor(lambda: self._context.advisor.answer(answer_id)) if answer_id else None
@@ -525,17 +535,18 @@ class DiagnosePage:
         """Restore a linked answer from the history, or fill in a linked question."""
         query = request.query_params
         if "answer" in query:
-            return await self._recalled(str(query["answer"])[:64], session)
+            return await self._recalled(str(query["answer"])[:64], session, request)
         if "q" in query:
             return {self._box: {"text": str(query["q"])[:LONG_PASTE], "files": []}}
         return {self._box: gr.skip()}
 
-    async def _recalled(self, answer_id: str, session: Session) -> Changes:
+    async def _recalled(self, answer_id: str, session: Session, request: gr.Request | None = None) -> Changes:
         hidden = {self._hello: gr.HTML(visible=False), self._examples: gr.HTML(visible=False), self._session: session}
         stored = await restored(self._context, answer_id, session, self._language)
         if stored is None:
             session.messages = [chat_message("assistant", self._words["link_gone"])]
             return {**hidden, self._bot: chatbot(session)}
+        await self._note(request, READ, answer_id)
         return {
             **hidden,
             **self._evidence(stored.answer, stored.sources),
@@ -553,18 +564,13 @@ class DiagnosePage:
         history = self._context.advisor.history
         return await self._context.executor(lambda: history.feedback(answer_id)) if history is not None else None
 
-    async def _resumed(self, session: Session, on_page: str | None) -> None:
+    async def _resumed(self, session: Session, on_page: str | None, request: gr.Request | None) -> None:
         """Restore the conversation on the page if the server has lost its session, as after a restart."""
         if session.conversation is None and on_page:
             stored = await restored(self._context, on_page[:64], session, self._language)
             if stored is not None:
+                await self._note(request, READ, on_page[:64])
                 self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
-
-
-def scope_of(request: gr.Request | None) -> Mapping[str, Any]:
-    """The ASGI scope of the call behind an event; empty if there is none."""
-    inner = request.request if request is not None else None
-    return inner.scope if inner is not None else {}
 
 
 def chatbot(session: Session) -> Any:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from itertools import chain, repeat
 from threading import Lock
 from typing import Any, Protocol
 
@@ -24,6 +25,8 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 log = logging.getLogger("trainmedic.chat")
 PAUSE_S = 1.0
 """Between the start and loading the pages, which would take half of the processor from the first answers."""
+PAUSES_S = (1.0, 5.0, 30.0)
+"""Before the pages are loaded again after a failure, as when all files were in use; the last one from then on."""
 API_PREFIXES = ("/v1/", "/mcp", "/slack", "/feishu", "/dingtalk")
 
 
@@ -66,11 +69,26 @@ class LastMount(Mount):
         return super().matches(scope)
 
 
+async def until_loaded(serve: Callable[[], Awaitable[None]], stop: asyncio.Event, pauses_s: Sequence[float]) -> None:
+    """Call ``serve``, after a failure again, until it returns or ``stop`` is set."""
+    for pause_s in chain(pauses_s, repeat(pauses_s[-1])):
+        try:
+            await serve()
+        except Exception:
+            log.exception("the pages could not be loaded; the API goes on without them, next attempt in %g s", pause_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pause_s)
+            if not stop.is_set():
+                continue
+        return
+
+
 class LateShell:
     """The shell in front of the pages, made when it is wanted."""
 
-    def __init__(self, make: Callable[[], Shell]) -> None:
+    def __init__(self, make: Callable[[], Shell], pauses_s: Sequence[float] = PAUSES_S) -> None:
         self._make = make
+        self._pauses_s = pauses_s
         self._making = Lock()
         self._wanted = asyncio.Event()
         self._shell: Shell | None = None
@@ -93,11 +111,11 @@ class LateShell:
             task.cancel()
         if stop.is_set():
             return
-        try:
-            async with (await asyncio.to_thread(self._made)).running():
-                await stop.wait()
-        except Exception:
-            log.exception("the pages could not be loaded; the API goes on without them")
+        await until_loaded(lambda: self._run(stop), stop, self._pauses_s)
+
+    async def _run(self, stop: asyncio.Event) -> None:
+        async with (await asyncio.to_thread(self._made)).running():
+            await stop.wait()
 
     def _made(self) -> Shell:
         with self._making:

@@ -29,6 +29,7 @@ from trainmedic.kb.pages.page import PageError
 from trainmedic.ui.chat.evidence import render
 from trainmedic.ui.chat.frame import header
 from trainmedic.ui.chat.markdown import page_html
+from trainmedic.ui.chat.noted import note
 from trainmedic.ui.chat.texts import LANGUAGES, Language, path_of, words
 from trainmedic.ui.context import AppContext
 from trainmedic.ui.desk import desk_over, drafts_folder
@@ -38,6 +39,7 @@ LONGEST_FORM = 1024 * 1024
 """Bytes of a form: a page with everything that a write-up holds."""
 SHOWN = 20
 """Drafts on one page of the queue, and questions below it."""
+ACTIONS = ("edit", "approve", "reject", "merge", "publish")
 SECTIONS = ("symptom", "cause", "fix", "confirm")
 STATUS = {"invalid": 400, "not_found": 404, "too_large": 413}
 
@@ -61,13 +63,17 @@ class ReviewPages:
     def _routes(self, language: Language) -> list[Route]:
         async def queue(request: Request) -> Response:
             if request.method == "POST":
-                return await self._posted(request, language, self._start)
+                response = await self._posted(request, language, self._start)
+                note(request.scope, "review draft", response.headers.get("location", "").rpartition("/")[2])
+                return response
             return await run_in_threadpool(self._queue, language, request.query_params.get("from", ""))
 
         async def entry(request: Request) -> Response:
             return await run_in_threadpool(self._entry, language, request.path_params["draft"])
 
         async def act(request: Request) -> Response:
+            draft, action = request.path_params["draft"], request.path_params["action"]
+            note(request.scope, f"review {action}" if action in ACTIONS else "review", draft)
             return await self._posted(request, language, self._act)
 
         return [

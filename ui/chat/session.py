@@ -32,6 +32,8 @@ class Session:
     conversation: str | None = None
     owner: str = ""
     """Whose conversation it is: the id of the principal that sent the last event."""
+    client: str = ""
+    """Who that was for the limits: a key, a user, else an address."""
     messages: list[dict[str, Any]] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
     """The id of the answer behind each message of the assistant; empty if it has none, as after a failure."""

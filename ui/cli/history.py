@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmedic.kb.errors import InvalidRequest, InvalidSettings
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.storage.curation import recurring_views
-    from trainmedic.ui.cli._service import advisor_of
+    from trainmedic.ui.cli._service import advisor_of, open_journal
 
     advisor = advisor_of(options, with_history=True)
     history = advisor.history
@@ -39,8 +39,10 @@ def run(options: argparse.Namespace) -> int:
     if (options.what == "delete") != (options.id is not None):
         raise InvalidRequest("delete takes the id of a conversation or an answer, the others take none")
     if options.what == "delete":
-        stored = advisor.answer(options.id)
-        advisor.delete_conversation(str(stored.answer["conversation_id"]) if stored else options.id, None)
+        stored, note = advisor.answer(options.id), open_journal(options)
+        conversation = str(stored.answer["conversation_id"]) if stored else options.id
+        advisor.delete_conversation(conversation, None)
+        note("history delete", conversation)
         print("deleted", file=sys.stderr)
         return 0
     if options.what == "unresolved":

@@ -38,22 +38,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from trainmedic.kb.errors import InvalidRequest
+    from trainmedic.kb.errors import InvalidRequest, InvalidSettings
     from trainmedic.kb.serialization import to_json
     from trainmedic.service.api.limits import item_of
-    from trainmedic.service.storage.journal import Journal, JournalEntry
     from trainmedic.service.storage.keys import KeyStore
     from trainmedic.ui.app import database_of
-    from trainmedic.ui.cli._service import settings_of
+    from trainmedic.ui.cli._service import common_settings_of, open_journal, team_of
 
-    # `--team` is the key's; whose service this is, the environment says.
+    # `--team` is the key's, and no setting of the command.
     wanted, options.team = getattr(options, "team", ""), None
-    settings = settings_of(options)
-    database, now = database_of(settings), datetime.now(UTC)
-    keys, journal = KeyStore(database), Journal(database)
-
-    def note(key: ApiKey) -> None:
-        journal.add(JournalEntry(who="cli", action=f"key {options.action}", target=key.id, result="done"), now)
+    if team := team_of(options):
+        raise InvalidSettings(
+            "keys are common to all teams: unset the setting team (TRAINMEDIC_TEAM)",
+            hint=f"trainmedic key new NAME --team {team}",
+        )
+    settings = common_settings_of(options)
+    keys, note, now = KeyStore(database_of(settings)), open_journal(options), datetime.now(UTC)
 
     if options.action == "new":
         if options.limit:
@@ -64,15 +64,15 @@ def run(options: argparse.Namespace) -> int:
         key, secret = keys.new(
             options.name, options.scope, rate_limit=options.limit, team=wanted, expires_at=expires, now=now
         )
-        note(key)
+        note(f"key {options.action}", key.id)
         _show(key, secret)
     elif options.action == "rotate":
         key, secret = keys.rotate(options.id, options.grace, now)
-        note(key)
+        note(f"key {options.action}", key.id)
         _show(key, secret)
     elif options.action == "revoke":
         key = keys.revoke(options.id, now)
-        note(key)
+        note(f"key {options.action}", key.id)
         print(f"revoked {key.id}")
     elif options.json:
         print(to_json([_fields(key, now) for key in keys.all()], indent=2))

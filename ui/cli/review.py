@@ -9,7 +9,8 @@ merge    add the draft's symptoms and sources to a page of yours; a built-in cas
 rule     print a rule page with the write-up's configuration and log as its example
 publish  write the approved page to cases/ of your folder (the first of kb_paths), as one commit in a git checkout
 
-A draft's id may be shortened to its last part. Nothing is pushed, and who decided is not stored.
+A draft's id may be shortened to its last part. Nothing is pushed. The audit log has each change,
+and that it came from the command line.
 """
 
 from __future__ import annotations
@@ -55,35 +56,50 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from datetime import UTC, datetime
     from importlib.metadata import version
 
-    desk, now = _desk(options), datetime.now(UTC)
+    desk = _desk(options)
     match options.action:
         case "list":
             return _list(desk, options)
         case "show":
             return _show(desk.entry(options.id), options)
-        case "edit":
-            missing = desk.edit(options.id, _text(options.file), now)
-            return _done(options, {"missing": missing}, [f"missing: {problem}" for problem in missing] or ["complete"])
-        case "approve":
-            review = desk.approve(options.id, now)
-            return _done(options, review, [review.state])
-        case "reject":
-            review = desk.reject(options.id, options.reason, now)
-            return _done(options, review, [review.state])
         case "rule":
             sys.stdout.write(desk.rule(options.id, version("trainmedic")))
             return 0
-        case "merge":
-            publication = desk.merge(options.id, options.case, now)
-            if not publication.path:
-                line = f"{options.case} is built in: the draft names it as related and stays in the queue"
-                return _done(options, publication, [line])
-            return _published(options, publication)
         case _:
-            return _published(options, desk.publish(options.id, now, options.folder))
+            return _decide(desk, options)
+
+
+def _decide(desk: Desk, options: argparse.Namespace) -> int:
+    """What changes a draft, and is in the audit log."""
+    from datetime import UTC, datetime
+
+    from trainmedic.ui.cli._service import open_journal
+
+    note, now, draft = open_journal(options), datetime.now(UTC), desk.entry(options.id).draft.id
+    value: object
+    publication = None
+    match options.action:
+        case "edit":
+            missing = desk.edit(draft, _text(options.file), now)
+            value, lines = {"missing": missing}, [f"missing: {problem}" for problem in missing] or ["complete"]
+        case "approve":
+            value = review = desk.approve(draft, now)
+            lines = [review.state]
+        case "reject":
+            value = review = desk.reject(draft, options.reason, now)
+            lines = [review.state]
+        case "merge":
+            value = publication = desk.merge(draft, options.case, now)
+            lines = [f"{options.case} is built in: the draft names it as related and stays in the queue"]
+        case _:
+            value = publication = desk.publish(draft, now, options.folder)
+            lines = []
+    note(f"review {options.action}", draft)
+    if publication is not None and publication.path:
+        return _published(options, publication)
+    return _done(options, value, lines)
 
 
 def _desk(options: argparse.Namespace) -> Desk:

@@ -40,11 +40,14 @@ def run(options: argparse.Namespace) -> int:
         import uvicorn
         from uvicorn.config import LOGGING_CONFIG
 
+        from trainmedic.service.api.proxies import trusted_hosts
         from trainmedic.ui.app import build_app
         from trainmedic.ui.cli._service import settings_of
+        from trainmedic.ui.connections import Connections, protocol_of, room
         from trainmedic.ui.shutdown import EndlessStreams, Server, end_after
 
         settings = settings_of(options)
+        connections = Connections(room(), trusted=trusted_hosts(settings.trusted_proxies))
         if settings.log_format == "json":
             from trainmedic.ui.logs import log_json
 
@@ -64,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
 
     config = uvicorn.Config(
         streams,
+        http=protocol_of(connections),
+        ws="none",  # nothing here is a WebSocket
         host=settings.host,
         port=settings.port,
         log_level="warning",

@@ -17,7 +17,7 @@ from trainmedic.kb.errors import StoreError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0006"
+HEAD = "0007"
 FOLDER = Path(__file__).parent
 LOCK = 0x747261696E6D6564
 """Of PostgreSQL's advisory locks, the one that a migration holds."""

@@ -16,9 +16,13 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
+from trainmedic.service.api.access import Principal
+from trainmedic.service.api.gate import Gate
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
+from trainmedic.service.storage.journal import Journal
 from trainmedic.ui.chat.texts import examples, words
 from trainmedic.ui.context import AppContext
 
@@ -68,8 +72,9 @@ class Failing:
         yield Delta("lead", "")
 
 
-def page_of(advisor: Advisor, answerer: Answerer) -> DiagnosePage:
-    page = DiagnosePage(AppContext(settings=Settings(), advisor=advisor, answerer=answerer, executor=run_inline), "en")
+def page_of(advisor: Advisor, answerer: Answerer, gate: Gate | None = None) -> DiagnosePage:
+    context = AppContext(settings=Settings(), advisor=advisor, answerer=answerer, executor=run_inline, gate=gate)
+    page = DiagnosePage(context, "en")
 
     async def build() -> None:  # within a loop, else the framework makes one and leaves it open
         page.build()
@@ -179,6 +184,23 @@ def test_the_reader_who_asked_deletes_the_conversation_and_nobody_else(knowledge
     assert words("en")["delete_gone"] in delete(session.answer_id)
     assert history.conversations("") == ()
     assert len(history.conversations("key:another")) == 1
+
+
+def test_whoever_brings_an_answer_back_to_a_page_or_votes_on_it_is_in_the_audit_log(advisor: Advisor) -> None:
+    journal = Journal(open_database("sqlite://"))
+    page = page_of(advisor, TemplateAnswerer(advisor), Gate(Settings(), journal=journal))
+    answer = advisor.ask(Ask(question="loss is nan"))
+    alice = Principal(id="key:1", name="alice", scope="ask")
+    scope = {"client": ("10.0.0.1", 1), "headers": [], "state": {"principal": alice}}
+    request: Any = SimpleNamespace(request=SimpleNamespace(scope=scope), query_params={"answer": answer.id})
+    vote: Any = SimpleNamespace(reaction="up", reason="", answer=answer.id)
+    asyncio.run(page.opened(Session(), request))
+    asyncio.run(page.voted(Session(), answer.id, vote, request))
+    assert [(item.entry.name, item.entry.action, item.entry.target) for item in journal.entries()] == [
+        ("alice", "read an answer on the page", answer.id),
+        ("alice", "read an answer on the page", answer.id),
+        ("alice", "feedback on the page", answer.id),
+    ]
 
 
 def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:

@@ -86,12 +86,12 @@ def test_own_pages_with_their_query_are_gone_on_to() -> None:
 
 
 def test_only_our_own_pages_change_something() -> None:
-    assert same_site({b"host": b"a.example"})
-    assert same_site({b"host": b"a.example", b"origin": b"https://a.example"})
-    assert not same_site({b"host": b"a.example", b"origin": b"https://b.example"})
-    assert not same_site({b"host": b"a.example", b"origin": b"null"})
-    assert not same_site({b"host": b"a.example", b"origin": b"http://["})
-    assert not same_site({b"host": b"", b"origin": b"null"})
+    ours = ("a.example", "")
+    assert same_site({}, ours)
+    assert same_site({b"origin": b"https://a.example"}, ours)
+    assert not same_site({b"origin": b"https://b.example"}, ours)
+    assert not same_site({b"origin": b"null"}, ours)
+    assert not same_site({b"origin": b"http://["}, ours)
 
 
 def test_a_cookie_of_another_program_on_this_host_shuts_nobody_out() -> None:
@@ -204,6 +204,17 @@ def test_another_sites_page_can_send_nothing(open_client: TestClient) -> None:
     answer = open_client.post("/gradio_api/queue/join", headers={"Origin": "https://evil.example"})
     assert answer.status_code == 403
     assert open_client.post("/gradio_api/queue/join", headers={"Origin": "http://testserver"}).status_code == 200
+
+
+@pytest.mark.parametrize(("address", "status"), [("127.0.0.1", 200), ("10.0.0.9", 403)])
+def test_only_a_trusted_proxy_says_under_which_name_the_page_was_opened(
+    address: str, status: int, open_client: TestClient
+) -> None:
+    client = TestClient(open_client.app, client=(address, 1))
+    named = {"Origin": "https://medic.example", "X-Forwarded-Host": "medic.example", "X-Forwarded-Proto": "https"}
+    assert client.post("/gradio_api/queue/join", headers=named).status_code == status
+    linked = client.get("/", headers=named | PAGE).text
+    assert ("https://medic.example/" in linked) == (status == 200)
 
 
 @pytest.mark.parametrize("path", ["/config", "/theme.css", "/gradio_api/upload", "/gradio_api/queue/join", "/assets/x"])

@@ -19,8 +19,11 @@ from trainmedic.ingest.review.store import load_review
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.app import create_app
+from trainmedic.service.api.gate import Gate
 from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
+from trainmedic.service.storage.database import open_database
+from trainmedic.service.storage.journal import Journal
 from trainmedic.ui.chat.app import Shell
 from trainmedic.ui.chat.mount import LastMount
 from trainmedic.ui.chat.texts import words
@@ -62,10 +65,18 @@ def draft_id(settings: Settings) -> str:
 def client(advisor: Advisor, settings: Settings) -> Iterator[Open]:
     opened: list[TestClient] = []
 
-    def of(host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "") -> TestClient:
+    def of(
+        host: tuple[str, int] = HERE, *, keys: str = "", admin_keys: str = "", journal: Journal | None = None
+    ) -> TestClient:
         secured = settings.model_copy(update={"api_keys": SecretStr(keys), "admin_keys": SecretStr(admin_keys)})
         app: FastAPI = create_app(advisor, secured)
-        context = AppContext(settings=secured, advisor=advisor, answerer=TemplateAnswerer(advisor), executor=run_inline)
+        context = AppContext(
+            settings=secured,
+            advisor=advisor,
+            answerer=TemplateAnswerer(advisor),
+            executor=run_inline,
+            gate=Gate(secured, journal=journal),
+        )
         app.router.routes.append(LastMount("/", Shell(context, lambda _: FastAPI()), app))
         made = TestClient(app, follow_redirects=False, client=host, headers=PAGE)
         opened.append(made)
@@ -102,6 +113,26 @@ def test_a_draft_goes_from_the_queue_to_a_published_page(
     assert "status: published" in published.read_text(encoding="utf-8")
     assert str(published) in curator.get(address).text
     assert load_review(drafts_folder(settings), draft_id).state == "published"
+
+
+def test_what_a_curator_does_is_in_the_audit_log(client: Open, draft_id: str) -> None:
+    journal = Journal(open_database("sqlite://"))
+    curator = client(admin_keys="chief", journal=journal)
+    curator.post("/login", data={"key": "chief"})
+    address = f"/review/{draft_id}"
+    curator.get(address)
+    curator.post(f"{address}/approve", data={})
+    curator.post(f"{address}/reject", data=hidden_fields(curator.get(address).text) | {"reason": "a secret"})
+    curator.post("/review/typed/by-somebody", data=hidden_fields(curator.get(address).text))
+    curator.post("/review/", data=hidden_fields(curator.get(address).text) | {"answer": "typed"})
+    found = [item.entry for item in journal.entries()][1:]
+    assert [(entry.action, entry.target, entry.result) for entry in found] == [
+        ("review approve", "", "403"),
+        ("review reject", draft_id, "303"),
+        ("review", "", "404"),
+        ("review draft", "", "404"),
+    ]
+    assert {entry.name for entry in found} == {"admin key of the settings"}
 
 
 def test_nothing_of_a_write_up_is_markup_on_the_page(client: Open, draft_id: str) -> None:

@@ -29,6 +29,7 @@ from trainmedic.service.answering import TemplateAnswerer, run_inline
 from trainmedic.service.api.access import Access, user_id
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
+from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings, load_settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.journal import Journal
@@ -247,12 +248,28 @@ def test_a_stored_key_opens_the_pages_until_it_is_revoked(advisor: Advisor, engi
     assert (signed_in.status_code, signed_in.headers["location"]) == (303, "/zh/")
     assert secret.split("_", 2)[2] not in signed_in.headers["set-cookie"]
     assert browser.get("/config").text == f"key:{key.id}"
-    rotated = keys.rotate(key.id, timedelta())
-    assert rotated[0].id == key.id
-    assert browser.get("/config").status_code == 200
+    keys.rotate(key.id, timedelta(hours=1))
+    assert serve(advisor, engine).get("/config", headers=session_of(browser)).status_code == 200
     keys.revoke(key.id)
     later = serve(advisor, engine)  # without what the first one remembers for some seconds
-    assert later.get("/config", headers={"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}).status_code == 401
+    assert later.get("/config", headers=session_of(browser)).status_code == 401
+
+
+def session_of(browser: TestClient) -> dict[str, str]:
+    """What another browser sends with a session that it has taken."""
+    return {"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+
+
+def test_a_session_ends_with_the_secret_that_opened_it(advisor: Advisor, engine: Engine) -> None:
+    keys = KeyStore(engine)
+    key, leaked = keys.new("alice", "ask")
+    thief, owner = serve(advisor, engine), serve(advisor, engine)
+    thief.post("/login", data={"key": leaked})
+    _, fresh = keys.rotate(key.id, timedelta())
+    owner.post("/login", data={"key": fresh})
+    later = serve(advisor, engine)  # without what the others remember for some seconds
+    assert later.get("/config", headers=session_of(thief)).status_code == 401
+    assert later.get("/config", headers=session_of(owner)).text == f"key:{key.id}"
 
 
 def test_a_key_that_may_only_read_cannot_ask_on_the_pages(advisor: Advisor, engine: Engine) -> None:
@@ -266,9 +283,78 @@ def test_a_key_that_may_only_read_cannot_ask_on_the_pages(advisor: Advisor, engi
 
 def test_attempts_to_sign_in_and_requests_of_pages_are_limited(advisor: Advisor, engine: Engine) -> None:
     KeyStore(engine).new("alice", "ask")
-    browser = serve(advisor, engine, rate_limit_login="2/hour", rate_limit="5/hour")
-    statuses = [browser.post("/login", data={"key": f"guess{number}"}).status_code for number in range(3)]
-    assert statuses == [401, 401, 429]
+    browser = serve(advisor, engine, rate_limit_login="2/hour", rate_limit="8/hour")
+    attempts = [browser.post("/login", data={"key": f"guess{number}"}) for number in range(3)]
+    assert [attempt.status_code for attempt in attempts] == [401, 401, 429]
+    assert attempts[-1].headers.get_list("ratelimit-limit") == ["2"]
     pages_read = [browser.get("/ui/ui.css") for _ in range(6)]
     assert [page.status_code for page in pages_read] == [200] * 5 + [429]
     assert int(pages_read[-1].headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers"),
+    [
+        ("GET", "/login", {}),
+        ("POST", "/login", {}),
+        ("POST", "/logout", {}),
+        ("POST", "/login", {"origin": "https://evil.example"}),
+        ("GET", f"/ui/{'a' * 300}", {}),
+    ],
+)
+def test_no_request_of_the_pages_is_outside_the_limits(
+    method: str, path: str, headers: dict[str, str], advisor: Advisor, engine: Engine
+) -> None:
+    _, secret = KeyStore(engine).new("alice", "ask")
+    browser = serve(advisor, engine, rate_limit="3/hour")
+    answers = [browser.request(method, path, headers=headers, data={"key": secret}) for _ in range(4)]
+    assert [answer.headers["ratelimit-remaining"] for answer in answers] == ["2", "1", "0", "0"]
+    assert [answer.status_code == 429 for answer in answers] == [False, False, False, True]
+
+
+def test_only_somebody_who_has_signed_in_signs_out(advisor: Advisor, engine: Engine) -> None:
+    _, secret = KeyStore(engine).new("alice", "ask")
+    browser = serve(advisor, engine)
+    for _ in range(3):
+        assert browser.post("/logout").status_code == 303
+    browser.post("/logout", headers={"cookie": f"{COOKIE}=s.invented"})
+    assert actions(engine) == []
+    browser.post("/login", data={"key": secret})
+    browser.post("/logout")
+    assert actions(engine) == [("alice", "sign in", "", "done"), ("alice", "sign out", "", "done")]
+
+
+def actions(engine: Engine) -> list[tuple[str, str, str, str]]:
+    """Name, action, target and result of what is in the audit log."""
+    entries = [item.entry for item in Journal(engine).entries()]
+    return [(entry.name, entry.action, entry.target, entry.result) for entry in entries]
+
+
+def test_a_refused_page_is_in_the_audit_log_without_what_was_typed(advisor: Advisor, engine: Engine) -> None:
+    _, secret = KeyStore(engine).new("alice", "read")
+    browser = serve(advisor, engine, rate_limit="6/hour")
+    for path in ("/secret-of-mine?q=secret", "/knowledge/?q=secret", "/review/secret", "/zh/review/secret"):
+        browser.get(path, headers=PAGE)
+    browser.post("/", headers={"origin": "https://evil.example"})
+    browser.post("/", headers={"authorization": f"Bearer {secret}"})
+    browser.get("/ui/ui.css")
+    browser.get("/ui/ui.css")
+    assert actions(engine) == [
+        ("", "GET /{page}", "", "401"),
+        ("", "GET /knowledge/", "", "401"),
+        ("", "GET /review/", "", "403"),
+        ("", "POST /", "", "403"),
+        ("alice", "POST /", "", "403"),
+        ("", "GET /{page}", "", "429"),
+    ]
+
+
+def test_whoever_reads_an_answer_on_the_page_is_in_the_audit_log(advisor: Advisor, engine: Engine) -> None:
+    _, secret = KeyStore(engine).new("alice", "read")
+    answer = advisor.ask(Ask(question="loss is nan"))
+    browser = serve(advisor, engine)
+    browser.headers["authorization"] = f"Bearer {secret}"
+    assert browser.get(f"/?answer={answer.id}", headers=PAGE).status_code == 200
+    browser.get("/?answer=what-somebody-typed", headers=PAGE)
+    browser.get("/", headers=PAGE)
+    assert actions(engine) == [("alice", "read an answer on the page", answer.id, "200")]
