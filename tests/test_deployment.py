@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -348,6 +350,31 @@ def test_secrets_are_made_once_and_fit_each_other(tmp_path: Path) -> None:
     assert texts.keys() == {"api_keys", "database_url", "postgres_password"}
     assert len(texts["api_keys"]) == 48
     assert f":{texts['postgres_password']}@postgres/" in texts["database_url"]
+
+
+@pytest.mark.parametrize("user", ["root", "another"])
+def test_the_secrets_are_read_by_the_containers_and_by_no_other_user(user: str) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    with TemporaryDirectory() as root:
+        os.chmod(root, 0o777)
+        folder = Path(root, "var")
+        maker = None if user == "root" else 20_001
+        subprocess.run([DEPLOY / "make_secrets.sh", folder], check=True, capture_output=True, user=maker)
+        for name in ("api_keys", "database_url", "postgres_password"):
+            done = subprocess.run(["cat", folder / name], capture_output=True, check=False, user=20_002)
+            assert done.returncode != 0, name
+            owner, mode = (folder / name).stat().st_uid, (folder / name).stat().st_mode & 0o777
+            if user == "another":
+                assert (owner, mode) == (20_001, 0o444)
+            else:
+                assert (owner, mode) == (0 if name == "postgres_password" else 10_001, 0o400)
+        # A container sees the files mounted one by one, not the folder.
+        for name in ("api_keys", "database_url"):
+            with (folder / name).open(encoding="utf-8") as file:
+                shown = ["cat", f"/dev/fd/{file.fileno()}"]
+                done = subprocess.run(shown, capture_output=True, check=False, user=10_001, pass_fds=[file.fileno()])
+                assert done.stdout, name
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
