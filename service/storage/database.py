@@ -28,6 +28,8 @@ from trainmedic.service.storage.migrations import migrate
 METADATA = MetaData()
 """All tables. Their definitions are in the modules that use them."""
 CONNECT_TIMEOUT_S = 5
+SILENCE_MS = 10_000
+"""What is sent to a PostgreSQL that acknowledges nothing for so long has failed; the system's default is 15 minutes."""
 SWITCH_ATTEMPTS, SWITCH_PAUSE_S = 100, 0.05
 _UNREACHABLE = (OperationalError, InterfaceError, PoolTimeout)
 """The database is gone, locked, full or overloaded: nothing that the caller did."""
@@ -107,7 +109,7 @@ def engine_of(url: str) -> Engine:
             parsed,
             # A database server closes idle connections, and may be restarted: the ping replaces them before a query.
             pool_pre_ping=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_S, "tcp_user_timeout": SILENCE_MS},
         )
     if not parsed.database or parsed.database == ":memory:":
         # One connection is the whole database; threads take turns with it, as their transactions must not mix.
