@@ -6,13 +6,16 @@ The table in docs/settings.md is generated from the descriptions here.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -47,15 +50,21 @@ SECRET_FIELDS = (
     "model_api_key",
     "oidc_client_secret",
     "rate_limit_storage",
-    "webhook_url",
+    "vector_store",
     "webhook_secret",
+    "webhook_url",
 )
+"""All secrets: each can be given as ``…_FILE``."""
 MASKED = "********"
 LINK_SCHEMES = ("tcp://", "udp://", "sctp://")
 MEBIBYTE = 1024 * 1024
 TEAM = regex(r"[a-z][a-z0-9_]{0,30}")
 """The name of a team. It is part of the names of a folder and of a database schema."""
 TEAM_SCHEMA = "team_"
+RATE_LIMIT = regex(r"\s*\d+\s*(/|per)\s*(\d+\s*)?(second|minute|hour|day|month|year)s?\s*", re.IGNORECASE)
+"""A limit as the package limits reads it, which takes too long to import here."""
+DATABASE = regex(r"(sqlite|postgres|postgresql)(\+\w+)?://.*")
+STORAGE = regex(r"memory|database|[\w+]+://.*")
 
 
 def default_data_dir() -> Path:
@@ -260,6 +269,27 @@ class Settings(BaseSettings):
         10, ge=1, le=100, description="largest text file read from Feishu, DingTalk or Discord, in MiB"
     )
 
+    @field_validator("rate_limit", "rate_limit_ask", "rate_limit_login")
+    @classmethod
+    def _is_limit(cls, value: str) -> str:
+        if not RATE_LIMIT.fullmatch(value):
+            raise _invalid(f"{value!r} is not a limit such as 100/minute or 2000 per hour")
+        return value
+
+    @field_validator("rate_limit_storage")
+    @classmethod
+    def _is_storage(cls, value: SecretStr) -> SecretStr:
+        if not STORAGE.fullmatch(value.get_secret_value()):
+            raise _invalid("must be memory, database, or a URL such as redis://host")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_database(cls, value: SecretStr) -> SecretStr:
+        if value.get_secret_value() and not DATABASE.fullmatch(value.get_secret_value()):
+            raise _invalid("must be a URL such as postgresql://user:password@host/name or sqlite:///file")
+        return value
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -270,7 +300,7 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Flags, then the environment, then secrets named by ``*_FILE``, then the TOML file."""
-        sources = [init_settings, WithoutServiceLinks(settings_cls), SecretFiles(settings_cls)]
+        sources = [init_settings, OwnVariables(settings_cls), SecretFiles(settings_cls)]
         path = settings_file()
         if path is not None:
             try:
@@ -299,7 +329,7 @@ class Settings(BaseSettings):
     @property
     def extra_pages(self) -> tuple[Path, ...]:
         """The folders of `kb_paths`, in order."""
-        return tuple(Path(part) for part in self.kb_paths.split(os.pathsep) if part)
+        return _paths(self.kb_paths)
 
     @property
     def team_folders(self) -> Mapping[str, str]:
@@ -350,6 +380,10 @@ def settings_file() -> Path | None:
     return None
 
 
+def _invalid(problem: str) -> PydanticCustomError:
+    return PydanticCustomError("invalid", "{problem}", {"problem": problem})
+
+
 def _pair(setting: str, item: str) -> tuple[str, str]:
     name, equals, value = item.partition("=")
     if not equals or not name.strip():
@@ -370,12 +404,20 @@ def _keys(listed: SecretStr) -> frozenset[str]:
     return frozenset(key.strip() for key in listed.get_secret_value().split(",") if key.strip())
 
 
-class WithoutServiceLinks(EnvSettingsSource):
-    """The environment, of which `is_service_link` is no setting: ``TRAINMEDIC_PORT=tcp://10.0.0.1:8000``."""
+class OwnVariables(EnvSettingsSource):
+    """The environment without what sets nothing.
+
+    That is what `is_service_link` knows, ``TRAINMEDIC_PORT=tcp://10.0.0.1:8000``, and an empty secret beside its file.
+    """
 
     def __call__(self) -> dict[str, Any]:
         values = super().__call__()
-        return {name: value for name, value in values.items() if not is_service_link(PREFIX + name.upper(), str(value))}
+        return {name: value for name, value in values.items() if not self._sets_nothing(name, value)}
+
+    def _sets_nothing(self, name: str, value: Any) -> bool:
+        if value == "" and name in SECRET_FIELDS:
+            return bool(secret_file(name))
+        return is_service_link(PREFIX + name.upper(), str(value))
 
 
 class SecretFiles(PydanticBaseSettingsSource):
@@ -386,19 +428,26 @@ class SecretFiles(PydanticBaseSettingsSource):
         well_known = WELL_KNOWN.get(field_name, "")
         if value := os.environ.get(well_known):
             return value, field_name, False
-        names = [f"{base}{FILE_SUFFIX}" for base in (PREFIX + field_name.upper(), well_known) if base]
-        name = next((name for name in names if name in os.environ), "")
-        path = os.environ.get(name)
-        if path is None or field_name not in SECRET_FIELDS:
+        name = secret_file(field_name) if field_name in SECRET_FIELDS else ""
+        if not name:
             return None, field_name, False
+        path = os.environ[name]
         try:
             return Path(path).read_text(encoding="utf-8").strip(), field_name, False
         except OSError as error:
             raise InvalidSettings(f"{name}: {path} cannot be read ({error.strerror})") from error
+        except UnicodeDecodeError as error:
+            raise InvalidSettings(f"{name}: {path} is not UTF-8 text") from error
 
     def __call__(self) -> dict[str, Any]:
         values = {name: self.get_field_value(field, name)[0] for name, field in Settings.model_fields.items()}
         return {name: value for name, value in values.items() if value is not None}
+
+
+def secret_file(field_name: str) -> str:
+    """The variable that names the file of a secret; empty if none does."""
+    bases = (PREFIX + field_name.upper(), WELL_KNOWN.get(field_name, ""))
+    return next((base + FILE_SUFFIX for base in bases if base and os.environ.get(base + FILE_SUFFIX)), "")
 
 
 def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
@@ -431,12 +480,33 @@ def _check_oidc(settings: Settings) -> None:
 
 
 def _check_teams(settings: Settings) -> None:
-    """Raise `InvalidSettings` for a team that is named somewhere and is none."""
+    """Raise `InvalidSettings` for an unknown team, or for one whose pages others would see."""
     known = settings.team_folders
     named = [("bots_team", settings.bots_team), *(("oidc_teams", team) for _, team in settings.team_groups)]
     for setting, team in named:
         if team and team not in known:
             raise InvalidSettings(f"{setting}: unknown team {team!r}", hint=_suggest(team, known))
+    for team, listed in known.items():
+        for other, others in (("", settings.kb_paths), *known.items()):
+            for folder, outer in product(_paths(listed), _paths(others)):
+                # Teams may share a folder, which both name.
+                shared = other and _is_inside(outer, folder)
+                if other != team and _is_inside(folder, outer) and not shared:
+                    reader = f"the team {other}" if other else "kb_paths"
+                    raise InvalidSettings(
+                        f"teams: {folder} of the team {team} is read through {outer} of {reader} too",
+                        hint="give the team a folder outside it",
+                    )
+
+
+def _paths(listed: str) -> tuple[Path, ...]:
+    return tuple(Path(part) for part in listed.split(os.pathsep) if part)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether ``path`` is ``folder`` or below it, by its name or through links."""
+    named, real = Path(os.path.abspath(path)), path.resolve()
+    return named.is_relative_to(os.path.abspath(folder)) or real.is_relative_to(folder.resolve())
 
 
 def unknown_variables(environ: Mapping[str, str]) -> None:

@@ -1,7 +1,9 @@
-"""The Helm chart, rendered by Helm itself; run as a module, it writes the plain manifests."""
+"""The Helm chart, rendered by Helm itself; run as a module, it writes the plain manifests and the names of settings."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from trainmedic.service.settings import SECRET_FIELDS, Settings
+
 DEPLOY = Path(__file__).parent.parent / "docs" / "deploy"
 CHART = DEPLOY / "helm" / "trainmedic"
+SCHEMA = CHART / "values.schema.json"
+OPEN = ("rate_limit_storage", "vector_store")
+"""Secrets that may also be one of the words that the schema has for them."""
 PLAIN = DEPLOY / "kubernetes" / "trainmedic.yaml"
 HEAD = """# The chart with its default values, for those who do without Helm: python -m tests.chart
 # The Secret is not part of it; docs/deployment.md says how to make it.
@@ -50,5 +57,18 @@ def plain(objects: Iterable[dict[str, Any]]) -> str:
     return HEAD + "---\n".join(parts)
 
 
+def with_names(schema: str) -> str:
+    """The schema of the values with the current names of settings: those of secrets, and those that are none."""
+    open_names = [name for name in Settings.model_fields if name not in SECRET_FIELDS or name in OPEN]
+    for place, names in (("items", SECRET_FIELDS), ("propertyNames", open_names)):
+        pattern = rf'^( *)"{place}": {{"enum": \[[^\]]*\]}}'
+        (indentation,) = re.findall(pattern, schema, re.MULTILINE)
+        listed = textwrap.fill(", ".join(f'"{name}"' for name in sorted(names)), 116 - len(indentation))
+        enum = f'"{place}": {{"enum": [\n{textwrap.indent(listed, "  ")}\n]}}'
+        schema = re.sub(pattern, textwrap.indent(enum, indentation), schema, flags=re.MULTILINE)
+    return schema
+
+
 if __name__ == "__main__":
+    SCHEMA.write_text(with_names(SCHEMA.read_text(encoding="utf-8")), encoding="utf-8")
     PLAIN.write_text(plain(rendered()), encoding="utf-8")

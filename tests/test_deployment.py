@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -16,12 +18,13 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.chart import CHART, DEPLOY, PLAIN, notes, plain, rendered
+from tests.chart import CHART, DEPLOY, PLAIN, SCHEMA, notes, plain, rendered, with_names
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.llm.model_calls import ModelCall
 from trainmedic.service.settings import Settings, unknown_variables
+from trainmedic.service.storage.database import CONNECT_TIMEOUT_S
 
 ROOT = Path(__file__).parent.parent
 ALERTS = CHART / "files" / "alerts.yaml"
@@ -40,11 +43,13 @@ EVERYTHING: Mapping[str, Any] = {
     "networkPolicy": {"from": [{"namespaceSelector": {}}], "namespaces": ["ingress-nginx", "monitoring"]},
     "env": [{"name": "OTEL_RESOURCE_ATTRIBUTES", "value": "a=b"}],
     "authorities": {"configMap": "ca"},
-    "serviceMonitor": {"enabled": True},
+    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}, "scrapeTimeout": "10s"},
+    "extraVolumes": [{"name": "platform", "persistentVolumeClaim": {"claimName": "platform", "readOnly": True}}],
+    "extraVolumeMounts": [{"name": "platform", "mountPath": "/platform", "readOnly": True}],
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "dashboard": {"enabled": True},
-    "podAnnotations": {"a": "b"},
-    "nodeSelector": {"a": "b"},
+    "podAnnotations": {"a": "b", "port": 8000},
+    "nodeSelector": {"a": "b", "gpu": False},
     "tolerations": [{"key": "a", "operator": "Exists"}],
     "affinity": {"nodeAffinity": {}},
 }
@@ -75,12 +80,118 @@ def test_every_part_of_the_chart_can_be_switched_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"replicass": 2}, {"replicas": 0}, {"secret": {"settings": ["admin_keys"]}}, {"settings": {"Bad": 1}}]
+    "values",
+    [
+        {"replicass": 2},
+        {"replicas": 0},
+        {"secret": {"settings": ["admin_keys"]}},
+        {"secret": {"settings": ["api_keys", "public_url"]}},
+        {"settings": {"Bad": 1}},
+        {"settings": {"histori_days": 1}},
+        {"settings": {"model_api_key": "sk-1"}},
+        {"settings": {"rate_limit_storage": "redis://:password@redis"}},
+        {"settings": {"vector_store": "postgres:postgresql://u:password@h/x"}},
+        {"image": {"repository": "trainmedic", "digest": "latest"}},
+    ],
 )
 def test_a_value_that_the_chart_does_not_know_is_refused(values: Mapping[str, Any]) -> None:
     errors = pytest.importorskip("helm_python.errors")
     with pytest.raises(errors.HelmError):
         rendered(values)
+
+
+def test_the_schema_of_the_values_names_every_setting() -> None:
+    schema = SCHEMA.read_text(encoding="utf-8")
+    assert with_names(schema) == schema, "run python -m tests.chart"
+    names = json.loads(schema)["properties"]
+    listed = {*names["settings"]["propertyNames"]["enum"], *names["secret"]["properties"]["settings"]["items"]["enum"]}
+    assert listed == Settings.model_fields.keys()
+
+
+def pod_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    (deployment,) = [item for item in rendered(values) if item["kind"] == "Deployment"]
+    pod: dict[str, Any] = deployment["spec"]["template"]
+    return pod
+
+
+def container_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    (container,) = pod_of(values)["spec"]["containers"]
+    return dict(container)
+
+
+def variables_of(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(item["name"].removeprefix("TRAINMEDIC_"), item["value"]) for item in container_of(values)["env"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "variable"), [(1_048_576, "1048576"), (0.25, "0.25"), (30.0, "30"), (True, "true"), ("1e6", "1e6")]
+)
+def test_a_setting_reaches_the_service_as_it_is_written(value: object, variable: str) -> None:
+    assert ("MODEL_CONTEXT_TOKENS", variable) in variables_of({"settings": {"model_context_tokens": value}})
+
+
+def test_annotations_labels_and_selectors_are_strings() -> None:
+    values = {**EVERYTHING, "ingress": {"enabled": True, "annotations": {"timeout": 1_000_000, "buffering": False}}}
+    objects = {item["kind"]: item for item in rendered(values)}
+    assert objects["Ingress"]["metadata"]["annotations"]["timeout"] == "1000000"
+    assert objects["Ingress"]["metadata"]["annotations"]["buffering"] == "false"
+    pod = objects["Deployment"]["spec"]["template"]
+    assert pod["metadata"]["annotations"] == {"a": "b", "port": "8000"}
+    assert pod["spec"]["nodeSelector"] == {"a": "b", "gpu": "false"}
+
+
+def test_the_service_is_reached_on_the_port_of_its_settings() -> None:
+    assert container_of({"settings": {"port": 9000}})["ports"] == [{"name": "http", "containerPort": 9000}]
+
+
+@pytest.mark.parametrize(("timeout", "grace"), [(30, 45), (119.5, 135), ("60", 75)])
+def test_a_pod_may_finish_its_requests_before_it_is_killed(timeout: object, grace: int) -> None:
+    pod = pod_of({"settings": {"request_timeout_s": timeout}})
+    assert pod["spec"]["terminationGracePeriodSeconds"] == grace
+
+
+def test_folders_of_the_settings_replace_the_whole_volume_of_pages() -> None:
+    pages = {"existingClaim": "pages"}
+    assert ("KB_PATHS", "/pages") in variables_of({"pages": pages})
+    named = variables_of({"pages": pages, "settings": {"kb_paths": "/pages/common"}})
+    assert [value for name, value in named if name == "KB_PATHS"] == ["/pages/common"]
+
+
+def test_further_volumes_are_mounted() -> None:
+    assert {"name": "platform", "mountPath": "/platform", "readOnly": True} in container_of(EVERYTHING)["volumeMounts"]
+    assert "platform" in [volume["name"] for volume in pod_of(EVERYTHING)["spec"]["volumes"]]
+
+
+def test_an_image_can_be_named_by_its_digest() -> None:
+    digest = f"sha256:{'0f' * 32}"
+    assert container_of({"image": {"repository": "r/t", "digest": digest}})["image"] == f"r/t@{digest}"
+
+
+def test_replicas_count_requests_together_unless_the_settings_say_where() -> None:
+    together = ("RATE_LIMIT_STORAGE", "database")
+    assert together in variables_of({})
+    assert together in variables_of({"replicas": 1, "autoscaling": {"enabled": True}})
+    assert together not in variables_of({"replicas": 1})
+    named = {"settings": {"rate_limit_storage": "memory"}}
+    assert [value for name, value in variables_of(named) if name.startswith("RATE")] == ["memory"]
+    in_secret = {"secret": {"settings": ["api_keys", "database_url", "rate_limit_storage"]}}
+    assert [name for name, _ in variables_of(in_secret) if name.startswith("RATE")] == ["RATE_LIMIT_STORAGE_FILE"]
+
+
+def test_a_pod_that_waits_for_the_database_is_not_killed() -> None:
+    assert container_of({})["livenessProbe"]["timeoutSeconds"] > CONNECT_TIMEOUT_S
+
+
+def test_an_autoscaler_with_more_replicas_at_least_than_at_most_is_refused() -> None:
+    errors = pytest.importorskip("helm_python.errors")
+    with pytest.raises(errors.HelmError, match=r"minReplicas is above autoscaling\.maxReplicas"):
+        rendered({"autoscaling": {"enabled": True, "minReplicas": 7}})
+
+
+def test_prometheus_finds_the_monitor_by_its_labels() -> None:
+    (monitor,) = [item for item in rendered(EVERYTHING) if item["kind"] == "ServiceMonitor"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["endpoints"][0]["scrapeTimeout"] == "10s"
 
 
 def test_several_replicas_without_a_database_are_refused() -> None:
@@ -108,6 +219,19 @@ def test_whoever_installs_the_chart_is_told_who_cannot_reach_it() -> None:
     assert "name it in networkPolicy.namespaces" in " ".join(shut.split())
     assert "networkPolicy" not in notes({"ingress": {"enabled": True}, "networkPolicy": {"namespaces": ["nginx"]}})
     assert "service/trainmedic 8000:80" in shut
+
+
+def test_whoever_installs_the_chart_behind_an_ingress_is_told_what_is_missing() -> None:
+    ingress = {"ingress": {"enabled": True, "tlsSecret": "tls"}}
+    told = " ".join(notes(ingress).split())
+    assert "settings.trusted_proxies" in told
+    assert "settings.public_url, such as https://trainmedic.example.com" in told
+    set_up = {**ingress, "settings": {"trusted_proxies": "10.0.0.0/8", "public_url": "https://t.example.com"}}
+    for text in (notes({}), notes(set_up)):
+        assert "trusted_proxies" not in text
+        assert "public_url" not in text
+    assert "counts requests for itself" in notes({"settings": {"rate_limit_storage": "memory"}})
+    assert "counts requests for itself" not in notes({})
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
@@ -389,6 +513,31 @@ def test_secrets_are_made_once_and_fit_each_other(tmp_path: Path) -> None:
     assert texts.keys() == {"api_keys", "database_url", "postgres_password"}
     assert len(texts["api_keys"]) == 48
     assert f":{texts['postgres_password']}@postgres/" in texts["database_url"]
+
+
+@pytest.mark.parametrize("user", ["root", "another"])
+def test_the_secrets_are_read_by_the_containers_and_by_no_other_user(user: str) -> None:
+    if os.getuid() != 0:
+        pytest.skip("needs root")
+    with TemporaryDirectory() as root:
+        os.chmod(root, 0o777)
+        folder = Path(root, "var")
+        maker = None if user == "root" else 20_001
+        subprocess.run([DEPLOY / "make_secrets.sh", folder], check=True, capture_output=True, user=maker)
+        for name in ("api_keys", "database_url", "postgres_password"):
+            done = subprocess.run(["cat", folder / name], capture_output=True, check=False, user=20_002)
+            assert done.returncode != 0, name
+            owner, mode = (folder / name).stat().st_uid, (folder / name).stat().st_mode & 0o777
+            if user == "another":
+                assert (owner, mode) == (20_001, 0o444)
+            else:
+                assert (owner, mode) == (0 if name == "postgres_password" else 10_001, 0o400)
+        # A container sees the files mounted one by one, not the folder.
+        for name in ("api_keys", "database_url"):
+            with (folder / name).open(encoding="utf-8") as file:
+                shown = ["cat", f"/dev/fd/{file.fileno()}"]
+                done = subprocess.run(shown, capture_output=True, check=False, user=10_001, pass_fds=[file.fileno()])
+                assert done.stdout, name
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")

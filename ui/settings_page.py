@@ -24,10 +24,10 @@ def page(text: str) -> str:
 
 def default(field: FieldInfo) -> str:
     """The default as a cell; empty if there is none or the description states it."""
-    value = field.default
+    value = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
     if isinstance(value, bool):
         return str(value).lower()
-    if field.default_factory is not None or isinstance(value, SecretStr) or value == "":
+    if field.default_factory is not None or value == "":
         return ""
     return f"`{value}`" if isinstance(value, str) else f"{value:g}"
 

@@ -11,16 +11,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import MetaData, create_engine, event, inspect
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.schema import CreateSchema
 
-from trainmedic.kb.errors import StoreError
+from trainmedic.kb.errors import InvalidSettings, StoreError
 from trainmedic.service.settings import TEAM_SCHEMA
 from trainmedic.service.storage.migrations import migrate
 from trainmedic.service.storage.silence import bound_silence, patience
@@ -46,7 +47,7 @@ def open_database(url: str) -> Engine:
     engine = engine_of(url)
     try:
         with patience():  # another process may migrate for minutes
-            _make_schema(engine)
+            make_schema(engine)
             migrate(engine)
     except StoreError:
         engine.dispose()
@@ -58,8 +59,8 @@ def open_database(url: str) -> Engine:
     return engine
 
 
-def _make_schema(engine: Engine) -> None:
-    """Make the schema of a team, if the URL names one and it is not there yet."""
+def make_schema(engine: Engine) -> None:
+    """Make the schema of a team, if the URL of ``engine`` names one and it is not there yet."""
     options = engine.url.query.get("options", "")
     schema = str(options).rpartition("search_path=")[2]
     if not (str(options).startswith("-csearch_path=") and schema.startswith(TEAM_SCHEMA)):
@@ -109,8 +110,8 @@ def aware(time: datetime | str) -> datetime:
 
 
 def engine_of(url: str) -> Engine:
-    """Connections to the database at ``url``; none is made yet."""
-    parsed = _with_driver(make_url(url))
+    """Connections to the database at ``url``; none is made yet. Raises `InvalidSettings` for what is not a URL."""
+    parsed = parsed_url(url)
     if parsed.get_backend_name() != "sqlite":
         psycopg = parsed.drivername == DRIVER
         options = {"connect_timeout": CONNECT_TIMEOUT_S, **(LIVENESS if psycopg else {})}
@@ -147,6 +148,31 @@ def engine_of(url: str) -> Engine:
     return engine
 
 
+def parsed_url(url: str) -> URL:
+    """The URL with its driver: ``postgres://`` and ``postgresql://`` mean that of the extra ``postgres``.
+
+    Raises `InvalidSettings`, whose message does not show the URL: it may hold a password.
+    """
+    try:
+        parsed = make_url(url)
+        if parsed.drivername in ("postgres", "postgresql"):
+            parsed = parsed.set(drivername=DRIVER)
+        parsed.get_dialect()
+    except (ArgumentError, ValueError):
+        raise InvalidSettings(
+            "database_url is not a database URL",
+            hint="such as postgresql://user:password@host/name, with an @ of the password as %40",
+        ) from None
+    return parsed
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a SQLite database; None for another database."""
+    parsed = parsed_url(url)
+    in_file = parsed.get_backend_name() == "sqlite" and parsed.database not in (None, "", ":memory:")
+    return Path(str(parsed.database)) if in_file else None
+
+
 def _switch_to_write_ahead(cursor: Any) -> None:
     """The switch needs the file alone, and SQLite refuses it at once where processes that start together deadlock."""
     for _ in range(SWITCH_ATTEMPTS):
@@ -156,8 +182,3 @@ def _switch_to_write_ahead(cursor: Any) -> None:
         except sqlite3.OperationalError:
             time.sleep(SWITCH_PAUSE_S)
     cursor.execute("PRAGMA journal_mode=WAL")
-
-
-def _with_driver(url: URL) -> URL:
-    """``postgres://`` and ``postgresql://`` mean the driver of the extra ``postgres``."""
-    return url.set(drivername=DRIVER) if url.drivername in ("postgres", "postgresql") else url

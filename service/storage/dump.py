@@ -15,19 +15,23 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from trainmedic.kb.errors import StoreError
-from trainmedic.service.storage.migrations import HEAD, VERSION_TABLE, migrate, require_known, revision_of
+from trainmedic.service.storage.database import make_schema, reading, writing
+from trainmedic.service.storage.migrations import VERSION_TABLE, migrate, require_known, revision_of
 from trainmedic.service.storage.silence import patience
 
 TRANSIENT = frozenset({VERSION_TABLE, "rate_counters", "sessions"})
 """Tables that are not part of a backup."""
 BATCH = 100
 """Rows in memory at once: each may hold megabytes."""
-Lines: TypeAlias = Iterable[str]
+Lines: TypeAlias = Iterable[bytes]
 
 
 @contextmanager
-def snapshot(engine: Engine) -> Iterator[tuple[str, Mapping[str, Iterator[str]]]]:
-    """The revision and the rows of every table at one moment, whatever is written meanwhile. Raises `StoreError`."""
+def snapshot(engine: Engine) -> Iterator[tuple[str | None, Mapping[str, Iterator[str]]]]:
+    """The revision and the rows of every table at one moment, whatever is written meanwhile.
+
+    The revision is None if the database has no tables. Raises `StoreError`.
+    """
     try:
         with patience(), engine.connect() as connection:
             if connection.dialect.name == "sqlite":
@@ -36,7 +40,7 @@ def snapshot(engine: Engine) -> Iterator[tuple[str, Mapping[str, Iterator[str]]]
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             revision = revision_of(connection)
             tables = _tables(connection) if revision is not None else ()
-            yield revision or HEAD, {table.name: _lines(connection, table) for table in tables}
+            yield revision, {table.name: _lines(connection, table) for table in tables}
     except SQLAlchemyError as error:
         raise StoreError("the history cannot be read", hint=type(error).__name__) from error
 
@@ -44,11 +48,14 @@ def snapshot(engine: Engine) -> Iterator[tuple[str, Mapping[str, Iterator[str]]]
 def load(engine: Engine, revision: str, tables: Mapping[str, Callable[[], Lines]]) -> Mapping[str, int]:
     """Fill an empty database; the number of rows by table. ``revision`` is that of the lines.
 
-    Raises `StoreError` if the database holds rows, or if the lines are of a newer release; then nothing is changed.
+    Raises `StoreError` if the database holds rows, or if the lines are damaged or of a newer release; then no row is
+    written.
     """
     try:
         require_known(revision)
-        _require_empty(engine)
+        make_schema(engine)
+        require_empty(engine)
+        clear(engine)
         migrate(engine, revision)
         with engine.begin() as connection:
             by_name = {table.name: table for table in _tables(connection)}
@@ -60,7 +67,7 @@ def load(engine: Engine, revision: str, tables: Mapping[str, Callable[[], Lines]
             }
         migrate(engine)
         return counts
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, ValueError, OverflowError) as error:  # a text or a number that the database cannot store
         raise StoreError("the history cannot be written", hint=type(error).__name__) from error
 
 
@@ -70,14 +77,19 @@ def _tables(connection: Connection) -> tuple[Table, ...]:
     return tuple(table for table in metadata.sorted_tables if table.name not in TRANSIENT)
 
 
-def _require_empty(engine: Engine) -> None:
-    """Remove the tables, of a revision that may differ from the backup's; `StoreError` if one holds a row."""
-    with engine.begin() as connection:
+def require_empty(engine: Engine) -> None:
+    """Raise `StoreError` if a table holds a row."""
+    with reading(engine) as connection:
         for table in _tables(connection):
             if connection.execute(select(table).limit(1)).first() is not None:
                 raise StoreError(
                     f"the history holds {table.name} already", hint="restore into an empty database and data folder"
                 )
+
+
+def clear(engine: Engine) -> None:
+    """Remove all tables with their rows."""
+    with writing(engine) as connection:
         metadata = MetaData()
         metadata.reflect(connection)
         metadata.drop_all(connection)
@@ -98,7 +110,7 @@ def _plain(value: object) -> object:
 
 def _insert(connection: Connection, table: Table, lines: Lines) -> int:
     count = 0
-    rows = ({name: _value(_column(table, name), value) for name, value in json.loads(line).items()} for line in lines)
+    rows = (_row(table, number, line) for number, line in enumerate(lines, 1))
     while batch := list(islice(rows, BATCH)):
         connection.execute(insert(table), batch)
         count += len(batch)
@@ -110,15 +122,27 @@ def _insert(connection: Connection, table: Table, lines: Lines) -> int:
     return count
 
 
-def _column(table: Table, name: str) -> Column[Any]:
-    if name not in table.columns:
-        raise StoreError(f"the backup's table {table.name} holds an unknown column {name}")
-    return table.columns[name]
+def _row(table: Table, number: int, line: bytes) -> dict[str, Any]:
+    place = f"line {number} of the backup's table {table.name}"
+    try:
+        row = json.loads(line)
+        if not isinstance(row, dict):
+            raise StoreError(f"{place} is not an object")
+        if unknown := sorted(row.keys() - table.columns.keys()):
+            raise StoreError(f"{place} has an unknown column {unknown[0]}")
+        return {name: _value(table.columns[name], value) for name, value in row.items()}
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(f"{place} is damaged", hint=type(error).__name__) from error
 
 
 def _value(column: Column[Any], value: Any) -> Any:
+    """Raises `ValueError` or `TypeError` if the column does not have such values."""
     if value is None:
         return None
     if isinstance(column.type, DateTime):
         return datetime.fromisoformat(value)
-    return base64.b64decode(value) if isinstance(column.type, LargeBinary) else value
+    if isinstance(column.type, LargeBinary):
+        return base64.b64decode(value, validate=True)
+    if not isinstance(value, column.type.python_type):
+        raise TypeError(f"{column.name} is a {type(value).__name__}")
+    return value

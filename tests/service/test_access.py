@@ -418,9 +418,10 @@ def test_the_memory_of_counters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_limits_that_cannot_be_read_are_refused_at_start() -> None:
-    for values in ({"rate_limit": "often"}, {"rate_limit_storage": "nowhere://x"}):
-        with pytest.raises(InvalidSettings):
-            RateLimits(Settings.model_validate(values))
+    with pytest.raises(InvalidSettings):
+        RateLimits(Settings.model_validate({"rate_limit_storage": "nowhere://x"}))
+    with pytest.raises(InvalidSettings):
+        item_of("limit of the key", "often")
     assert item_of("x", "10 per 2 hours").amount == 10
     assert network_of("2001:db8:0:1::5") == "2001:db8:0:1::/64"
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from trainmedic.kb.errors import InvalidSettings
-from trainmedic.service.settings import Settings, effective, is_loopback, load_settings
+from trainmedic.service.api.limits import item_of
+from trainmedic.service.settings import SECRET_FIELDS, Settings, effective, is_loopback, load_settings
+from trainmedic.service.storage.database import open_database
+from trainmedic.ui.settings_page import default
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +42,69 @@ def test_an_unreadable_secret_file_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TRAINMEDIC_API_KEYS_FILE", "/nowhere/keys")
     with pytest.raises(InvalidSettings, match="/nowhere/keys cannot be read"):
         load_settings()
+
+
+def test_every_secret_can_stand_in_a_file() -> None:
+    secrets = {name for name, field in Settings.model_fields.items() if field.annotation is SecretStr}
+    assert set(SECRET_FIELDS) == secrets
+
+
+def test_a_secret_file_that_is_no_text_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_bytes(b"\xff\xfe")
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS_FILE", str(tmp_path / "keys"))
+    with pytest.raises(InvalidSettings, match="keys is not UTF-8 text"):
+        load_settings()
+
+
+def test_an_empty_secret_does_not_hide_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("one", encoding="utf-8")
+    Path("trainmedic.toml").write_text('api_keys = "two"\n', encoding="utf-8")
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS", "")
+    assert load_settings().keys == frozenset()
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS_FILE", str(tmp_path / "keys"))
+    assert load_settings().keys == {"one"}
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS", "three")
+    assert load_settings().keys == {"three"}
+    monkeypatch.setenv("TRAINMEDIC_API_KEYS_FILE", "")
+    assert load_settings().keys == {"three"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("rate_limit", "foo", "'foo' is not a limit such as 100/minute"),
+        ("rate_limit_ask", "100", "'100' is not a limit"),
+        ("rate_limit_login", "5/minute; 9/hour", "is not a limit"),
+        ("rate_limit_storage", "disk", "must be memory, database, or a URL"),
+        ("database_url", "nonsense", "must be a URL such as postgresql://"),
+        ("database_url", "mysql://u:hunter2@h/x", "must be a URL such as postgresql://"),
+    ],
+)
+def test_what_the_service_cannot_use_is_refused_with_the_settings(name: str, value: str, problem: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"^{name}: .*{problem}") as caught:
+        load_settings({name: value})
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "limit", ["3000/minute", "5 per second", "2000 per 2 hours", "1/day", "7/3 MONTHS", "9peryear"]
+)
+def test_a_limit_is_what_the_package_limits_reads(limit: str) -> None:
+    assert item_of("rate_limit", load_settings({"rate_limit": limit}).rate_limit)
+
+
+def test_a_database_url_that_cannot_be_read_is_not_shown() -> None:
+    with pytest.raises(InvalidSettings, match="database_url is not a database URL") as caught:
+        open_database(load_settings({"database_url": "postgresql://u:hunter2@h:port/x"}).history_url)
+    assert "hunter2" not in f"{caught.value} {caught.value.hint} {caught.value.__cause__}"
+
+
+def test_the_table_of_settings_shows_defaults_that_are_no_secrets() -> None:
+    assert [default(Settings.model_fields[name]) for name in ("rate_limit_storage", "vector_store", "api_keys")] == [
+        "`memory`",
+        "`faiss`",
+        "",
+    ]
 
 
 def test_an_unknown_variable_is_an_error_with_a_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -293,6 +293,52 @@ def test_wrong_teams_are_named(monkeypatch: pytest.MonkeyPatch, values: dict[str
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("teams", "kb_paths", "reader"),
+    [
+        ("red=pages/red", "other:pages", "pages of kb_paths"),
+        ("red=pages", "pages", "pages of kb_paths"),
+        ("red=apart:pages/red", "pages/../pages", "pages of kb_paths"),
+        ("red=link/red", "pages", "pages of kb_paths"),
+        ("red=pages/link", "pages", "pages of kb_paths"),
+        ("red=pages/red,blue=pages", "", "pages of the team blue"),
+    ],
+)
+def test_a_team_whose_pages_others_would_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, teams: str, kb_paths: str, reader: str
+) -> None:
+    pages(monkeypatch, tmp_path)
+    with pytest.raises(InvalidSettings, match=rf"of the team red is read through .*{reader}"):
+        load_settings({"teams": teams, "kb_paths": kb_paths})
+
+
+@pytest.mark.parametrize(
+    ("teams", "kb_paths"),
+    [
+        ("red=pages/red,blue=pages/blue", "pages/common"),
+        ("red=pages/red", "pages/redder"),
+        ("red=pages/red:pages/red/new", ""),
+        ("red=pages/red,blue=pages/red", ""),
+        ("red=pages", "pages/common"),
+    ],
+    ids=["beside", "name", "its own", "shared", "common inside"],
+)
+def test_folders_that_only_their_teams_read_are_accepted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, teams: str, kb_paths: str
+) -> None:
+    pages(monkeypatch, tmp_path)
+    assert load_settings({"teams": teams, "kb_paths": kb_paths}).team_folders["red"]
+
+
+def pages(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """Work in a folder with ``pages``, ``link`` to it, and ``pages/link`` that leads out of it."""
+    monkeypatch.chdir(root)
+    for name in ("pages/red", "apart"):
+        (root / name).mkdir(parents=True)
+    (root / "link").symlink_to(root / "pages")
+    (root / "pages" / "link").symlink_to(root / "apart")
+
+
 def test_a_team_has_a_data_folder_and_a_database_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in {"TEAMS": "red=/red", "DATA_DIR": str(tmp_path), "KB_PATHS": "/all"}.items():
         monkeypatch.setenv(f"TRAINMEDIC_{name}", value)
