@@ -24,7 +24,6 @@ from trainmedic.service.api.app import create_app
 from trainmedic.service.api.metrics import Metrics
 from trainmedic.service.llm.model_calls import ModelCall
 from trainmedic.service.settings import Settings, unknown_variables
-from trainmedic.service.storage.database import CONNECT_TIMEOUT_S
 
 ROOT = Path(__file__).parent.parent
 ALERTS = CHART / "files" / "alerts.yaml"
@@ -176,10 +175,6 @@ def test_replicas_count_requests_together_unless_the_settings_say_where() -> Non
     assert [value for name, value in variables_of(named) if name.startswith("RATE")] == ["memory"]
     in_secret = {"secret": {"settings": ["api_keys", "database_url", "rate_limit_storage"]}}
     assert [name for name, _ in variables_of(in_secret) if name.startswith("RATE")] == ["RATE_LIMIT_STORAGE_FILE"]
-
-
-def test_a_pod_that_waits_for_the_database_is_not_killed() -> None:
-    assert container_of({})["livenessProbe"]["timeoutSeconds"] > CONNECT_TIMEOUT_S
 
 
 def test_an_autoscaler_with_more_replicas_at_least_than_at_most_is_refused() -> None:
