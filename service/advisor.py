@@ -15,7 +15,7 @@ from trainmedic.kb.engine.mechanism import origin_id
 from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with_patches
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
-from trainmedic.kb.errors import InvalidRequest, NotFound, StoreError
+from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
@@ -369,10 +369,15 @@ class Advisor:
         for observer in self._observers:
             observer.on_deletion(deleted)
 
-    def give_feedback(self, feedback: Feedback) -> None:
-        """Store feedback about an answer. Raises `NotFound` for an unknown one."""
+    def give_feedback(self, feedback: Feedback, owner: str | None = None) -> None:
+        """Store feedback about an answer of the owner's, or with None of anybody's.
+
+        Raises `NotFound` for an unknown answer, and `Forbidden` for somebody else's.
+        """
         if self.history is None:
             raise InvalidRequest("no history is kept, so feedback has nothing to refer to")
+        if owner is not None and not self._is_of(feedback.answer_id, owner, self.history):
+            raise Forbidden("only who asked may say whether the answer helped")
         # People paste into comments too: what is stored is masked, like everything else.
         reason, comment = (mask_identities(storable(text)) for text in (feedback.reason, feedback.comment))
         masked = replace(feedback, reason=reason, comment=comment)
@@ -382,6 +387,19 @@ class Advisor:
             stored = self.answer(feedback.answer_id)
             for observer in self._observers:
                 observer.on_feedback(masked, previous, stored.answer if stored is not None else {})
+
+    def _is_of(self, answer_id: str, owner: str, history: History) -> bool:
+        """Whether an answer is the owner's; an unknown one is nobody else's."""
+        stored = history.stored_answer(answer_id)
+        if stored is None:
+            return True
+        # By the answer and not by its conversation alone: clients choose ids, and two owners may choose the same.
+        conversation, offset = str(stored.answer["conversation_id"]), 0
+        while turns := history.past_turns(conversation, owner, offset):
+            if any(turn.answer_id == answer_id for turn in turns):
+                return True
+            offset += len(turns)
+        return False
 
     def remember(self, prepared: PreparedAnswer, answer: Answer) -> Answer:
         """Store the turn with its final answer, and notify the observers.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -219,6 +219,7 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message["headers"] = stored_nowhere(message.get("headers", []))
             await send(message)
 
         try:
@@ -244,6 +245,13 @@ class Guard:
             if needed in RECORDED or path in RECORDED_READS or str(status) in REFUSALS:
                 target = next(iter(scope.get("path_params", {}).values()), "") if status < 300 else ""
                 await self._gate.record(scope, principal, action, str(status), str(target))
+
+
+def stored_nowhere(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers of a response that no cache keeps, unless they say otherwise."""
+    listed = list(headers)
+    given = any(name.lower() == b"cache-control" for name, _ in listed)
+    return listed if given else [*listed, (b"cache-control", b"no-store")]
 
 
 def with_headers(send: Send, headers: Mapping[str, str]) -> Send:

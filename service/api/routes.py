@@ -164,10 +164,15 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         return Hits.of(hits, snapshot.knowledge.cases, "zh" if body.language == "zh" else "en")
 
     @router.post("/feedback")
-    async def feedback(body: FeedbackIn) -> FeedbackReceipt:
-        """Say whether an answer helped. A second feedback on the same answer replaces the first."""
+    async def feedback(body: FeedbackIn, request: Request) -> FeedbackReceipt:
+        """Say whether an answer helped. A second feedback on the same answer replaces the first.
+
+        403 if another key asked; an administrator may.
+        """
+        principal = principal_of(request)
+        owner = None if principal.may("admin") else principal.id
         value = Feedback(answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment)
-        await worker.run(lambda: advisor.give_feedback(value))
+        await worker.run(lambda: advisor.give_feedback(value, owner))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
 
     add_conversation_routes(router, advisor, worker.run)

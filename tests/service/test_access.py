@@ -474,6 +474,40 @@ def test_a_conversation_is_deleted_everywhere_by_its_owner_alone(served: Served,
     assert admin.delete("/v1/conversations/c").status_code == 204
 
 
+def test_only_who_asked_says_whether_an_answer_helped(served: Served, engine: Engine) -> None:
+    mine, other, admin = served.client(), served.client(), served.client("admin")
+    answer = mine.post("/v1/ask", json=QUESTION | {"conversation_id": "c"}).json()
+    other.post("/v1/ask", json=QUESTION | {"conversation_id": "c"})  # a conversation of the same name
+
+    def says(client: TestClient, reaction: str) -> int:
+        return client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": reaction}).status_code
+
+    assert says(mine, "resolved") == 200
+    assert says(other, "down") == 403
+    stored = History(engine).feedback(answer["id"])
+    assert stored is not None
+    assert stored.reaction == "resolved"
+    assert says(admin, "up") == 200
+    assert other.post("/v1/feedback", json={"answer_id": "unknown", "reaction": "up"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/conversations", 200),
+        ("/v1/answers/unknown", 404),
+        ("/v1/cases", 200),
+        ("/metrics", 200),
+        ("/openapi.json", 200),
+    ],
+)
+def test_what_a_key_opened_is_kept_in_no_cache(served: Served, path: str, status: int) -> None:
+    answer = served.client().get(path)
+    assert (answer.status_code, answer.headers.get_list("cache-control")) == (status, ["no-store"])
+    refused = TestClient(served.app).get(path)
+    assert refused.headers["cache-control"] == "no-store"
+
+
 def test_an_answer_to_a_conversation_that_was_deleted_meanwhile_is_not_stored(
     advisor: Advisor, engine: Engine, keys: KeyStore
 ) -> None:

@@ -25,7 +25,7 @@ from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.gate import REFUSALS, Gate, Refused, address_of, from_this_machine
 from trainmedic.service.api.limits import client_of
 from trainmedic.service.api.line import Caller, as_caller
-from trainmedic.service.api.middleware import with_headers
+from trainmedic.service.api.middleware import stored_nowhere, with_headers
 from trainmedic.service.api.proxies import host_of
 from trainmedic.ui.chat.document import document
 from trainmedic.ui.chat.entry import (
@@ -71,6 +71,8 @@ POLICY = (
     "form-action 'self'; frame-ancestors 'none'"
 )
 """No inline script, no other site. Gradio's own widgets need ``unsafe-eval``."""
+PRIVATE = (b"text/html", b"application/json")
+"""What may hold a text of somebody's, as the framework's scripts and styles do not."""
 HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -142,6 +144,8 @@ class Shell:
                 names = {name for name, _ in HEADERS}
                 # Ours replace any of the same name that Gradio sets.
                 message["headers"] = [*(h for h in message.get("headers", []) if h[0].lower() not in names), *HEADERS]
+                if dict(message["headers"]).get(b"content-type", b"").startswith(PRIVATE):
+                    message["headers"] = stored_nowhere(message["headers"])
             await send(message)
 
         try:

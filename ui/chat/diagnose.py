@@ -12,12 +12,13 @@ from typing import Any, Literal, TypeAlias
 
 import gradio as gr
 
-from trainmedic.kb.errors import NotFound, TrainmedicError
+from trainmedic.kb.errors import Forbidden, NotFound, TrainmedicError
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Draft
+from trainmedic.service.api.access import Principal
 from trainmedic.service.api.gate import Refused, address_of
 from trainmedic.service.api.limits import client_of
 from trainmedic.service.api.line import Caller, as_caller
@@ -495,7 +496,10 @@ class DiagnosePage:
             return {self._notice: ""}
         feedback = Feedback(answer_id=answer_id, reaction=reaction, reason=reason)
         try:
-            await self._context.executor(lambda: self._context.advisor.give_feedback(feedback))
+            owner = owner_of(principal_of(request))
+            await self._context.executor(lambda: self._context.advisor.give_feedback(feedback, owner))
+        except Forbidden:
+            return self._noticed(self._words["vote_not_yours"])
         except TrainmedicError as error:
             return self._noticed(error.message)
         await self._note(request, "feedback on the page", answer_id)
@@ -510,7 +514,7 @@ class DiagnosePage:
             return self._noticed(self._words["delete_gone"])
         conversation = str(stored.answer["conversation_id"])
         try:
-            owner = None if principal.may("admin") else principal.id
+            owner = owner_of(principal)
             await self._context.executor(lambda: advisor.delete_conversation(conversation, owner))
         except NotFound:
             return self._noticed(self._words["delete_not_yours"])
@@ -571,6 +575,11 @@ class DiagnosePage:
             if stored is not None:
                 await self._note(request, READ, on_page[:64])
                 self._next(stored.answer, stored.sources, session, asked_again(self._context, stored, self._language))
+
+
+def owner_of(principal: Principal) -> str | None:
+    """Whose conversations somebody may change; None: anybody's."""
+    return None if principal.may("admin") else principal.id
 
 
 def chatbot(session: Session) -> Any:

@@ -189,7 +189,7 @@ def test_the_reader_who_asked_deletes_the_conversation_and_nobody_else(knowledge
 def test_whoever_brings_an_answer_back_to_a_page_or_votes_on_it_is_in_the_audit_log(advisor: Advisor) -> None:
     journal = Journal(open_database("sqlite://"))
     page = page_of(advisor, TemplateAnswerer(advisor), Gate(Settings(), journal=journal))
-    answer = advisor.ask(Ask(question="loss is nan"))
+    answer = advisor.ask(Ask(question="loss is nan", owner="key:1"))
     alice = Principal(id="key:1", name="alice", scope="ask")
     scope = {"client": ("10.0.0.1", 1), "headers": [], "state": {"principal": alice}}
     request: Any = SimpleNamespace(request=SimpleNamespace(scope=scope), query_params={"answer": answer.id})
@@ -201,6 +201,16 @@ def test_whoever_brings_an_answer_back_to_a_page_or_votes_on_it_is_in_the_audit_
         ("alice", "read an answer on the page", answer.id),
         ("alice", "feedback on the page", answer.id),
     ]
+
+
+def test_who_did_not_ask_does_not_vote(advisor: Advisor) -> None:
+    page = page_of(advisor, TemplateAnswerer(advisor))
+    other = advisor.ask(Ask(question="loss is nan", owner="key:another"))
+    vote: Any = SimpleNamespace(reaction="down", reason="", answer=other.id)
+    changes = asyncio.run(page.voted(Session(), None, vote))
+    assert words("en")["vote_not_yours"] in " ".join(map(str, changes.values()))
+    assert advisor.history is not None
+    assert advisor.history.feedback(other.id) is None
 
 
 def test_a_second_question_goes_on_with_the_conversation(advisor: Advisor) -> None:

@@ -141,6 +141,14 @@ def test_every_answer_of_the_pages_says_what_may_run(open_client: TestClient) ->
     )
 
 
+def test_a_cache_gives_nobody_what_another_reader_was_shown(open_client: TestClient) -> None:
+    known = open_client.get("/knowledge/", headers=PAGE).headers
+    assert (known["cache-control"], known["vary"]) == ("no-cache", "Cookie, Authorization")
+    for path in ("/", "/login", "/nowhere"):
+        assert open_client.get(path, headers=PAGE, follow_redirects=True).headers["cache-control"] == "no-store"
+    assert "immutable" in open_client.get("/ui/ui.css").headers["cache-control"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/v1/nothing", 404), ("GET", "/v1", 404), ("DELETE", "/v1/ask", 405), ("POST", "/livez", 405)],

@@ -39,6 +39,8 @@ from trainmedic.ui.chat.markdown import fenced, page_html
 from trainmedic.ui.chat.texts import LANGUAGES, Language, Words, path_of, words
 from trainmedic.ui.context import AppContext
 
+HEADERS = {"Cache-Control": "no-cache", "Vary": "Cookie, Authorization"}
+"""A team's pages have the addresses of everybody's."""
 PATHS: Mapping[str, Language] = {path_of(language, "knowledge"): language for language in LANGUAGES}
 MESSAGES = "messages"
 ON_PAGE = 60
@@ -224,7 +226,7 @@ class KnowledgePages:
             header=Markup(header(self._context, language, "knowledge")),
             body=Markup(evidence.render(template, language, **values)),
         )
-        return HTMLResponse(page, status_code=status, headers={"Cache-Control": "no-cache"})
+        return HTMLResponse(page, status_code=status, headers=HEADERS)
 
     def _catalogue_of(self, knowledge: Knowledge) -> Catalogue:
         kept = self._catalogue
