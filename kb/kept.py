@@ -64,6 +64,11 @@ def pickled(value: object) -> bytes:
     return file.getvalue()
 
 
+def unpickled(content: bytes) -> Any:
+    """The value of bytes that this program made: of a file as trusted as its modules, or in a process of its own."""
+    return pickle.loads(content)
+
+
 class _Pickler(pickle.Pickler):
     def reducer_override(self, value: object) -> Any:
         """Dataclasses with slots by their values; Python's way asks for their fields again for each of them."""

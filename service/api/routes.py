@@ -138,15 +138,6 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
             return event_stream(events(first, parts))
         return json_response(await until_disconnect(request, final_answer(parts)))
 
-    @router.get("/answers/{answer_id}", response_model=Answer)
-    async def stored_answer(answer_id: str) -> Response:
-        """A stored answer, unchanged; 404 if it is not stored."""
-        stored = await worker.run(lambda: advisor.answer(answer_id))
-        if stored is None:
-            raise NotFound(f"no answer {answer_id!r}")
-        # As stored: an answer keeps the form of the version that gave it.
-        return Response(json.dumps(stored.answer, ensure_ascii=False), media_type="application/json")
-
     @router.post("/check", response_model=ReportView)
     async def check(body: CheckIn) -> Response:
         """Run the rules alone over files that belong to one run."""
@@ -163,6 +154,27 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         hits = await worker.run(lambda: snapshot.search(body.query, body.top_k, filters))
         return Hits.of(hits, snapshot.knowledge.cases, "zh" if body.language == "zh" else "en")
 
+    add_answer_routes(router, advisor, worker)
+    add_conversation_routes(router, advisor, worker.run)
+    add_audit_route(router, advisor, worker, bounded)
+    add_diff_route(router, advisor, worker, bounded)
+    add_message_route(router, advisor, worker, bounded)
+    add_knowledge_routes(router, advisor)
+    return router
+
+
+def add_answer_routes(router: APIRouter, advisor: Advisor, worker: Worker) -> None:
+    """Answers that were given, and what is said of them."""
+
+    @router.get("/answers/{answer_id}", response_model=Answer)
+    async def stored_answer(answer_id: str) -> Response:
+        """A stored answer, unchanged; 404 if it is not stored."""
+        stored = await worker.run(lambda: advisor.answer(answer_id))
+        if stored is None:
+            raise NotFound(f"no answer {answer_id!r}")
+        # As stored: an answer keeps the form of the version that gave it.
+        return Response(json.dumps(stored.answer, ensure_ascii=False), media_type="application/json")
+
     @router.post("/feedback")
     async def feedback(body: FeedbackIn, request: Request) -> FeedbackReceipt:
         """Say whether an answer helped. A second feedback on the same answer replaces the first.
@@ -174,13 +186,6 @@ def make_router(advisor: Advisor, answerer: Answerer, worker: Worker, max_attach
         value = Feedback(answer_id=body.answer_id, reaction=body.reaction, reason=body.reason, comment=body.comment)
         await worker.run(lambda: advisor.give_feedback(value, owner))
         return FeedbackReceipt(answer_id=body.answer_id, reaction=body.reaction)
-
-    add_conversation_routes(router, advisor, worker.run)
-    add_audit_route(router, advisor, worker, bounded)
-    add_diff_route(router, advisor, worker, bounded)
-    add_message_route(router, advisor, worker, bounded)
-    add_knowledge_routes(router, advisor)
-    return router
 
 
 def add_audit_route(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import pickle
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -21,7 +20,7 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 import trainmedic.kb.picklable  # noqa: F401
 from trainmedic.kb.engine.patches import Parse
 from trainmedic.kb.errors import TooLarge, TrainmedicError
-from trainmedic.kb.kept import pickled
+from trainmedic.kb.kept import pickled, unpickled
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
@@ -100,7 +99,7 @@ class ReadingPool:
             return self._reader(question, attachments)
         reading = self._schedule(starting, (self._reader, question, tuple(attachments)))
         try:
-            evidence: Evidence = pickle.loads(reading.result())
+            evidence: Evidence = unpickled(reading.result())
             return evidence
         except TimeoutError as error:
             raise ReadingTimeout(

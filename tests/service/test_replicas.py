@@ -60,9 +60,11 @@ def until(holds: Callable[[], bool]) -> None:
 
 def ready(client: httpx.Client) -> bool:
     try:
-        return bool(client.get("/readyz").json()["status"] == "ok")
+        response = client.get("/readyz")
     except httpx.TransportError:
         return False
+    assert "status" in response.json(), f"{response.status_code} {response.text}"
+    return bool(response.json()["status"] == "ok")
 
 
 def index_of(client: httpx.Client) -> str:

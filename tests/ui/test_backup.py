@@ -208,8 +208,10 @@ def test_a_damaged_archive_is_refused(damage: str, tmp_path: Path) -> None:
     if damage == "cut":
         file.write_bytes(file.read_bytes()[:-40])
     elif damage == "flipped":
+        with zipfile.ZipFile(file) as archive:
+            largest = max(archive.infolist(), key=lambda member: member.compress_size)
         content = bytearray(file.read_bytes())
-        content[content.index(b"history/") + 40] ^= 0xFF
+        content[largest.header_offset + 30 + len(largest.filename) + largest.compress_size // 2] ^= 0xFF
         file.write_bytes(content)
     elif damage == "no archive":
         file.write_text("hello", encoding="utf-8")
