@@ -88,7 +88,7 @@ _SITE = regex(
 )
 _SIGNED = regex(
     r"(?m)^[ \t>]{0,16}(?:Author|Commit|Committer|[A-Z][\w-]{1,20}-by):[ \t]{1,8}"
-    r"(?P<name>[^\s<][^\n<]{0,62}[^\s<])(?=[ \t]{1,4}<)"
+    r"(?P<name>[^\s<][^\n<]{0,62}[^\s<])(?=[ \t]{1,4}<[^\s<>]{0,64}@)"
 )
 _SLOTS = regex(r"(?m)^[ \t]{0,16}(?P<name>[A-Za-z][\w.-]{0,62})(?=[ \t]{1,16}slots[ \t]?=[ \t]?\d)")
 _OUTPUT = regex(r": {1,4}(?=Traceback|File |\[?20\d\d-|\[rank\d)")
@@ -98,7 +98,6 @@ _FILE = regex(
 )
 _ACCOUNTS = (
     (("ogged in as",), _LOGIN),
-    (("wandb.ai/", "swanlab.cn/@"), _SITE),
     (("Author:", "-by:"), _SIGNED),
     (("-rw", "drw"), _FILE),
 )
@@ -148,7 +147,7 @@ def mask_identities(text: str, known: Identities = NOBODY) -> str:
     lower = lowered(text)
     machines = [*_fields(text, lower), *_addressed(text), *_hosts(text), *_log_prefixes(text)]
     people = [*_prompts(text, machines), *_homes(text), *_user_fields(text, lower), *_accounts(text)]
-    people += _columns(text, machines)
+    people += [*_columns(text, machines), *_links(text)]  # what a link tells may be the name of a project elsewhere
     people += _mentions(text, known.users, r"(?<=[/\\])(?:{})(?=[/\\\s\"',;:)]|$)")
     machines += _mentions(text, known.hosts, r"(?<![\w-])(?:{})(?![\w-])")
     replacements = [(start, end, _VISIBLE.sub("x", text[start:end])) for start, end in people]
@@ -290,6 +289,7 @@ def _prompts(text: str, machines: list[Span]) -> Iterator[Span]:
     """The people of ``alice@node-17:~$``, ``[alice@node-17 run]$`` and ``scp alice@node-17:/data``; their machines are
     added to ``machines``."""
     at = text.find("@")
+    remote = at >= 0 and any(map(text.__contains__, ("ssh", "mosh", "sftp", "scp", "rsync")))
     while at >= 0:
         window = text[max(0, at - 32) : at]
         name = window[len(window.rstrip(_HOST_LETTERS + "_")) :]
@@ -301,7 +301,7 @@ def _prompts(text: str, machines: list[Span]) -> Iterator[Span]:
                 (after[:1] == ":" and after[1:2] in ("~", "/", " "))
                 or (bracket and after[:1] == " ")
                 or text.startswith("'s password", host.end())
-                or _REMOTE.search(text[max(0, at - len(name) - 160) : at - len(name)])
+                or (remote and _REMOTE.search(text[max(0, at - len(name) - 160) : at - len(name)]))
             ):
                 if _is_private(host[0]):
                     machines.append(host.span())
@@ -320,7 +320,7 @@ def _log_prefixes(text: str) -> Iterator[Span]:
                 yield start, match.start()
     if "slots" in text:
         for match in _SLOTS.finditer(text):
-            if _is_private(match["name"]):
+            if _is_private(match["name"]) and not _is_role(match["name"]):
                 yield match.span("name")
     if ": Traceback" in text or ": [20" in text or ": 202" in text:
         yield from _outputs(text)
@@ -335,9 +335,12 @@ def _outputs(text: str) -> Iterator[Span]:
         if name[-1:].isdigit():
             before.setdefault(name, []).append((start, match.start()))
     for name, spans in before.items():
-        role = name.lower().rstrip("0123456789").rstrip("-_.")
-        if len(spans) > 1 and role not in _ROLES and _is_private(name):
+        if len(spans) > 1 and not _is_role(name) and _is_private(name):
             yield from spans
+
+
+def _is_role(name: str) -> bool:
+    return name.lower().rstrip("0123456789").rstrip("-_.") in _ROLES
 
 
 def _before(text: str, end: int, indent: int) -> tuple[int, str]:
@@ -352,13 +355,21 @@ def _before(text: str, end: int, indent: int) -> tuple[int, str]:
 
 
 def _accounts(text: str) -> Iterator[Span]:
-    """The people who are logged in, whose project a run belongs to, who signed a commit, and who own a file."""
+    """The people who are logged in, who signed a commit, and who own a file."""
     for needles, pattern in _ACCOUNTS:
         for match in pattern.finditer(text) if any(map(text.__contains__, needles)) else ():
             for group in pattern.groupindex:
                 name = match[group]
                 if name and name.lower() not in _NOBODY and not _NO_NAME.fullmatch(name):
                     yield match.span(group)
+
+
+def _links(text: str) -> Iterator[Span]:
+    """The people whose run a link shows."""
+    if "wandb.ai/" in text or "swanlab.cn/@" in text:
+        for match in _SITE.finditer(text):
+            if match["name"].lower() not in _NOBODY:
+                yield match.span("name")
 
 
 def _columns(text: str, machines: list[Span]) -> Iterator[Span]:

@@ -47,7 +47,7 @@ def mask(text: str) -> Masked:
         rounds -= 1
         parts: list[str] = []
         done = 0
-        for start, end, kind in _merged(ranges) if search.broken else ranges:
+        for start, end, kind in _merged(ranges):
             parts.append(text[done:start])
             parts.append(_hidden(text[start:end]))
             counts[kind] = counts.get(kind, 0) + 1

@@ -52,6 +52,8 @@ NCCL INFO comm 0x1 rank 3 nranks 8 [0] NCCL INFO x
 wandb.ai/site/articles/x https://wandb.ai/wandb/fully-connected/runs/1
 https://wandb.ai/team/reports/Some--Vmlld https://docs.wandb.ai/guides/track
 rank0: Traceback  gpu-0: [2025-01-01  node-3: Traceback  Author: someone  slots=8
+worker-1 slots=2
+Author: `Someone Else <https://github.com/someone>`_
 localhost slots=8  a: b slots=8  [1:2]:3  [10:20:30]:5  [::1]:80
 use ssh, then pip install trl@v0.9.6; ssh git@github.com; -rw-r--r-- 1 root root 10 Jan 1 a.txt; -rw-rw-r--
 the PID of this process, not logged in as root
@@ -123,6 +125,12 @@ def test_a_listing_ends_where_its_numbers_do() -> None:
     assert mask_identities(text) == text.replace("alice", "xxxxx")
     jobs = "JOBID USER NODELIST(REASON)\n1 alice gpua17\n2 alice (Priority)\n3 alice\n4 alice local\n"
     assert mask_identities(jobs) == jobs.replace("alice", "xxxxx").replace("gpua17", "xxxx17")
+
+
+def test_the_owner_of_a_linked_run_is_not_looked_for_elsewhere() -> None:
+    text = "https://wandb.ai/openlab/grpo/runs/1a2b https://github.com/openlab/grpo"
+    assert identities_of([text]) == NOBODY
+    assert mask_identities(text) == text.replace("ai/openlab", "ai/xxxxxxx")
 
 
 def test_words_are_not_learned_as_names() -> None:
