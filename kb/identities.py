@@ -29,6 +29,10 @@ _HOST_NAMES = tuple(_TABLE["host_names"])
 _PLAIN_HOST_NAMES = tuple(_TABLE["plain_host_names"])
 _USER_VARIABLES = tuple(_TABLE["user_variables"])
 _USER_NAMES = tuple(_TABLE["user_names"])
+_NOBODY = _SHARED | frozenset(_TABLE["accounts_of_sites"])
+_ROLES = frozenset(_TABLE["roles"])
+_LISTINGS = tuple((each["number"], each["user"], each["host"]) for each in _TABLE["listings"])
+_LISTED = tuple(_TABLE["listing_needles"])
 
 MOST_NAMES = 20
 """Names that are looked for in other places than where they were recognised: each costs a search."""
@@ -68,7 +72,39 @@ _VERSION_BEFORE = regex(
     r"|(?:curand|tensorrt|trt|cuda|nvidia|rocm|driver)[\w.-]{0,20}[\"']?[ \t:=,]{0,40})$",
     re.IGNORECASE,
 )
-_PREFIX = regex(r"(?m)^[^\n]{0,40}?(?<![\w.-])(?P<name>[A-Za-z][\w.-]{0,62}):\d{1,9}:\d{1,9} \[")
+_PROCESS = regex(r":\d{1,9}:\d{1,9} \[")
+_LINE_NAME = regex(r"[A-Za-z][\w.-]{0,62}")
+_REMOTE = regex(
+    r"(?<![\w-])(?:(?:ssh|mosh|sftp|ssh-copy-id)(?:[ \t]+-\S+(?:[ \t]+[^\s@-][^\s@]*)?){0,8}"
+    r"|(?:scp|rsync)(?:[ \t]+[^\s@]+){0,8})[ \t]+$"
+)
+_LOGIN = regex(
+    r"[Ll]ogged in as:?[ \t]+(?:\x1b\[[0-9;]{0,16}m)?(?P<name>[A-Za-z0-9][\w.-]{0,62}[\w-])(?:\x1b\[[0-9;]{0,16}m)?"
+    r"(?:[ \t]+\((?:\x1b\[[0-9;]{0,16}m)?(?P<team>[A-Za-z0-9][\w.-]{1,63}))?"
+)
+_SITE = regex(
+    r"(?<![\w.-])(?:wandb\.ai/|swanlab\.cn/@)(?P<name>[A-Za-z0-9][\w.-]{0,63})"
+    r"(?=/[\w.%-]{1,128}(?:/(?:runs?|sweeps|groups|workspace|artifacts)\b|[\s\"')]|$))"
+)
+_SIGNED = regex(
+    r"(?m)^[ \t>]{0,16}(?:Author|Commit|Committer|[A-Z][\w-]{1,20}-by):[ \t]{1,8}"
+    r"(?P<name>[^\s<][^\n<]{0,62}[^\s<])(?=[ \t]{1,4}<[^\s<>]{0,64}@)"
+)
+_SLOTS = regex(r"(?m)^[ \t]{0,16}(?P<name>[A-Za-z][\w.-]{0,62})(?=[ \t]{1,16}slots[ \t]?=[ \t]?\d)")
+_OUTPUT = regex(r": {1,4}(?=Traceback|File |\[?20\d\d-|\[rank\d)")
+_FILE = regex(
+    r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]?[ \t]{1,16}\d{1,9}[ \t]{1,16}"
+    r"(?P<user>[^\s\d]\S{0,63})[ \t]{1,16}(?P<group>[^\s\d]\S{0,63})(?=[ \t]{1,16}\d)"
+)
+_ACCOUNTS = (
+    (("ogged in as",), _LOGIN),
+    (("Author:", "-by:"), _SIGNED),
+    (("-rw", "drw"), _FILE),
+)
+_WORD = regex(r"\S+")
+_BRACKETED = regex(
+    r"\[(?P<address>(?=[^\]]{0,40}::|(?:[0-9a-fA-F]{1,4}:){7})[0-9a-fA-F]{1,4}:[0-9a-fA-F:]{1,40})\](?=:\d)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +125,8 @@ def identities_of(texts: Iterable[str]) -> Identities:
     for text in texts:
         lower = lowered(text)
         machines = [*_fields(text, lower), *_addressed(text), *_log_prefixes(text)]
-        people = [*_prompts(text, machines), *_homes(text), *_user_fields(text, lower)]
+        people = [*_prompts(text, machines), *_homes(text), *_user_fields(text, lower), *_accounts(text)]
+        people += _columns(text, machines)
         for start, end in machines:
             name = text[start:end].partition("[")[0].rstrip(".-")
             if len(name) >= 4 and _is_marked(name) and not name.replace(".", "").isdigit():
@@ -109,7 +146,8 @@ def mask_identities(text: str, known: Identities = NOBODY) -> str:
         return text
     lower = lowered(text)
     machines = [*_fields(text, lower), *_addressed(text), *_hosts(text), *_log_prefixes(text)]
-    people = [*_prompts(text, machines), *_homes(text), *_user_fields(text, lower)]
+    people = [*_prompts(text, machines), *_homes(text), *_user_fields(text, lower), *_accounts(text)]
+    people += [*_columns(text, machines), *_links(text)]  # what a link tells may be the name of a project elsewhere
     people += _mentions(text, known.users, r"(?<=[/\\])(?:{})(?=[/\\\s\"',;:)]|$)")
     machines += _mentions(text, known.hosts, r"(?<![\w-])(?:{})(?![\w-])")
     replacements = [(start, end, _VISIBLE.sub("x", text[start:end])) for start, end in people]
@@ -251,6 +289,7 @@ def _prompts(text: str, machines: list[Span]) -> Iterator[Span]:
     """The people of ``alice@node-17:~$``, ``[alice@node-17 run]$`` and ``scp alice@node-17:/data``; their machines are
     added to ``machines``."""
     at = text.find("@")
+    remote = at >= 0 and any(map(text.__contains__, ("ssh", "mosh", "sftp", "scp", "rsync")))
     while at >= 0:
         window = text[max(0, at - 32) : at]
         name = window[len(window.rstrip(_HOST_LETTERS + "_")) :]
@@ -258,7 +297,12 @@ def _prompts(text: str, machines: list[Span]) -> Iterator[Span]:
         if name and name != "git" and host:
             after = text[host.end() : host.end() + 2]
             bracket = text[at - len(name) - 1 : at - len(name)] == "["
-            if (after[:1] == ":" and after[1:2] in ("~", "/", " ")) or (bracket and after[:1] == " "):
+            if (
+                (after[:1] == ":" and after[1:2] in ("~", "/", " "))
+                or (bracket and after[:1] == " ")
+                or text.startswith("'s password", host.end())
+                or (remote and _REMOTE.search(text[max(0, at - len(name) - 160) : at - len(name)]))
+            ):
                 if _is_private(host[0]):
                     machines.append(host.span())
                 if name not in _SHARED:
@@ -267,11 +311,101 @@ def _prompts(text: str, machines: list[Span]) -> Iterator[Span]:
 
 
 def _log_prefixes(text: str) -> Iterator[Span]:
-    """The host before each line of NCCL: ``node-17:4321:4388 [0] NCCL INFO …``."""
+    """The host before each line of NCCL (``node-17:4321:4388 [0] NCCL INFO …``) or pdsh (``node-17: Traceback``), and
+    those of a host file (``node-17 slots=8``)."""
     if "NCCL" in text:
-        for match in _PREFIX.finditer(text):
-            if _is_private(match["name"]):
+        for match in _PROCESS.finditer(text):
+            start, name = _before(text, match.start(), 40)
+            if name and _is_private(name):
+                yield start, match.start()
+    if "slots" in text:
+        for match in _SLOTS.finditer(text):
+            if _is_private(match["name"]) and not _is_role(match["name"]):
                 yield match.span("name")
+    if ": Traceback" in text or ": [20" in text or ": 202" in text:
+        yield from _outputs(text)
+
+
+def _outputs(text: str) -> Iterator[Span]:
+    """The hosts before lines of output. A line may begin with anything; several with the same begin with a machine, if
+    it is no role in the run."""
+    before: dict[str, list[Span]] = {}
+    for match in _OUTPUT.finditer(text):
+        start, name = _before(text, match.start(), 0)
+        if name[-1:].isdigit():
+            before.setdefault(name, []).append((start, match.start()))
+    for name, spans in before.items():
+        if len(spans) > 1 and not _is_role(name) and _is_private(name):
+            yield from spans
+
+
+def _is_role(name: str) -> bool:
+    return name.lower().rstrip("0123456789").rstrip("-_.") in _ROLES
+
+
+def _before(text: str, end: int, indent: int) -> tuple[int, str]:
+    """The name that ends here, at most so many characters behind the beginning of its line; else an empty one."""
+    window = text[max(0, end - 64 - indent) : end]
+    line = window.rpartition("\n")[2]
+    begins = len(line) < len(window) or len(window) == end
+    name = line[len(line.rstrip(_HOST_LETTERS + "_")) :]
+    if not begins or len(line) - len(name) > indent or not _LINE_NAME.fullmatch(name):
+        return end, ""
+    return end - len(name), name
+
+
+def _accounts(text: str) -> Iterator[Span]:
+    """The people who are logged in, who signed a commit, and who own a file."""
+    for needles, pattern in _ACCOUNTS:
+        for match in pattern.finditer(text) if any(map(text.__contains__, needles)) else ():
+            for group in pattern.groupindex:
+                name = match[group]
+                if name and name.lower() not in _NOBODY and not _NO_NAME.fullmatch(name):
+                    yield match.span(group)
+
+
+def _links(text: str) -> Iterator[Span]:
+    """The people whose run a link shows."""
+    if "wandb.ai/" in text or "swanlab.cn/@" in text:
+        for match in _SITE.finditer(text):
+            if match["name"].lower() not in _NOBODY:
+                yield match.span("name")
+
+
+def _columns(text: str, machines: list[Span]) -> Iterator[Span]:
+    """The people in a listing of jobs or processes under its header; the machines are added to ``machines``."""
+    if not any(map(text.__contains__, _LISTED)):
+        return
+    at, listing = 0, None
+    for line in text.split("\n"):
+        words = [*_WORD.finditer(line)] if len(line) <= 400 else []
+        header = _listing([word[0].upper() for word in words])
+        if header:
+            listing = header
+        elif listing and set(line) - set("- \r"):  # sacct underlines its header
+            number, user, host = listing
+            if len(words) <= max(number, user) or not words[number][0][0].isdigit():
+                listing = None
+            else:
+                name = words[user][0]
+                if name.lower() not in _SHARED and not name.isdigit():
+                    yield at + words[user].start(), at + words[user].end()
+                if (
+                    host is not None
+                    and len(words) > host
+                    and _is_marked(machine := words[host][0])
+                    and machine[0].isalpha()
+                ):
+                    machines.append((at + words[host].start(), at + words[host].end()))
+        at += len(line) + 1
+
+
+def _listing(words: list[str]) -> tuple[int, int, int | None] | None:
+    """The places of the number, the user and the host in a listing with this header."""
+    for number, user, host in _LISTINGS:
+        if number in words and user in words:
+            return words.index(number), words.index(user), words.index(host) if host in words else None
+    return None
 
 
 def _ip_addresses(text: str) -> Iterator[Span]:
@@ -289,6 +423,9 @@ def _ip_addresses(text: str) -> Iterator[Span]:
             yield start, end
     if "ip-" in text:
         for match in _DASHED.finditer(text):
+            yield match.span("address")
+    if "]:" in text:
+        for match in _BRACKETED.finditer(text):
             yield match.span("address")
     if "::" in text or "fe80" in text:
         for match in _SIX.finditer(text):

@@ -11,8 +11,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.incidents import KTO_SINGLE
-from tests.test_mask import BODY, HEX, KEYED, SHAPES
+from tests.test_mask import BODY, HEX, KEYED, NAMES, NOTATIONS, SHAPES
 from trainmedic.kb.model.place import Attachment
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
@@ -28,6 +29,11 @@ SECRETS: Mapping[str, str] = {
     "wandb_hex_key": f"wandb login {HEX}",
     "private_key": PEM,
     **{f"keyed: {context}": context.format(BODY[:24]) for context in KEYED if "\\" not in context},
+    **{
+        f"apart: {notation}": notation.format(name=NAMES[number % len(NAMES)], value=BODY[:24])
+        for number, notation in enumerate(NOTATIONS)
+        if "\\" not in notation
+    },
 }
 """Kind → a text that holds a secret of it. What is escaped already is not escaped once more here."""
 CORES = (BODY[:24], BODY[:12], BODY[-12:], HEX[8:32], "ABCD1234EFGH5678", "12345678-90ab-cdef")
@@ -57,6 +63,17 @@ def assert_clean(shown: str, secret: str) -> None:
     assert secret not in shown
     for core in CORES:
         assert core not in shown, core
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_read_of_a_text_does_not_hold_the_value_of_a_secret_name(name: str, notation: str) -> None:
+    text = notation.format(name=name, value=BODY[:24])
+    evidence = parse(
+        f"why?\n{text}", (Attachment(name="a.yaml", content=f"x: 1\n{text}"), Attachment(name="a.log", content=text))
+    )
+    for source in evidence.sources:
+        assert_clean(source.text, text)
 
 
 @pytest.fixture

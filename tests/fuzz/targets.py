@@ -7,7 +7,8 @@ from contextlib import suppress
 from functools import partial
 
 from tests.parse.test_contract import FORMATS, READERS, read
-from tests.test_mask import SHAPES
+from tests.test_mask import LOOKS, NOTATIONS, SHAPES
+from tests.test_mask import NAMES as SECRET_NAMES
 from trainmedic.ingest.blocks import blocks
 from trainmedic.ingest.document import Raw
 from trainmedic.ingest.personal import hidden, hidden_markdown
@@ -60,6 +61,10 @@ def _mask(data: bytes) -> None:
     assert mask(once.text).text == once.text
     # A secret that stands free survives in no surroundings.
     assert SECRET not in mask(f"{text}\n{SECRET}\n{text}").text
+    # Nor does the value of a name of one, wherever the two stand.
+    chosen = sum(data[:8])
+    pair = NOTATIONS[chosen % len(NOTATIONS)].format(name=SECRET_NAMES[chosen % len(SECRET_NAMES)], value=LOOKS)
+    assert LOOKS not in mask(f"{text}\n\n{pair}\n{text}").text
 
 
 def _personal(data: bytes) -> None:
