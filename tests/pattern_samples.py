@@ -8,7 +8,7 @@ import string
 from collections.abc import Iterator
 from typing import Any
 
-_PARSER: Any = re._parser  # type: ignore[attr-defined]
+_PARSER: Any = re._parser
 _LETTERS = string.ascii_letters + string.digits + "_-./+=:?&;%~@ \n\t\"'\\|"
 _ROUNDS = 2_000
 
