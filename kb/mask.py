@@ -292,7 +292,7 @@ def _end_of_key(text: str, start: int) -> int:
         return end
     mark = text.rfind("-----BEGIN", 0, start)
     before: str = text[text.rfind("\n", max(0, mark - 200), mark) + 1 : mark]
-    at = end
+    at, form = end, None
     for _ in range(_KEY_LINES):
         at = text.find("\n", at) + 1
         if not at:
@@ -300,9 +300,9 @@ def _end_of_key(text: str, start: int) -> int:
         stop = text.find("\n", at)
         line = text[at : stop if stop >= 0 else len(text)]
         part = _key_part(line, before)
-        if part is not None:
+        if part is not None and form in (None, _form(line[:part])):
             end = at + len(line)
-            before = line[:part]
+            before, form = line[:part], _form(line[:part])
             if len(line) - part < _KEY_PART:
                 break
         elif line.strip() not in ("", before.strip()) and not _KEY_HEADER.match(line):
@@ -317,19 +317,24 @@ def _start_of_key(text: str, floor: int, end: int) -> int:
     before: str | None = line
     escaped = line.rstrip(_BASE64 + "\\")
     long = len(line) - len(escaped) >= _KEY_PART
-    start = begin + len(escaped) if long else end
+    start, form = (begin + len(escaped) if long else end), None
     for _ in range(_KEY_LINES):
         if begin <= floor:
             break
         stop = begin - 1
         begin = max(floor, text.rfind("\n", floor, stop) + 1)
         part = _key_part(text[begin:stop], before)
-        if part is None:
+        if part is None or form not in (None, _form(text[begin : begin + part])):
             break
-        start = begin + part
+        start, form = begin + part, _form(text[begin : begin + part])
         long = long or stop - start >= _KEY_PART
         before = None  # only the last line is short
     return start if long else end
+
+
+def _form(prefix: str) -> str:
+    """What stands before each line of a log, whatever the time."""
+    return "".join("0" if letter.isdigit() else letter for letter in prefix)
 
 
 def _key_part(line: str, before: str | None) -> int | None:

@@ -317,6 +317,14 @@ def test_the_lines_around_a_mark_alone_stay() -> None:
         assert mask(text).text == text
 
 
+def test_a_private_key_without_its_end_mark_ends_where_the_prefix_of_its_lines_does() -> None:
+    lines = [f"2026-01-01 12:00:0{number} [rank0]: {line}" for number, line in enumerate(PEM_LINES[:3])]
+    text = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, f"loaded shard {LOOKS}", "loss 1"])
+    assert mask(text).text.endswith(f"\nloaded shard {LOOKS}\nloss 1")
+    text = "\n".join(["loss 1", f"loaded shard {LOOKS}", *lines, "-----END PRIVATE KEY-----"])
+    assert mask(text).text.startswith(f"loss 1\nloaded shard {LOOKS}\n2026-01-01 12:00:00 [rank0]: ***")
+
+
 def test_a_very_long_key_without_marks_is_masked_as_far_as_keys_go() -> None:
     many = "\n".join(PEM_LINES[:1] * 500)
     for text in (f"-----BEGIN PRIVATE KEY-----\n{many}", f"{many}\n-----END PRIVATE KEY-----"):
