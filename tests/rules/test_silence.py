@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import cast
 
 import pytest
 
 from tests.incidents import KTO_COMMAND, KTO_YAML, TRL_COMMAND
 from tests.shipped import shipped_mechanisms, shipped_rules
 from trainmedic.kb.engine.checker import check
-from trainmedic.kb.engine.expressions import Expression
+from trainmedic.kb.engine.expressions import Expression, compile_expression
 from trainmedic.kb.engine.facts import Facts
+from trainmedic.kb.engine.said import Shape
 from trainmedic.kb.engine.silence import ALWAYS, empty, marks_of, said_by
 from trainmedic.kb.engine.spoken import ConditionIndex
 from trainmedic.kb.engine.values import UNKNOWN, Key, truth
+from trainmedic.kb.engine.vocabulary import vocabulary
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
@@ -77,6 +80,27 @@ def test_only_conditions_that_cannot_be_told_are_not_asked(name: str) -> None:
     assert [condition for condition in everything if id(condition) not in left] == asked
     for condition in everything:
         assert id(condition) not in left or truth(condition.evaluate(facts)) is UNKNOWN, condition.root.text
+
+
+class Broken:
+    """A condition that raises."""
+
+    marks = frozenset({"name:no_such_thing"})
+
+    def on_silence(self, shape: Shape) -> bool:
+        raise ValueError(shape)
+
+
+def test_a_condition_that_raises_is_asked_so_that_its_fault_is_reported() -> None:
+    broken = cast(Expression, Broken())
+    assert list(ConditionIndex([broken], lambda condition: condition).decidable(read("nothing"))) == [broken]
+
+
+def test_what_a_condition_is_on_silence_is_worked_out_for_one_that_was_not_kept() -> None:
+    facts = read("nothing")
+    condition = compile_expression('known(version("trl"))', vocabulary())
+    assert condition.on_silence(said_by(facts).shape) is False
+    assert condition.holds(facts) is False
 
 
 @pytest.mark.parametrize("name", PASTES)
