@@ -98,7 +98,7 @@ def test_a_condition_that_raises_is_asked_so_that_its_fault_is_reported() -> Non
 
 def test_what_a_condition_is_on_silence_is_worked_out_for_one_that_was_not_kept() -> None:
     facts = read("nothing")
-    condition = compile_expression('known(version("trl"))', vocabulary())
+    condition = compile_expression('known(version("trl", ">=0.1"))', vocabulary())
     assert condition.on_silence(said_by(facts).shape) is False
     assert condition.holds(facts) is False
 
