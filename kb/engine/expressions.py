@@ -139,8 +139,6 @@ class Expression:
 
     def reads_user_text(self, facts: Facts) -> bool:
         """Whether any fact of it was read from what the user provided."""
-        if self.marks.isdisjoint(said_by(facts).marks):
-            return False
         return any(facts.fact(key).user_provided for key in self.reads)
 
     def explain(self, facts: Facts) -> Outcome:
