@@ -209,7 +209,7 @@ def test_a_damaged_archive_is_refused(damage: str, tmp_path: Path) -> None:
         file.write_bytes(file.read_bytes()[:-40])
     elif damage == "flipped":
         content = bytearray(file.read_bytes())
-        content[content.index(b"history/") + 40] ^= 0xFF
+        content[content.index(b"backup.json") + len(b"backup.json") + 5] ^= 0xFF  # compressed, behind its name
         file.write_bytes(content)
     elif damage == "no archive":
         file.write_text("hello", encoding="utf-8")
