@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 import yaml
@@ -555,6 +559,45 @@ def test_what_the_unit_sets_are_settings() -> None:
     named = re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", "\n".join(lines))
     assert named
     unknown_variables(dict.fromkeys(named, "x"))
+
+
+def test_the_commands_of_the_page_use_the_files_of_the_unit_and_settings_that_there_are() -> None:
+    page, unit = (file.read_text(encoding="utf-8") for file in (ROOT / "docs" / "deployment.md", UNIT))
+    (command,) = re.findall(r"^medic\(\) \{.+?^\}", page, re.MULTILINE | re.DOTALL)
+    (environment,) = re.findall(r"^EnvironmentFile=(\S+)$", unit, re.MULTILINE)
+    assert f"--property=EnvironmentFile={environment}" in command
+    for name, file in re.findall(r"^LoadCredential=(\w+):(\S+)$", f"{unit}\n{page}", re.MULTILINE):
+        assert f"--setenv=TRAINMEDIC_{name.upper()}_FILE={file}" in command
+    unknown_variables({name: "x" for name in re.findall(r"\bTRAINMEDIC_[A-Z_]+(?==)", page)})
+
+
+def test_the_bundle_is_installed_into_a_folder_named_from_where_one_is(tmp_path: Path) -> None:
+    bundle, elsewhere = tmp_path / "bundle", tmp_path / "elsewhere"
+    for folder in (bundle / "wheels", elsewhere / "bin"):
+        folder.mkdir(parents=True)
+    shutil.copy(DEPLOY / "airgap" / "install.sh", bundle)
+    # A pip that installs a program which does nothing.
+    install = "import pathlib, sys; pathlib.Path(sys.prefix, 'bin', 'trainmedic').touch()"
+    with ZipFile(bundle / "wheels" / "pip-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("pip/__main__.py", install)
+    (bundle / "wheels" / "trainmedic-1-py3-none-any.whl").touch()
+    machine = f"{platform.system().lower()}-{platform.machine()}-cp{sys.version_info[0]}{sys.version_info[1]}"
+    for name, text in {"platform": machine, "extras": "ui", "constraints.txt": ""}.items():
+        (bundle / name).write_text(text, encoding="utf-8")
+    (bundle / "SHA256SUMS").write_text(f"{sha256(b'ui').hexdigest()}  extras\n", encoding="utf-8")
+    (elsewhere / "bin" / "python").symlink_to(Path(sys.base_prefix, "bin", f"python3.{sys.version_info[1]}"))
+    command = ["sh", "../bundle/install.sh", "opt/trainmedic", "bin/python"]
+    done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"installed: {elsewhere}/opt/trainmedic/bin/trainmedic\n"
+    assert (elsewhere / "opt" / "trainmedic" / "bin" / "trainmedic").is_file()
+
+
+def test_the_composed_service_is_told_of_the_proxy_in_front_of_it() -> None:
+    environment = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]["trainmedic"]["environment"]
+    unknown_variables(environment)
+    assert environment["TRAINMEDIC_TRUSTED_PROXIES"] == "${TRUSTED_PROXIES:-127.0.0.1}"
+    assert environment["TRAINMEDIC_PUBLIC_URL"] == "${PUBLIC_URL:-}"
 
 
 def test_the_bundle_and_the_image_install_the_same() -> None:

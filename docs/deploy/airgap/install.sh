@@ -3,8 +3,10 @@
 #   sh install.sh FOLDER [PYTHON]     for example /opt/trainmedic python3.11
 set -eu
 [ $# -ge 1 ] || { echo "usage: sh install.sh FOLDER [PYTHON]" >&2; exit 2; }
-target=$1
+# Before the folder changes.
+case $1 in /*) target=$1 ;; *) target=$PWD/$1 ;; esac
 python=${2:-python3}
+case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
 cd "$(dirname "$0")"
 sha256sum --quiet --check SHA256SUMS || { echo "the bundle is damaged: unpack it again" >&2; exit 1; }
 here=$("$python" -c 'import platform, sys; print(f"{platform.system().lower()}-{platform.machine()}-cp{sys.version_info[0]}{sys.version_info[1]}")')
