@@ -12,10 +12,12 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from trainmedic.kb.model import case
+from trainmedic.kb.model.environment import OptionChange, VersionChange
 from trainmedic.kb.model.place import Span
 from trainmedic.kb.model.report_view import FindingView, MissingView, Number, ReceiptView, RunView, SignalView
 from trainmedic.kb.model.run_difference import CurveView, DifferenceView
 from trainmedic.kb.serialization import OpenChoice
+from trainmedic.kb.threads.thread import Quote
 
 Verdict = Annotated[Literal["answered", "need_input", "not_in_kb", "no_fault"], OpenChoice()]
 Confidence = Annotated[Literal["high", "medium", "low"], OpenChoice()]
@@ -218,18 +220,6 @@ class DefectView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VersionChangeView:
-    """A package to change: the defects that it clears and enters, by id, or the requirement that asks for it."""
-
-    package: str
-    current: str
-    to: str
-    clears: tuple[str, ...] = ()
-    enters: tuple[str, ...] = ()
-    because: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemainderView:
     """A defect that no change of versions clears, and why: ``unreleased``, ``constraint``, ``trade``, ``version``."""
 
@@ -250,28 +240,13 @@ class PackageChangeView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OptionChangeView:
-    """An option that two releases treat differently: ``removed``, ``renamed`` or another ``default``.
-
-    ``concerns``: the pasted configuration writes it (removed, renamed), or leaves it to its default.
-    """
-
-    framework: str
-    option: str
-    kind: str
-    before: object = None
-    after: object = None
-    concerns: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonView:
     """A failing environment against one that works. ``defects`` are ids of defects that only the failing one has, those
     that the pasted text speaks of first."""
 
     packages: tuple[PackageChangeView, ...] = ()
     defects: tuple[str, ...] = ()
-    options: tuple[OptionChangeView, ...] = ()
+    options: tuple[OptionChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +258,7 @@ class AuditView:
     """
 
     defects: tuple[DefectView, ...]
-    changes: tuple[VersionChangeView, ...]
+    changes: tuple[VersionChange, ...]
     left: tuple[RemainderView, ...]
     packages: Mapping[str, str]
     receipt: ReceiptView
@@ -376,16 +351,6 @@ class MessagesView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuoteView:
-    """A passage of a thread as it is written; ``message`` counts its messages from 1. ``role`` is ``reporter``,
-    ``maintainer``, ``author`` (of a write-up) or ``other``."""
-
-    text: str
-    role: str
-    message: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarView:
     """A report of somebody else that is like the question: ingested, not reviewed. ``likeness`` is from 0 to 1.
 
@@ -397,8 +362,8 @@ class SimilarView:
     source: str
     title: str
     url: str | None
-    symptom: tuple[QuoteView, ...]
-    resolution: tuple[QuoteView, ...]
+    symptom: tuple[Quote, ...]
+    resolution: tuple[Quote, ...]
     resolved_by: str | None
     versions: Mapping[str, str]
     updated: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainmedic.kb.model.report import Status
+from trainmedic.kb.projection import project
 from trainmedic.service.answer import CauseView, MechanismRef, RefutationView
 from trainmedic.service.composition.citations import plain_text
 from trainmedic.service.ranking.diagnose import Diagnosis
@@ -32,9 +33,7 @@ def cause_views(diagnosis: Diagnosis, language: str) -> tuple[CauseView, ...]:
             evidence_grade=cause.case.evidence,
             cases=(cause.case.id, *cause.case.related),
             findings=tuple(sorted({f.rule_id for f in cause.findings if f.status is Status.FIRED})),
-            refutations=tuple(
-                RefutationView(claim=r.claim.get(language), why=r.why.get(language)) for r in cause.case.refutations
-            ),
+            refutations=tuple(project(RefutationView, item, language) for item in cause.case.refutations),
             why=tuple(name for name, value in cause.features.items() if value > 0),
             level=cause.case.level,
             mechanism=_mechanism_of(cause, diagnosis, language),

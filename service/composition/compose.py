@@ -10,6 +10,8 @@ from trainmedic.kb.fences import fence_around
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Receipt
 from trainmedic.kb.model.report import Finding, Fix, Severity
+from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.projection import project
 from trainmedic.service.answer import Citation, Section, StatementView
 from trainmedic.service.composition.brief import fold, part, split, word_count
 from trainmedic.service.composition.checkup import checkup
@@ -19,7 +21,7 @@ from trainmedic.service.composition.fix_text import concerning, without_diffs
 from trainmedic.service.composition.follow_up import changes_section
 from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.option_names import other_names
-from trainmedic.service.composition.views import finding_view, grouped, in_words, joined, merged_evidence, missing_view
+from trainmedic.service.composition.views import finding_view, grouped, in_words, joined, merged_evidence
 from trainmedic.service.composition.what_if import supposition
 from trainmedic.service.ranking.diagnose import Diagnosis, complaint, nothing_readable, unread_log
 from trainmedic.service.ranking.features import Context
@@ -540,7 +542,7 @@ def _others(diagnosis: Diagnosis, context: Context, lead: Cause | None, citation
 
 
 def _asks(diagnosis: Diagnosis, language: str) -> Sections:
-    views = [missing_view(item, language) for item in diagnosis.missing]
+    views = [project(MissingView, item, language) for item in diagnosis.missing]
     items = [f"{view.ask} {view.why}" for view in views]
     body = "\n".join(f"{number}. {item}" for number, item in enumerate(items, start=1))
     name = "decide" if diagnosis.verdict == "need_input" else "ask"

@@ -9,6 +9,7 @@ from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.error_messages.tables import LOGGED
 from trainmedic.kb.model.case import Case
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.projection import project
 from trainmedic.service.answer import (
     AdviceView,
     Answer,
@@ -30,32 +31,21 @@ GROUNDED = ("answered", "no_fault")
 
 
 def message_view(match: MessageMatch, language: str) -> MessageView:
-    entry, where, advice = match.entry, match.place, match.advice
-    return MessageView(
+    entry, where = match.entry, match.place
+    return project(
+        MessageView,
+        match,
+        language,
         package=entry.package,
         kind=entry.kind,
         template=entry.template,
         evidence=match.span,
-        place=MessagePlaceView(
-            file=where.file, line=where.line, function=where.function, release=entry.last, url=match.url
-        ),
+        place=project(MessagePlaceView, where, release=entry.last, url=match.url),
         condition=where.condition,
-        values=tuple(
-            ConditionValueView(name=item.name, value=item.value, evidence=item.span) for item in match.conditions
-        ),
+        values=tuple(project(ConditionValueView, item, evidence=item.span) for item in match.conditions),
         text=explanation(match, language),
         first_release=entry.first,
         last_release=entry.last,
-        version=match.version,
-        in_version=match.in_version,
-        advice=None
-        if advice is None
-        else AdviceView(
-            meaning=advice.meaning.get(language) if advice.meaning is not None else "",
-            change=advice.change.get(language) if advice.change is not None else "",
-            no_help=advice.no_help.get(language) if advice.no_help is not None else "",
-            cases=advice.cases,
-        ),
         others=tuple(dict.fromkeys(other.package for other in match.others if other.package != entry.package)),
         whole=match.is_whole,
     )

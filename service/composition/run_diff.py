@@ -9,11 +9,12 @@ from trainmedic.kb.engine.audit import audit
 from trainmedic.kb.engine.curve_comparison import CurveParting
 from trainmedic.kb.engine.defect import DefectSet
 from trainmedic.kb.engine.mechanism import Mechanism
-from trainmedic.kb.engine.run_diff import Difference, Side, diff_runs
+from trainmedic.kb.engine.run_diff import Side, diff_runs
 from trainmedic.kb.engine.upgrades import releases_of
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
-from trainmedic.kb.model.run_difference import CurveView, DifferenceView, EffectView
+from trainmedic.kb.model.run_difference import CurveView, DifferenceView
+from trainmedic.kb.projection import project
 from trainmedic.service.answer import Answer, Section, TwoRunsView, markdown
 from trainmedic.service.composition.audit import defect_view
 from trainmedic.service.composition.citations import code, place
@@ -35,7 +36,7 @@ def diff_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], language: 
     diff = diff_runs(good, bad, mechanisms)
     failures = dict.fromkeys((*good.report.failures, *bad.report.failures))
     return DiffView(
-        differences=tuple(_difference(difference, language) for difference in diff.differences),
+        differences=tuple(project(DifferenceView, difference, language) for difference in diff.differences),
         curves=tuple(map(_curve, diff.curves)),
         signals=tuple(signal_view(signal, language) for signal in diff.signals),
         findings=tuple(finding_view(finding, language) for finding in diff.findings),
@@ -56,7 +57,7 @@ def two_runs_view(good: Side, bad: Side, mechanisms: Iterable[Mechanism], langua
     return TwoRunsView(
         works=works,
         fails=fails,
-        differences=tuple(_difference(difference, language) for difference in diff.differences),
+        differences=tuple(project(DifferenceView, difference, language) for difference in diff.differences),
         curves=tuple(map(_curve, diff.curves)),
         series=series_views(good.evidence),
         receipt=receipt_view(good.evidence.receipt),
@@ -116,35 +117,6 @@ def _parting(curve: CurveView, language: str) -> str:
 
 
 def _curve(parting: CurveParting) -> CurveView:
-    return CurveView(
-        metric=parting.metric,
-        step=parting.step,
-        good=parting.good.value,
-        bad=parting.bad.value,
-        whole=parting.whole,
-        good_place=parting.good.span,
-        bad_place=parting.bad.span,
-    )
-
-
-def _difference(difference: Difference, language: str) -> DifferenceView:
-    return DifferenceView(
-        kind=difference.kind,
-        name=difference.name,
-        good=difference.good,
-        bad=difference.bad,
-        good_source=difference.good_source,
-        bad_source=difference.bad_source,
-        good_place=difference.good_place,
-        bad_place=difference.bad_place,
-        effects=tuple(
-            EffectView(
-                kind=effect.kind,
-                id=effect.id,
-                title=effect.title.get(language),
-                fix=effect.fix.get(language) if effect.fix is not None else "",
-                explains=effect.explains,
-            )
-            for effect in difference.effects
-        ),
-    )
+    good, bad = parting.good, parting.bad
+    places = {"good_place": good.span, "bad_place": bad.span}
+    return project(CurveView, parting, good=good.value, bad=bad.value, **places)

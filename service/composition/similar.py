@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmedic.kb.threads.thread import Quote, SimilarThread
-from trainmedic.service.answer import Answer, QuoteView, Section, SimilarView, markdown
+from trainmedic.kb.projection import project
+from trainmedic.kb.threads.thread import SimilarThread
+from trainmedic.service.answer import Answer, Section, SimilarView, markdown
 from trainmedic.service.composition.citations import harmless
 from trainmedic.service.composition.messages import messages
 
@@ -33,22 +34,8 @@ def with_similar(answer: Answer, threads: Sequence[SimilarThread]) -> Answer:
 
 def _view(item: SimilarThread) -> SimilarView:
     thread = item.thread
-    return SimilarView(
-        id=thread.id,
-        source=thread.source,
-        title=thread.title,
-        url=thread.url if thread.url.startswith(("https://", "http://")) else None,
-        symptom=tuple(map(_quote, thread.symptom)),
-        resolution=tuple(map(_quote, thread.resolution)),
-        resolved_by=thread.resolved_by,
-        versions=dict(thread.versions),
-        updated=thread.updated,
-        likeness=round(item.likeness, 4),
-    )
-
-
-def _quote(quote: Quote) -> QuoteView:
-    return QuoteView(text=quote.text, role=quote.role, message=quote.message)
+    url = thread.url if thread.url.startswith(("https://", "http://")) else None
+    return project(SimilarView, thread, url=url, likeness=round(item.likeness, 4))
 
 
 def _item(view: SimilarView, language: str) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.report_view import MissingView
+from trainmedic.kb.projection import project
 from trainmedic.service.answer import Answer, Language, markdown
 from trainmedic.service.composition.cause_views import cause_views
 from trainmedic.service.composition.citations import Citations
@@ -16,11 +18,10 @@ from trainmedic.service.composition.messages import messages
 from trainmedic.service.composition.series import series_views
 from trainmedic.service.composition.views import (
     finding_view,
-    missing_view,
     receipt_view,
     run_view,
     settings_used,
-    signal_views,
+    signal_view,
 )
 from trainmedic.service.question.conversation import Message
 from trainmedic.service.question.intent import Relation
@@ -65,8 +66,8 @@ def template_answer(
         findings=tuple(finding_view(finding, language) for finding in report.findings),
         citations=citations,
         differential=differential_view(diagnosis, context, language),
-        missing=tuple(missing_view(item, language) for item in diagnosis.missing),
-        signals=signal_views(evidence, language),
+        missing=tuple(project(MissingView, item, language) for item in diagnosis.missing),
+        signals=tuple(signal_view(signal, language) for signal in evidence.signals),
         series=series_views(evidence),
         run=run_view(evidence, settings_used(report)),
         receipt=receipt_view(evidence.receipt),
