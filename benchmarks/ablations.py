@@ -50,7 +50,7 @@ def without_facets(advisor: Advisor) -> Advisor:
     weights = advisor.knowledge.weights
     facets = ("framework_", "algorithm_", "family_", "version_", "settings")
     values = {name: 0.0 if name.startswith(facets) else value for name, value in weights.weights.items()}
-    return WithoutFacets(replace(advisor.knowledge, weights=replace(weights, weights=values)))
+    return WithoutFacets(replace(advisor.knowledge, weights=replace(weights, weights=values)), advisor.read)
 
 
 def one_list(advisor: Advisor, rank: str) -> Order:
@@ -96,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     advisor = build_advisor(Settings(), with_history=False)
     whole: Mapping[str, Callable[[Ask], object]] = {
         "everything": advisor.ask,
-        "no rules": WithoutRules(advisor.knowledge).ask,
+        "no rules": WithoutRules(advisor.knowledge, advisor.read).ask,
         "no facets": without_facets(advisor).ask,
     }
     print("| variant | first | in three | f1 | false answers |\n|---|---|---|---|---|")

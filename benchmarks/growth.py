@@ -156,11 +156,11 @@ def checked(text: str) -> object:
 def understood(text: str) -> object:
     """A text as a first message and as a later one of a conversation."""
     glossary = load_glossary()
-    first = conversation.read(text, (), (), glossary)
-    later = conversation.read(text, (), [turn_of(EARLIER)], glossary)
+    first = conversation.message_of(text, (), (), glossary, parse)
+    later = conversation.message_of(text, (), [turn_of(EARLIER)], glossary, parse)
     intents = [understand(message.question, message.evidence, glossary) for message in (first, later)]
     query = build_query(later.evidence, Report(), later.question, glossary=glossary)
-    return intents, query, explain(first.evidence), says_solved(text), reported_changes(text, None, glossary)
+    return intents, query, explain(first.evidence), says_solved(text), reported_changes(text, None, glossary, parse)
 
 
 def asked(text: str) -> object:
@@ -170,7 +170,7 @@ def asked(text: str) -> object:
 
 @cache
 def knowing() -> Advisor:
-    return Advisor(load_knowledge(Settings()))
+    return Advisor(load_knowledge(Settings()), parse)
 
 
 def readings() -> dict[str, Callable[[str], object]]:

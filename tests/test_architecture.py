@@ -86,6 +86,19 @@ READS_ENVIRONMENT = {
     "kb/store/embedder.py",
     "ingest/tools/export_model.py",
 }
+READS_ITSELF = (
+    "ingest/",
+    "service/question/read",
+    "ui/app.py",
+    "ui/auditing.py",
+    "ui/chat/uploads.py",
+    "ui/checking.py",
+    "ui/cli/",
+    "ui/replay.py",
+    "ui/watch/",
+)
+"""The composition root, the reading processes, and what its user runs on files of his own; all others are handed a
+reader, which is bounded in a service."""
 BANNED_STEMS = {"utils", "helpers", "common", "misc", "manager", "base"}
 
 
@@ -238,6 +251,11 @@ def test_the_environment_is_read_in_few_places(module: Path) -> None:
             and node.value.id == "os"
         ]
         assert not reads or name_of(module) in READS_ENVIRONMENT
+
+
+def test_only_whoever_composes_chooses_what_reads(module: Path) -> None:
+    if not name_of(module).startswith(("kb/", *READS_ITSELF)):
+        assert "trainmedic.kb.parse.pipeline" not in {name for name, _ in imports(syntax(module))}
 
 
 def test_nothing_pasted_can_be_executed(module: Path) -> None:

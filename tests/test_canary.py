@@ -81,7 +81,7 @@ def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[tuple[Advisor, 
     """An advisor whose history is a file."""
     path = tmp_path / "history.sqlite3"
     history = History(f"sqlite:///{path}")
-    yield Advisor(knowledge_advisor.knowledge, history), tmp_path
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history), tmp_path
     history.close()
 
 

@@ -49,7 +49,7 @@ QUESTION = "kto loss is nan, {} is my key"
 def kept(knowledge_advisor: Advisor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Advisor]:
     """An advisor with a history."""
     history = History(f"sqlite:///{tmp_path_factory.mktemp('history') / 'history.sqlite3'}")
-    yield Advisor(knowledge_advisor.knowledge, history)
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
     history.close()
 
 
@@ -226,7 +226,7 @@ def test_nothing_that_a_webhook_is_told_holds_the_secret(kept: Advisor, receiver
 
     async def ask() -> None:
         request = Ask(question=QUESTION.format(secret), attachments=everywhere(secret))
-        observed = Advisor(kept.knowledge, kept.history, (webhook,))
+        observed = Advisor(kept.knowledge, kept.read, kept.history, (webhook,))
         async with webhook.running():
             await final_answer(TemplateAnswerer(observed).stream(request, "", run_inline))
 

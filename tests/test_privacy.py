@@ -50,7 +50,7 @@ def assert_nobody(shown: str) -> None:
 def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[Advisor]:
     """An advisor whose history is a file."""
     history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
-    yield Advisor(knowledge_advisor.knowledge, history)
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
     history.close()
 
 

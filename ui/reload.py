@@ -79,7 +79,7 @@ class Reloader:
                 knowledge = self._loaded()
                 if knowledge is not None:
                     # Also fills what is computed at first use, and fails here if it fails at all.
-                    Advisor(knowledge).prepare(Ask(question=WARMING))
+                    Advisor(knowledge, self._advisor.read).prepare(Ask(question=WARMING))
                     self._advisor.renew(knowledge)
                     log.info("the knowledge is now of version %s", knowledge.index.manifest.id)
                 self.problem = None
@@ -166,7 +166,7 @@ class Reloader:
             if current.index.manifest.id == name:
                 index.switch(root, name)
                 knowledge = replace(current, index=index.open_version(root / name, current.embedder))
-                Advisor(knowledge).prepare(Ask(question=WARMING))
+                Advisor(knowledge, self._advisor.read).prepare(Ask(question=WARMING))
                 self._advisor.renew(knowledge)
                 self.problem = None
                 log.info("the index %s has its vectors now", name)

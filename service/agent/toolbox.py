@@ -93,7 +93,7 @@ class Toolbox:
 
     def check_changed(self, form: CheckChanged) -> ToolResult:
         """The rules over the configuration with other values: the findings that clear, appear and stay."""
-        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules)
+        effects = what_if(self.prepared.context.evidence, form.values, self.advisor.knowledge.rules, self.advisor.read)
         problems = [f"{plain(change.name)}: {change.why.get(self.language)}" for change in effects.unknown]
         if not effects.changed:
             names = ", ".join(plain(name) for name in form.changes)

@@ -211,7 +211,7 @@ class Gated(Advisor):
     """An advisor that answers when it is let to, and counts how many questions it works on."""
 
     def __init__(self, whole: Advisor) -> None:
-        super().__init__(whole.knowledge)
+        super().__init__(whole.knowledge, whole.read)
         self.open = threading.Event()
         self.working = 0
         self.most = 0

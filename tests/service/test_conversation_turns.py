@@ -99,7 +99,7 @@ def test_whatever_says_more_is_no_mere_thanks(message: str) -> None:
     ],
 )
 def test_changes_that_were_made_are_read_with_their_values(message: str, changes: dict[str, str]) -> None:
-    assert reported_changes(message, "openrlhf", GLOSSARY) == changes
+    assert reported_changes(message, "openrlhf", GLOSSARY, parse) == changes
 
 
 @pytest.mark.parametrize("message", ["thanks!", "hello", "it works now, thank you"])

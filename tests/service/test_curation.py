@@ -88,7 +88,7 @@ def test_a_failure_with_the_same_fingerprint_joins_whatever_its_words_are() -> N
 
 @pytest.fixture
 def remembering(advisor: Advisor) -> Advisor:
-    return Advisor(advisor.knowledge, History("sqlite://"))
+    return Advisor(advisor.knowledge, advisor.read, History("sqlite://"))
 
 
 NAN = "TRL SFT: the loss is nan from the first step with fp16 on T5"

@@ -21,6 +21,7 @@ from tests.incidents import INCIDENTS, Incident
 from tests.test_mask import BODY
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.pages.case import CaseSet
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import plain
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
@@ -90,7 +91,7 @@ def poisoned(advisor: Advisor, case_id: str, text: str) -> Advisor:
     }
     changed = tuple(replace(case, sections=sections) if case.id == case_id else case for case in cases.cases)
     known = CaseSet(cases=changed, failures=cases.failures, version=cases.version)
-    return Advisor(replace(advisor.knowledge, cases=known))
+    return Advisor(replace(advisor.knowledge, cases=known), parse)
 
 
 def decided(answer: Answer) -> str:

@@ -91,7 +91,7 @@ class HangingCounters(DatabaseCounters):
 @pytest.fixture
 def flaky(advisor: Advisor) -> tuple[Advisor, FlakyHistory]:
     history = FlakyHistory("sqlite://")
-    return Advisor(advisor.knowledge, history), history
+    return Advisor(advisor.knowledge, advisor.read, history), history
 
 
 def test_an_answer_in_an_outage_is_given_and_says_that_it_is_not_stored(flaky: tuple[Advisor, FlakyHistory]) -> None:

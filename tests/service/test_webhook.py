@@ -110,7 +110,7 @@ def receive() -> Iterator[Callable[..., Receiver]]:
 
 
 def observed(advisor: Advisor, webhook: Webhook) -> Advisor:
-    return Advisor(advisor.knowledge, advisor.history, (webhook,))
+    return Advisor(advisor.knowledge, advisor.read, advisor.history, (webhook,))
 
 
 def asked(advisor: Advisor, webhook: Webhook, *questions: str, until: Callable[[], None] = lambda: None) -> list[str]:

@@ -495,7 +495,7 @@ def service(knowledge_advisor: Advisor) -> Iterator[Callable[..., Live]]:
     def start(**settings: Any) -> Live:
         history = History("sqlite://")
         histories.append(history)
-        advisor = Advisor(knowledge_advisor.knowledge, history)
+        advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
         parts = context(advisor, **settings)
         app = create_app(advisor, parts.settings)
         attach(app, parts, make_server)

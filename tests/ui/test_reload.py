@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.glossary.terms import BUILT_IN
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import OnnxEmbedder
 from trainmedic.kb.threads.store import FILE
@@ -115,7 +116,9 @@ class Place:
         path.with_suffix(".new").replace(path)
 
     def advisor(self, *, at_once: bool = False) -> Advisor:
-        return Advisor(loading.load_knowledge(self.settings, at_once=at_once), History(self.settings.history_url))
+        return Advisor(
+            loading.load_knowledge(self.settings, at_once=at_once), parse, History(self.settings.history_url)
+        )
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ class Conversations:
                 await self._channel.post(message, text)
                 return
             posted = await self._progress(message, language)
-            if await self._context.executor(lambda: wants_audit(question, attachments)):
+            if await self._context.executor(lambda: wants_audit(question, attachments, self._context.advisor.read)):
                 texts = await self._audit(question, attachments, language)
             else:
                 answer = await self._ask(question, attachments, conversation, trace_id, posted)
