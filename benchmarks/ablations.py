@@ -22,9 +22,9 @@ from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.dialogue.query import Facets, Query, build_query
+from trainmedic.service.dialogue.request import Ask, safely_named
 from trainmedic.service.evaluation.causes import Item, Share, evaluate, read_items, share
-from trainmedic.service.question.query import Facets, Query, build_query
-from trainmedic.service.question.request import Ask, safely_named
 from trainmedic.service.ranking.retrieve import Hit, retrieve
 from trainmedic.service.settings import Settings
 from trainmedic.ui.app import build_advisor

@@ -33,14 +33,14 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Report
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.question import conversation
-from trainmedic.service.question.intent import understand
-from trainmedic.service.question.query import build_query
-from trainmedic.service.question.reported_change import reported_changes
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.topic import says_solved
+from trainmedic.service.dialogue import conversation
+from trainmedic.service.dialogue.intent import understand
+from trainmedic.service.dialogue.query import build_query
+from trainmedic.service.dialogue.reported_change import reported_changes
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.topic import says_solved
+from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.settings import Settings
-from trainmedic.service.storage.history import turn_of
 from trainmedic.ui.checking import examine
 from trainmedic.ui.loading import load_knowledge
 

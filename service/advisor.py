@@ -35,13 +35,16 @@ from trainmedic.service.composition.run_diff import diff_view, side_of, two_runs
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
+from trainmedic.service.dialogue.conversation import Message, message_of
+from trainmedic.service.dialogue.difference import Difference, difference
+from trainmedic.service.dialogue.intent import Intent, Relation, understand
+from trainmedic.service.dialogue.query import Query, build_query
+from trainmedic.service.dialogue.request import Ask, safely_named
+from trainmedic.service.dialogue.turn import Turn, turn_of
+from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
+from trainmedic.service.dialogue.what_if import WhatIf, what_if, with_changes
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.tracing import tracer
-from trainmedic.service.question.conversation import Message, message_of
-from trainmedic.service.question.intent import Intent, Relation, understand
-from trainmedic.service.question.query import Query, build_query
-from trainmedic.service.question.request import Ask, safely_named
-from trainmedic.service.question.two_runs import of_failing_run, two_runs
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
@@ -57,12 +60,8 @@ from trainmedic.service.storage.history import (
     History,
     PastTurn,
     StoredAnswer,
-    Turn,
     storable,
-    turn_of,
 )
-from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
-from trainmedic.service.what_if.compare import Difference, difference
 
 log = logging.getLogger("trainmedic.advisor")
 CANDIDATES = 40

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from trainmedic.service.api.probes import Probe
     from trainmedic.service.api.routes import Worker
     from trainmedic.service.assistant import Investigate
+    from trainmedic.service.dialogue.reading import ReadingPool
     from trainmedic.service.llm.model import ChatModel
     from trainmedic.service.llm.model_calls import ModelCall
-    from trainmedic.service.question.reading import ReadingPool
     from trainmedic.ui.bots.channel import Channel
     from trainmedic.ui.bots.http import BotService
     from trainmedic.ui.chat.app import Shell
@@ -71,7 +71,7 @@ def build_advisor(
     ``at_once``: with an index of words only, if a whole one takes more than some seconds to build. ``read`` is this
     process only for commands on their user's own files; a service reads in bounded processes.
     """
-    from trainmedic.service.question.reading import ReadOnce
+    from trainmedic.service.dialogue.reading import ReadOnce
 
     knowledge = load_knowledge(settings, embedder, at_once=at_once)
     history = None
@@ -132,7 +132,7 @@ def build_service(
     If its index has words only, the reloader makes it whole in the background.
     """
     from trainmedic.service.api.routes import Worker
-    from trainmedic.service.question.reading import ReadingPool
+    from trainmedic.service.dialogue.reading import ReadingPool
 
     background: list[Background] = []
     if settings.otlp_endpoint:

@@ -19,7 +19,7 @@ from trainmedic.kb.store.sources import PageChanges
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.resources import ServedIndex
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.ui.indexing import Percent, add_vectors

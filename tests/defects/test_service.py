@@ -18,7 +18,7 @@ from trainmedic.kb.pages.defect import defects_of, load_defects
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.ui.chat.evidence import panel
 from trainmedic.ui.mcp.shapes import AuditResult

@@ -24,7 +24,7 @@ from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.limits import MOST_CLIENTS, RateLimits, item_of, network_of
 from trainmedic.service.api.resources import ServedIndex
 from trainmedic.service.api.scopes import REQUIREMENTS, requirement
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database

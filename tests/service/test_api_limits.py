@@ -18,7 +18,7 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.line import ROUNDS
 from trainmedic.service.api.routes import Overloaded, Worker
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import MEBIBYTE, Settings
 
 KEY = "correct-horse-battery-staple"

@@ -22,9 +22,9 @@ from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta, Draft, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, Message, ModelOptions
 from trainmedic.service.llm.prompts import sources_of, system_text
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.history import Feedback
 
 T = TypeVar("T")

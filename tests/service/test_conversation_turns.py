@@ -11,10 +11,10 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.reported_change import reported_changes
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.topic import is_acknowledgement, relation_of, topic_of
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.reported_change import reported_changes
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.topic import is_acknowledgement, relation_of, topic_of
 from trainmedic.ui.chat.follow import FollowUp, follow_ups
 from trainmedic.ui.chat.texts import examples
 

@@ -14,11 +14,12 @@ import pytest
 from trainmedic.kb.parse.error_template import template
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.evaluation.own import own_items
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.curation import recurring_views
 from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import Feedback, History, turn_of
+from trainmedic.service.storage.history import Feedback, History
 from trainmedic.service.storage.outcomes import OpenQuestion
 from trainmedic.service.storage.unresolved import clustered
 from trainmedic.ui.cli import main

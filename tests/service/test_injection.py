@@ -27,11 +27,11 @@ from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer
 from trainmedic.service.answering import Delta
 from trainmedic.service.assistant import Assistant
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
 from trainmedic.service.llm.prompts import Prompt, build, system_text
 from trainmedic.service.llm.verified_answer import grounding_of, verified_answer
 from trainmedic.service.llm.verify import verify
-from trainmedic.service.question.request import Ask
 from trainmedic.ui.app import load_agent
 
 SET = Path(__file__).parents[1] / "injection" / "attempts.jsonl"

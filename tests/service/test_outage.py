@@ -18,7 +18,7 @@ from trainmedic.service.api.access import Access
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.gate import Gate
 from trainmedic.service.api.limits import RateLimits
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.counters import DatabaseCounters
 from trainmedic.service.storage.database import open_database, reading

@@ -17,8 +17,8 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.reading import ReadingPool, ReadingTimeout, ReadOnce
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.reading import ReadingPool, ReadingTimeout, ReadOnce
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
 from trainmedic.ui.bots.question import wants_audit

@@ -14,7 +14,7 @@ from trainmedic.ingest.sync import sync
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.similar import mechanisms_near
 from trainmedic.service.settings import Settings
 from trainmedic.ui.loading import threads_of

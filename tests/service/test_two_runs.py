@@ -9,8 +9,8 @@ import pytest
 from tests.test_run_diff import BAD, GOOD, PACKAGES, log
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.two_runs import comparable, sides_of, two_runs
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.two_runs import comparable, sides_of, two_runs
 from trainmedic.service.storage.history import History
 
 FILES = (

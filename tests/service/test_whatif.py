@@ -13,7 +13,7 @@ from trainmedic.kb.frameworks.canonical import SETTINGS
 from trainmedic.kb.model.evidence import Evidence
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
-from trainmedic.service.what_if.apply import MAX_CHANGES, Effect, WhatIf, what_if
+from trainmedic.service.dialogue.what_if import MAX_CHANGES, Effect, WhatIf, what_if
 
 KTO = """deepspeed --module openrlhf.cli.train_kto \\
    --pretrain Qwen/Qwen2.5-7B-Instruct \\

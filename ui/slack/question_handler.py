@@ -18,9 +18,9 @@ from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.trace import trace_of
 from trainmedic.service.answer import Answer, AuditView, StepView
 from trainmedic.service.answering import Delta, Draft
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import Turn
 from trainmedic.service.settings import SlackChannel
-from trainmedic.service.storage.history import Turn
 from trainmedic.ui.bots.question import prose_language, wants_audit
 from trainmedic.ui.bots.tasks import Tasks
 from trainmedic.ui.context import AppContext

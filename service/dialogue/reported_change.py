@@ -8,8 +8,8 @@ from trainmedic.kb.glossary.terms import Glossary
 from trainmedic.kb.lazy import regex
 from trainmedic.kb.model.evidence import Read
 from trainmedic.kb.parse.readers.versions import PACKAGES, package
-from trainmedic.service.question.supposition import changes_in
-from trainmedic.service.question.vocabulary import phrases
+from trainmedic.service.dialogue.supposition import changes_in
+from trainmedic.service.dialogue.vocabulary import phrases
 
 MAX_READ = 2_000
 """Code points of a message that are read."""

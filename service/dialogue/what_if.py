@@ -24,7 +24,7 @@ from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Source
 from trainmedic.kb.model.report import Safety, Severity, Text
 from trainmedic.kb.model.run import Option, Origin, RunConfig, Setting, Value, VersionFact
-from trainmedic.service.what_if.parse import UNSET, Change, InvalidChange, parse_change
+from trainmedic.service.dialogue.change import UNSET, Change, InvalidChange, parse_change
 
 MAX_CHANGES = 12
 """Changes applied together; the others are listed as rejected."""

@@ -20,13 +20,13 @@ from trainmedic.kb.mask import mask
 from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.model.report import Finding
-from trainmedic.service.question.intent import Relation
-from trainmedic.service.question.query import MAX_QUESTION
-from trainmedic.service.question.reported_change import reported_changes
-from trainmedic.service.question.supposition import Supposition, supposition_in, with_counterparts
-from trainmedic.service.question.topic import Topic, is_acknowledgement, relation_of, topic_of
-from trainmedic.service.question.vocabulary import phrases
-from trainmedic.service.storage.history import Turn
+from trainmedic.service.dialogue.intent import Relation
+from trainmedic.service.dialogue.query import MAX_QUESTION
+from trainmedic.service.dialogue.reported_change import reported_changes
+from trainmedic.service.dialogue.supposition import Supposition, supposition_in, with_counterparts
+from trainmedic.service.dialogue.topic import Topic, is_acknowledgement, relation_of, topic_of
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.dialogue.vocabulary import phrases
 
 MAX_TURNS = 8
 """Earlier turns that are read: the first of the topic, those that pasted something, then the latest."""

@@ -27,7 +27,7 @@ from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment
 from trainmedic.kb.parse.pipeline import parse
 
-PRELOAD = ("trainmedic.service.question.reader_preload", __name__)
+PRELOAD = ("trainmedic.service.dialogue.reader_preload", __name__)
 _FORKS_FROM_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
 _Task: TypeAlias = tuple[Read, str, tuple[Attachment, ...]]
 
