@@ -12,18 +12,17 @@ from typing import Literal
 from trainmedic.kb.engine.checker import check
 from trainmedic.kb.engine.facts import FactBook
 from trainmedic.kb.engine.mechanism import origin_id
-from trainmedic.kb.engine.patches import Parse, patched, reread, unstarted, with_patches
+from trainmedic.kb.engine.patches import patched, reread, unstarted, with_patches
 from trainmedic.kb.engine.run_diff import Side
 from trainmedic.kb.error_messages.explain import MessageMatch, explain
 from trainmedic.kb.errors import Forbidden, InvalidRequest, NotFound, StoreError
 from trainmedic.kb.identities import identities_of, mask_identities
 from trainmedic.kb.mask import mask
 from trainmedic.kb.model.case import Case
-from trainmedic.kb.model.evidence import Evidence
+from trainmedic.kb.model.evidence import Evidence, Read
 from trainmedic.kb.model.place import Attachment, Source
 from trainmedic.kb.model.report import Finding, Report, Status
 from trainmedic.kb.model.report_view import ReportView
-from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json_once
 from trainmedic.kb.stopwatch import Stopwatch
 from trainmedic.kb.threads.thread import SimilarThread
@@ -36,14 +35,16 @@ from trainmedic.service.composition.run_diff import diff_view, side_of, two_runs
 from trainmedic.service.composition.similar import with_similar
 from trainmedic.service.composition.template_answer import template_answer
 from trainmedic.service.composition.views import report_view
+from trainmedic.service.dialogue.conversation import Message, message_of
+from trainmedic.service.dialogue.difference import Difference, difference
+from trainmedic.service.dialogue.intent import Intent, Relation, understand
+from trainmedic.service.dialogue.query import Query, build_query
+from trainmedic.service.dialogue.request import Ask, safely_named
+from trainmedic.service.dialogue.turn import Turn, turn_of
+from trainmedic.service.dialogue.two_runs import of_failing_run, two_runs
+from trainmedic.service.dialogue.what_if import WhatIf, what_if, with_changes
 from trainmedic.service.observers.observer import Observer
 from trainmedic.service.observers.tracing import tracer
-from trainmedic.service.question import conversation
-from trainmedic.service.question.conversation import Message
-from trainmedic.service.question.intent import Intent, Relation, understand
-from trainmedic.service.question.query import Query, build_query
-from trainmedic.service.question.request import Ask, safely_named
-from trainmedic.service.question.two_runs import of_failing_run, two_runs
 from trainmedic.service.ranking.candidates import candidates_of, context_of, impossible_defects
 from trainmedic.service.ranking.diagnose import Diagnosis, diagnose
 from trainmedic.service.ranking.features import Candidate, Context, findings_of, said_concepts, shown_by_log
@@ -59,12 +60,8 @@ from trainmedic.service.storage.history import (
     History,
     PastTurn,
     StoredAnswer,
-    Turn,
     storable,
-    turn_of,
 )
-from trainmedic.service.what_if.apply import WhatIf, what_if, with_changes
-from trainmedic.service.what_if.compare import Difference, difference
 
 log = logging.getLogger("trainmedic.advisor")
 CANDIDATES = 40
@@ -110,17 +107,17 @@ class Advisor:
     def __init__(
         self,
         knowledge: Knowledge,
+        read: Read,
         history: History | None = None,
         observers: Sequence[Observer] = (),
-        read: Parse = parse,
     ) -> None:
-        """``read`` reads what is sent: `kb.parse.pipeline.parse`, here or in another process."""
+        """``read`` reads all that is sent: whoever composes the service says in which process."""
         self.knowledge = knowledge
+        self.read = read
         self.history = history
         self.embedded_percent = 0
         """How much of the knowledge is embedded while its index has words only."""
         self._observers = tuple(observers)
-        self._read = read
 
     def snapshot(self) -> Advisor:
         """This advisor with the knowledge of now, whatever `renew` does later."""
@@ -157,10 +154,10 @@ class Advisor:
         turns, recalled = self._earlier(request)
         runs = two_runs(request.question, request.attachments)
         attachments = runs.fails if runs is not None else request.attachments
-        message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
+        message = self._message(request.question, attachments, turns)
         if message.relation is Relation.STILL_FAILING and not turns[-1].verdict:
             turns = self._with_outcome(turns, request.top_k)
-            message = conversation.read(request.question, attachments, turns, self.knowledge.glossary, self._read)
+            message = self._message(request.question, attachments, turns)
         watch.lap("parse")
         candidates, context = self._look_up(message, watch, restated)
         changes = self._changes(message, context, turns)
@@ -169,7 +166,9 @@ class Advisor:
             candidates = tuple(candidate for candidate in candidates if candidate.cause.id not in ruled_out)
         diagnosis = diagnose(candidates, context, self.knowledge.weights, request.top_k)
         intent = context.intent
-        supposed = what_if(context.evidence, intent.changes, self.knowledge.rules) if intent.changes else None
+        supposed = None
+        if intent.changes:
+            supposed = what_if(context.evidence, intent.changes, self.knowledge.rules, self.read)
         language = intent.language if request.language == "auto" else request.language
         version = self.knowledge.cases.version
         printed = explain(context.evidence)
@@ -249,12 +248,12 @@ class Advisor:
         request = request.validated()
         advisor = self.snapshot()
         attachments = of_failing_run(request.question, request.attachments)
-        message = conversation.read(request.question, attachments, (), advisor.knowledge.glossary, self._read)
+        message = advisor._message(request.question, attachments, ())
         return advisor._look_up(message, Stopwatch())
 
     def check(self, attachments: Sequence[Attachment], language: str = "en") -> ReportView:
         """Rules only: no retrieval, no model, nothing stored."""
-        evidence = self._read("", safely_named(attachments))
+        evidence = self.read("", safely_named(attachments))
         return report_view(evidence, self._check(evidence), "zh" if language == "zh" else "en")
 
     def audit(
@@ -267,8 +266,8 @@ class Advisor:
         with_possible: bool = False,
     ) -> AuditView:
         """The known defects of an environment; ``good`` lists the packages of one that works. Nothing is stored."""
-        evidence = self._read(question, safely_named(attachments))
-        versions = self._read("", safely_named(good)).versions if good else None
+        evidence = self.read(question, safely_named(attachments))
+        versions = self.read("", safely_named(good)).versions if good else None
         defects = self.knowledge.defects.of(evidence.versions)
         return audited(evidence, defects, language, with_possible=with_possible, good=versions)[0]
 
@@ -278,7 +277,7 @@ class Advisor:
         return diff_view(works, fails, self.knowledge.mechanisms.mechanisms, language)
 
     def _side(self, attachments: Sequence[Attachment]) -> Side:
-        evidence = self._read("", safely_named(attachments))
+        evidence = self.read("", safely_named(attachments))
         return self._side_of(evidence, self._check(evidence))
 
     def _side_of(self, evidence: Evidence, report: Report) -> Side:
@@ -286,11 +285,11 @@ class Advisor:
 
     def explain(self, text: str, attachments: Sequence[Attachment] = (), language: str = "en") -> MessagesView:
         """What the error messages in a text and in files say; nothing is stored."""
-        return explained(self._read(text, safely_named(attachments)), "zh" if language == "zh" else "en")
+        return explained(self.read(text, safely_named(attachments)), "zh" if language == "zh" else "en")
 
     def search(self, text: str, top_k: int = 10, filters: Mapping[str, str] | None = None) -> tuple[Hit, ...]:
         """The cases nearest to a text, with scores and why; causes of another level if ``filters`` name one."""
-        evidence = self._read(text, ())
+        evidence = self.read(text, ())
         advisor = self.snapshot()
         query = build_query(evidence, Report(), evidence.question, glossary=advisor.knowledge.glossary)
         known = advisor.knowledge
@@ -440,6 +439,9 @@ class Advisor:
                 continues=any(turn.answer_id for turn in prepared.earlier),
             )
 
+    def _message(self, question: str, attachments: Sequence[Attachment], turns: Sequence[Turn]) -> Message:
+        return message_of(question, attachments, turns, self.knowledge.glossary, self.read)
+
     def _look_up(self, message: Message, watch: Stopwatch, restated: str = "") -> tuple[tuple[Candidate, ...], Context]:
         glossary = self.knowledge.glossary
         evidence = self._as_it_is_now(message)
@@ -467,7 +469,7 @@ class Advisor:
         """The evidence with the changes that the user reports, among them the fixes of causes that were tried."""
         evidence, rules = message.evidence, self.knowledge.rules
         if message.made:
-            evidence = with_changes(evidence, message.made, rules)
+            evidence = with_changes(evidence, message.made, rules, self.read)
         if message.unstarted:
             evidence = unstarted(evidence)
         if message.tried:
@@ -481,7 +483,7 @@ class Advisor:
             ]
             edits = [edit for finding in findings for fix in finding.fixes[:1] for edit in fix.edits]
             if edits:
-                evidence = reread(evidence, patched(edits, evidence.sources), self._read)
+                evidence = reread(evidence, patched(edits, evidence.sources), self.read)
         return evidence
 
     def _changes(self, message: Message, context: Context, turns: Sequence[Turn]) -> Difference | None:
@@ -489,7 +491,7 @@ class Advisor:
         if not turns or message.only_talks or not (message.relation in COMPARED or message.made):
             return None
         last = turns[-1]
-        earlier = conversation.read(last.question, last.attachments, turns[:-1], self.knowledge.glossary, self._read)
+        earlier = self._message(last.question, last.attachments, turns[:-1])
         found = difference(check(self._as_it_is_now(earlier), self.knowledge.rules), context.report)
         cleared = {cause_id for finding in found.cleared for cause_id in finding.cases}
         fixed = last.causes[:1] if message.relation is Relation.PATCHED and set(last.causes[:1]) & cleared else ()
@@ -514,7 +516,7 @@ class Advisor:
     def _with_outcome(self, turns: Sequence[Turn], top_k: int) -> tuple[Turn, ...]:
         """The turns, the last one with what it is answered; for callers that keep the conversation themselves."""
         *before, last = turns
-        message = conversation.read(last.question, last.attachments, before, self.knowledge.glossary, self._read)
+        message = self._message(last.question, last.attachments, before)
         candidates, context = self._look_up(message, Stopwatch())
         diagnosis = diagnose(candidates, context, self.knowledge.weights, top_k)
         causes = tuple(cause.case.id for cause in diagnosis.causes)
@@ -555,7 +557,7 @@ class Advisor:
 
     def _check(self, evidence: Evidence, book: FactBook | None = None) -> Report:
         rules = self.knowledge.rules  # read once: `check` calls this on an advisor that may be renewed
-        return with_patches(check(evidence, rules, book), evidence, rules, self._read)
+        return with_patches(check(evidence, rules, book), evidence, rules, self.read)
 
     def _hits(self, query: Query, leave_out: Collection[str]) -> tuple[Hit, ...]:
         known = self.knowledge

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from trainmedic.kb.model.place import Source
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answer import Answer, Section, StepView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 
 T = TypeVar("T")
 

@@ -76,7 +76,7 @@ def matches(shown: list[str], printed: list[str]) -> bool:
 @pytest.fixture(scope="module")
 def live(knowledge_advisor: Advisor) -> Iterator[Live]:
     history = History("sqlite://")
-    advisor = Advisor(knowledge_advisor.knowledge, history)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
     settings = Settings()
     app = create_app(advisor, settings)
     attach(

@@ -17,7 +17,7 @@ from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.serialization import to_json
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback, History
 from trainmedic.ui.cli import main
@@ -81,7 +81,7 @@ def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[tuple[Advisor, 
     """An advisor whose history is a file."""
     path = tmp_path / "history.sqlite3"
     history = History(f"sqlite:///{path}")
-    yield Advisor(knowledge_advisor.knowledge, history), tmp_path
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history), tmp_path
     history.close()
 
 

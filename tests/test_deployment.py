@@ -302,7 +302,7 @@ def exported(advisor: Advisor) -> Mapping[str, frozenset[str]]:
     async def works() -> None:
         return None
 
-    served = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    served = Advisor(advisor.knowledge, advisor.read, advisor.history, (metrics,))
     with TestClient(create_app(served, Settings(), {"history": works}, metrics=metrics)) as client:
         answer = client.post("/v1/ask", json={"question": "why?", "attachments": [FILE]}).json()
         client.post("/v1/feedback", json={"answer_id": answer["id"], "reaction": "up"})

@@ -18,8 +18,8 @@ from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import final_answer, run_inline
 from trainmedic.service.api.app import create_app
 from trainmedic.service.assistant import Assistant
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import Feedback, History
 from trainmedic.ui.app import load_agent
@@ -50,7 +50,7 @@ def assert_nobody(shown: str) -> None:
 def kept(knowledge_advisor: Advisor, tmp_path: Path) -> Iterator[Advisor]:
     """An advisor whose history is a file."""
     history = History(f"sqlite:///{tmp_path / 'history.sqlite3'}")
-    yield Advisor(knowledge_advisor.knowledge, history)
+    yield Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
     history.close()
 
 

@@ -26,8 +26,8 @@ from trainmedic.service.answer import Answer, StepView
 from trainmedic.service.answering import Delta, Draft, TemplateAnswerer, final_answer
 from trainmedic.service.assistant import Assistant
 from trainmedic.service.composition.messages import messages as answer_messages
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.model import ChatModel, ModelOptions
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.history import History
 from trainmedic.ui.app import load_agent
 from trainmedic.ui.cli import CLEAN, main

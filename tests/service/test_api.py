@@ -22,7 +22,7 @@ from trainmedic.service.answer import Answer
 from trainmedic.service.api.app import create_app
 from trainmedic.service.api.errors import STATUS
 from trainmedic.service.api.metrics import Metrics
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 
 ANSWER_KEYS = [
@@ -79,7 +79,7 @@ TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cD1fG3h"
 @pytest.fixture
 def client(advisor: Advisor, tmp_path: Path) -> Iterator[TestClient]:
     metrics = Metrics()
-    observed = Advisor(advisor.knowledge, advisor.history, (metrics,))
+    observed = Advisor(advisor.knowledge, advisor.read, advisor.history, (metrics,))
     app = create_app(observed, Settings(data_dir=tmp_path), metrics=metrics)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
@@ -125,7 +125,7 @@ class Broken(Advisor):
     """An advisor that fails."""
 
     def __init__(self, whole: Advisor, error: Exception) -> None:
-        super().__init__(whole.knowledge, whole.history)
+        super().__init__(whole.knowledge, whole.read, whole.history)
         self.error = error
 
     def prepare(self, request: Ask, trace_id: str = "", restated: str = "") -> NoReturn:
@@ -440,7 +440,7 @@ def test_feedback_on_an_unknown_answer_is_not_found(client: TestClient) -> None:
 
 
 def test_without_a_history_feedback_is_refused(knowledge_advisor: Advisor) -> None:
-    client = TestClient(create_app(Advisor(knowledge_advisor.knowledge), Settings()))
+    client = TestClient(create_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read), Settings()))
     assert_error(client.post("/v1/feedback", json={"answer_id": "x", "reaction": "up"}), 400)
 
 

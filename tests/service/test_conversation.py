@@ -16,9 +16,9 @@ from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor, PreparedAnswer
 from trainmedic.service.answer import Answer, CauseView
 from trainmedic.service.api.openai import Completion
+from trainmedic.service.dialogue.conversation import MAX_CHARACTERS, MAX_TURNS
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.llm.prompts import build
-from trainmedic.service.question.conversation import MAX_CHARACTERS, MAX_TURNS
-from trainmedic.service.question.request import Ask
 from trainmedic.ui.chat.texts import examples
 
 CONVERSATIONS = Path(__file__).parent / "conversations.jsonl"

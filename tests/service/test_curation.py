@@ -14,11 +14,12 @@ import pytest
 from trainmedic.kb.parse.error_template import template
 from trainmedic.kb.parse.pipeline import parse
 from trainmedic.service.advisor import Advisor
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.turn import turn_of
 from trainmedic.service.evaluation.own import own_items
-from trainmedic.service.question.request import Ask
 from trainmedic.service.storage.curation import recurring_views
 from trainmedic.service.storage.fingerprint import fingerprint
-from trainmedic.service.storage.history import Feedback, History, turn_of
+from trainmedic.service.storage.history import Feedback, History
 from trainmedic.service.storage.outcomes import OpenQuestion
 from trainmedic.service.storage.unresolved import clustered
 from trainmedic.ui.cli import main
@@ -88,7 +89,7 @@ def test_a_failure_with_the_same_fingerprint_joins_whatever_its_words_are() -> N
 
 @pytest.fixture
 def remembering(advisor: Advisor) -> Advisor:
-    return Advisor(advisor.knowledge, History("sqlite://"))
+    return Advisor(advisor.knowledge, advisor.read, History("sqlite://"))
 
 
 NAN = "TRL SFT: the loss is nan from the first step with fp16 on T5"

@@ -51,7 +51,7 @@ OPERATIONS = [
 def operations(knowledge_advisor: Advisor) -> Iterator[dict[str, Any]]:
     """Every operation of the description, by its label."""
     history = History("sqlite://")
-    app = create_app(Advisor(knowledge_advisor.knowledge, history), Settings())
+    app = create_app(Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history), Settings())
     described = schemathesis.openapi.from_asgi("/openapi.json", app)
     # Ten thousand generated messages take minutes; test_openai.py tests that bound.
     del described.raw_schema["components"]["schemas"]["Completion"]["properties"]["messages"]["maxItems"]

@@ -9,8 +9,8 @@ import pytest
 from tests.test_run_diff import BAD, GOOD, PACKAGES, log
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
-from trainmedic.service.question.request import Ask
-from trainmedic.service.question.two_runs import comparable, sides_of, two_runs
+from trainmedic.service.dialogue.request import Ask
+from trainmedic.service.dialogue.two_runs import comparable, sides_of, two_runs
 from trainmedic.service.storage.history import History
 
 FILES = (
@@ -60,7 +60,7 @@ def test_a_comparison_is_offered_for_two_files_that_may_be_of_two_runs() -> None
 
 
 def test_the_answer_is_about_the_failing_run_and_says_what_differs(advisor: Advisor, tmp_path: Path) -> None:
-    remembering = Advisor(advisor.knowledge, History(f"sqlite:///{tmp_path / 'h.sqlite3'}"))
+    remembering = Advisor(advisor.knowledge, advisor.read, History(f"sqlite:///{tmp_path / 'h.sqlite3'}"))
     answer = remembering.ask(Ask(question="why does it fail?", attachments=FILES))
     view = answer.comparison
     assert view is not None

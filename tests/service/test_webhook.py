@@ -22,9 +22,9 @@ from trainmedic.kb.errors import InvalidSettings, NotFound
 from trainmedic.kb.model.place import Attachment
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer, run_inline
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.observers.formats import FORMATS, format_of
 from trainmedic.service.observers.webhook import Event, RetryPolicy, Webhook, signature, webhook_of
-from trainmedic.service.question.request import Ask
 from trainmedic.service.settings import Settings, effective, load_settings
 from trainmedic.service.storage.history import Feedback
 
@@ -110,7 +110,7 @@ def receive() -> Iterator[Callable[..., Receiver]]:
 
 
 def observed(advisor: Advisor, webhook: Webhook) -> Advisor:
-    return Advisor(advisor.knowledge, advisor.history, (webhook,))
+    return Advisor(advisor.knowledge, advisor.read, advisor.history, (webhook,))
 
 
 def asked(advisor: Advisor, webhook: Webhook, *questions: str, until: Callable[[], None] = lambda: None) -> list[str]:

@@ -37,7 +37,7 @@ Respond = Callable[[BaseHTTPRequestHandler], None]
 
 @pytest.fixture(scope="module")
 def served(knowledge_advisor: Advisor) -> Iterator[Live]:
-    advisor = Advisor(knowledge_advisor.knowledge, History("sqlite://"))
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, History("sqlite://"))
     with Live(create_app(advisor, Settings.model_validate({"api_keys": KEY}))) as live:
         yield live
     assert advisor.history is not None

@@ -16,13 +16,14 @@ from fastapi.testclient import TestClient
 from tests.store.knowledge import HashEmbedder
 from trainmedic.kb.errors import NotFound, StoreError
 from trainmedic.kb.glossary.terms import BUILT_IN
+from trainmedic.kb.parse.pipeline import parse
 from trainmedic.kb.store import index
 from trainmedic.kb.store.embedder import OnnxEmbedder
 from trainmedic.kb.threads.store import FILE
 from trainmedic.service.advisor import Advisor
 from trainmedic.service.answering import TemplateAnswerer, final_answer
 from trainmedic.service.api.app import create_app
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.ranking.knowledge import Knowledge
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.history import History
@@ -115,7 +116,9 @@ class Place:
         path.with_suffix(".new").replace(path)
 
     def advisor(self, *, at_once: bool = False) -> Advisor:
-        return Advisor(loading.load_knowledge(self.settings, at_once=at_once), History(self.settings.history_url))
+        return Advisor(
+            loading.load_knowledge(self.settings, at_once=at_once), parse, History(self.settings.history_url)
+        )
 
 
 @pytest.fixture

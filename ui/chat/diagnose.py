@@ -22,8 +22,8 @@ from trainmedic.service.api.access import Principal
 from trainmedic.service.api.gate import Refused, address_of
 from trainmedic.service.api.limits import client_of
 from trainmedic.service.api.line import Caller, as_caller
-from trainmedic.service.question.request import Ask, Mode, safely_named
-from trainmedic.service.question.two_runs import comparable, sides_of
+from trainmedic.service.dialogue.request import Ask, Mode, safely_named
+from trainmedic.service.dialogue.two_runs import comparable, sides_of
 from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.document import answer_title

@@ -8,7 +8,8 @@ from typing import Any
 
 from trainmedic.kb.model.place import Source
 from trainmedic.service.answer import Answer
-from trainmedic.service.storage.history import Feedback, Turn
+from trainmedic.service.dialogue.turn import Turn
+from trainmedic.service.storage.history import Feedback
 from trainmedic.ui.chat import evidence, markdown
 from trainmedic.ui.chat.follow import FollowUp, follow_ups, kept_sources
 from trainmedic.ui.chat.texts import Language, words

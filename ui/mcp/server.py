@@ -32,7 +32,7 @@ from trainmedic.service.answer import Answer, AuditView, MessagesView, StepView
 from trainmedic.service.api.access import ANYBODY
 from trainmedic.service.api.resources import Hits
 from trainmedic.service.composition.diff_views import DiffView
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.ui.mcp.local_files import LocalFiles
 from trainmedic.ui.mcp.shapes import CasePage, File, PastedFile, RulePage, narrowed
 

@@ -18,7 +18,7 @@ from trainmedic.service.answer import StepView
 from trainmedic.service.answering import Answerer, Delta, Draft, Executor, Parts, TemplateAnswerer, run_inline
 from trainmedic.service.api.access import Principal
 from trainmedic.service.api.gate import Gate
-from trainmedic.service.question.request import Ask
+from trainmedic.service.dialogue.request import Ask
 from trainmedic.service.settings import Settings
 from trainmedic.service.storage.database import open_database
 from trainmedic.service.storage.history import History
@@ -111,7 +111,7 @@ def test_the_question_stands_at_once_then_the_evidence_then_the_text(advisor: Ad
 
 def test_a_conversation_goes_on_after_the_server_has_forgotten_the_tab(knowledge_advisor: Advisor) -> None:
     history = History("sqlite://")
-    advisor = Advisor(knowledge_advisor.knowledge, history)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
     page, before = page_of(advisor, TemplateAnswerer(advisor)), Session()
     run(page, before, KTO.question, *KTO.files)
     first = history.turns(str(before.conversation))[-1].answer_id
@@ -170,7 +170,7 @@ def test_an_unexpected_error_is_logged_without_its_message_and_none_of_it_is_sho
 
 def test_the_reader_who_asked_deletes_the_conversation_and_nobody_else(knowledge_advisor: Advisor) -> None:
     history = History("sqlite://")
-    advisor = Advisor(knowledge_advisor.knowledge, history)
+    advisor = Advisor(knowledge_advisor.knowledge, knowledge_advisor.read, history)
     page, session = page_of(advisor, TemplateAnswerer(advisor)), Session()
     run(page, session, KTO.question, *KTO.files)
     other = advisor.ask(Ask(question="loss is nan", owner="key:another"))
